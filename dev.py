@@ -1,0 +1,128 @@
+"""The one door to this repository: sets up `.venv` from the lock file, then runs a task in it.
+
+    python3 dev.py run      try Holdfast: a workflow that survives being killed half-way
+    python3 dev.py test     the checks and all tests (arguments after `test` go to pytest; --long adds the slow campaigns)
+    python3 dev.py check    formatting, lint, types, layers, generated pages
+    python3 dev.py bench    the benchmark (see bench/README.md)
+    python3 dev.py docs     write the generated pages anew
+    python3 dev.py lock     write dev.lock anew from pyproject.toml
+
+Only the standard library is used here, so that a fresh clone needs nothing but Python 3.11 and pip.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+LOCK = ROOT / "dev.lock"
+MINIMUM = (3, 11)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the task named by the first argument; its exit code is ours."""
+    task = TASKS.get(arguments[0]) if arguments else None
+    if task is None:
+        print(__doc__)
+        return 0 if arguments[:1] in ([], ["help"], ["--help"], ["-h"]) else 2
+    if sys.version_info < MINIMUM:
+        print(f"Holdfast needs Python {MINIMUM[0]}.{MINIMUM[1]} or newer; this is {sys.version.split()[0]}.")
+        return 2
+    prepare()
+    return task(arguments[1:])
+
+
+def prepare() -> None:
+    """Make `.venv` match the lock file; does nothing when it already does."""
+    wanted = fingerprint()
+    stamp = VENV / "holdfast-stamp"
+    if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
+        return
+    print("Setting up .venv (once per change of dev.lock) ...", flush=True)
+    if not PYTHON.exists():
+        venv.EnvBuilder(with_pip=True, clear=True).create(VENV)
+    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--require-hashes", "--no-deps", "-r", str(LOCK)], check=True, cwd=ROOT)
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "-e", "."], check=True, cwd=ROOT)
+    stamp.write_text(wanted)
+
+
+def fingerprint() -> str:
+    """What the environment was made from: the lock, the project's metadata and this interpreter."""
+    digest = hashlib.sha256()
+    for part in (LOCK.read_bytes(), (ROOT / "pyproject.toml").read_bytes(), sys.version.encode()):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def tool(*command: str) -> int:
+    """Run a program of the environment from the repository's root."""
+    return subprocess.run([str(BIN / command[0]), *command[1:]], check=False, cwd=ROOT).returncode
+
+
+def run(arguments: list[str]) -> int:
+    """Show a newcomer what Holdfast does."""
+    return tool("python", "examples/survivor.py", *arguments)
+
+
+def check(_arguments: list[str]) -> int:
+    """Everything that can be judged without running the product."""
+    steps = (
+        ("ruff", "format", "--check", "--quiet", "."),
+        ("ruff", "check", "--quiet", "."),
+        ("mypy",),
+        ("lint-imports",),
+        ("python", "docs/generate.py", "--check"),
+    )
+    failed = [" ".join(step) for step in steps if tool(*step)]
+    print(f"check: {'all good' if not failed else 'failed: ' + '; '.join(failed)}", flush=True)
+    return 1 if failed else 0
+
+
+def test(arguments: list[str]) -> int:
+    """The checks, then pytest. With arguments of its own pytest runs alone, for the quick loop at the desk."""
+    long = "--long" in arguments
+    rest = [word for word in arguments if word != "--long"]
+    if rest:
+        return tool("pytest", *rest)
+    codes = (check([]), tool("pytest", "-n", "2", "-m", "long or not long" if long else "not long"))
+    return max(codes)
+
+
+def bench(arguments: list[str]) -> int:
+    """The benchmark."""
+    return tool("python", "bench/run.py", *arguments)
+
+
+def docs(_arguments: list[str]) -> int:
+    """Write the generated pages anew."""
+    return tool("python", "docs/generate.py")
+
+
+def lock(_arguments: list[str]) -> int:
+    """Resolve the dependencies anew; needs uv on the path."""
+    command = ["uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"]
+    options = ["--python-version", "3.11", "--extra", "postgres", "--group", "dev", "--upgrade"]
+    return subprocess.run([*command, *options, "pyproject.toml", "-o", str(LOCK)], check=False, cwd=ROOT).returncode
+
+
+TASKS: dict[str, Callable[[list[str]], int]] = {
+    "run": run,
+    "test": test,
+    "check": check,
+    "bench": bench,
+    "docs": docs,
+    "lock": lock,
+}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,177 @@
+"""The public error tree. Every error carries a stable `code` and says whether trying again can help.
+
+    HoldfastError
+    ├── DefinitionError            a document, builder or decider class cannot be compiled; carries diagnostics
+    ├── ExpressionError            an expression cannot be parsed, checked or evaluated; carries a position
+    ├── RejectedError              the decider refused a command
+    ├── CommandError               the decider could not answer a command: it raised, or answered with nonsense
+    ├── NotFoundError              no such thing, or none that this tenant may see
+    ├── ConflictError              somebody else was first; retryable
+    ├── PayloadError               a value cannot be stored: too large, or of a type the codec does not know
+    ├── ReplayError
+    │   └── UnknownEventError      the history holds an event that this code does not know
+    ├── StoreError
+    │   ├── StoreUnavailableError  the database is gone, full, read-only or locked; retryable
+    │   ├── SchemaMismatchError    migrations are missing, or newer than the code
+    │   └── CorruptHistoryError    stored rows contradict one another
+    ├── StoppedError               the engine is stopped, or refuses work in maintenance mode; retryable
+    └── ConfigurationError         a setting, a URL or a registration is wrong
+
+HTTP statuses and exit codes are mapped at the edges, never here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+
+
+class Diagnostic(msgspec.Struct, frozen=True):
+    """One finding about a definition: what is wrong, where, and what to do about it."""
+
+    code: str
+    """Stable, machine-readable name of the rule that was broken."""
+    message: str
+    """One sentence that names the culprit and the remedy."""
+    position: str = ""
+    """Where: a path such as `steps.charge.retry`, or `line:column`; empty when it concerns the whole."""
+
+    def __str__(self) -> str:
+        place = f"{self.position}: " if self.position else ""
+        return f"{place}{self.message} [{self.code}]"
+
+
+class HoldfastError(Exception):
+    """Base of everything Holdfast raises on purpose."""
+
+    code: ClassVar[str] = "holdfast_error"
+    retryable: ClassVar[bool] = False
+
+
+class DefinitionError(HoldfastError):
+    """A definition cannot be compiled. `diagnostics` lists every finding, not only the first."""
+
+    code = "invalid_definition"
+
+    def __init__(self, name: str, diagnostics: Sequence[Diagnostic]) -> None:
+        self.name = name
+        self.diagnostics = tuple(diagnostics)
+        lines = "".join(f"\n  - {each}" for each in self.diagnostics)
+        super().__init__(f"{name} cannot be compiled:{lines}")
+
+
+class ExpressionError(HoldfastError):
+    """An expression is wrong. `reason` is the stable code of the rule; `position` the character it points at."""
+
+    code = "invalid_expression"
+
+    def __init__(self, message: str, *, reason: str, source: str = "", position: int | None = None) -> None:
+        self.reason = reason
+        self.source = source
+        self.position = position
+        super().__init__(message)
+
+
+class RejectedError(HoldfastError):
+    """The decider refused the command; nothing was written."""
+
+    code = "rejected"
+
+    def __init__(self, *, reason: str, message: str) -> None:
+        self.reason = reason
+        super().__init__(f"{message} [{reason}]")
+
+
+class CommandError(HoldfastError):
+    """The decider failed on the command; nothing was written. The cause is chained where there is one."""
+
+    code = "decider_failed"
+
+    def __init__(self, message: str, *, decider: str) -> None:
+        self.decider = decider
+        super().__init__(message)
+
+
+class NotFoundError(HoldfastError):
+    """There is no such thing, or none that the caller's tenant may see."""
+
+    code = "not_found"
+
+    def __init__(self, kind: str, name: object, *, hint: str = "") -> None:
+        self.kind = kind
+        self.name = str(name)
+        super().__init__(f"no {kind} {self.name!r}{'; ' + hint if hint else ''}")
+
+
+class ConflictError(HoldfastError):
+    """Somebody else changed the same thing first."""
+
+    code = "conflict"
+    retryable = True
+
+
+class PayloadError(HoldfastError):
+    """A value cannot be encoded, decoded or stored; nothing was written."""
+
+    code = "bad_payload"
+
+
+class ReplayError(HoldfastError):
+    """A stored history cannot be folded into a state."""
+
+    code = "replay_failed"
+
+
+class UnknownEventError(ReplayError):
+    """The history holds an event type or version for which the code has neither a class nor an upcaster."""
+
+    code = "unknown_event"
+
+    def __init__(self, *, decider: str, event_type: str, version: int) -> None:
+        self.decider = decider
+        self.event_type = event_type
+        self.version = version
+        super().__init__(
+            f"{decider!r} does not know event {event_type!r} version {version}: "
+            "keep its class, or register an upcaster for this version"
+        )
+
+
+class StoreError(HoldfastError):
+    """The database refused or failed."""
+
+    code = "store_failed"
+
+
+class StoreUnavailableError(StoreError):
+    """The database cannot take the work now: gone, full, read-only or locked. Nothing of it was acknowledged."""
+
+    code = "store_unavailable"
+    retryable = True
+
+
+class SchemaMismatchError(StoreError):
+    """The tables are not the ones this code was written for."""
+
+    code = "schema_mismatch"
+
+
+class CorruptHistoryError(StoreError):
+    """Stored rows contradict one another, for example a gap in an instance's event numbers."""
+
+    code = "corrupt_history"
+
+
+class StoppedError(HoldfastError):
+    """The engine takes no work now: it is stopped, or maintenance mode refuses commands."""
+
+    code = "stopped"
+    retryable = True
+
+
+class ConfigurationError(HoldfastError):
+    """A setting, a URL or a registration is wrong; the message says which and what is expected."""
+
+    code = "bad_configuration"
