@@ -1,1 +1,83 @@
-"""Holdfast."""
+"""Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
+
+from holdfast.app.calls import Calls
+from holdfast.app.engine import Engine, Health
+from holdfast.app.views import Instance, Recorded
+from holdfast.errors import (
+    CommandError,
+    ConfigurationError,
+    ConflictError,
+    CorruptHistoryError,
+    DefinitionError,
+    Diagnostic,
+    ExpressionError,
+    HoldfastError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    ReplayError,
+    SchemaMismatchError,
+    StoppedError,
+    StoreError,
+    StoreUnavailableError,
+    UnknownEventError,
+)
+from holdfast.kernel.decider import Decider, Status
+from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejection, Timer
+from holdfast.kernel.moment import Moment
+from holdfast.kernel.retry import RetryPolicy
+from holdfast.kernel.vocabulary import message
+from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec
+from holdfast.runtime.handlers import EffectContext, Fail, Retry
+from holdfast.runtime.projecting import Projection
+from holdfast.runtime.replies import Reply
+from holdfast.runtime.settings import Settings
+from holdfast.store.shapes import DeadLetter, Header, InstanceQuery
+
+__all__ = [
+    "Calls",
+    "Codec",
+    "CommandError",
+    "ConfigurationError",
+    "ConflictError",
+    "CorruptHistoryError",
+    "DeadLetter",
+    "Decider",
+    "Decision",
+    "DefinitionError",
+    "Diagnostic",
+    "Effect",
+    "EffectContext",
+    "Engine",
+    "ExpressionError",
+    "Fail",
+    "Header",
+    "Health",
+    "HoldfastError",
+    "Ignored",
+    "Instance",
+    "InstanceQuery",
+    "JsonCodec",
+    "Message",
+    "MessagePackCodec",
+    "Moment",
+    "NotFoundError",
+    "PayloadError",
+    "Projection",
+    "Recorded",
+    "RejectedError",
+    "Rejection",
+    "ReplayError",
+    "Reply",
+    "Retry",
+    "RetryPolicy",
+    "SchemaMismatchError",
+    "Settings",
+    "Status",
+    "StoppedError",
+    "StoreError",
+    "StoreUnavailableError",
+    "Timer",
+    "UnknownEventError",
+    "message",
+]

@@ -1,0 +1,221 @@
+"""The engine of one process on one database."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from types import FrameType, TracebackType
+from typing import Self, TypeVar
+
+import msgspec
+
+from holdfast.app.calls import Calls
+from holdfast.app.registry import Registry
+from holdfast.errors import ConfigurationError
+from holdfast.kernel.decider import Decider
+from holdfast.kernel.moment import SYSTEM
+from holdfast.kernel.retry import RetryPolicy
+from holdfast.kernel.wire import Codec, JsonCodec
+from holdfast.runtime.clock import Clock, DatabaseClock
+from holdfast.runtime.handlers import Function
+from holdfast.runtime.identity import Chance, SystemChance
+from holdfast.runtime.projecting import Projection
+from holdfast.runtime.replies import Reply
+from holdfast.runtime.running import Runtime
+from holdfast.runtime.service import Service
+from holdfast.runtime.settings import Settings
+from holdfast.runtime.telemetry import Listener
+from holdfast.store.opening import DEFAULT_URL, open_store
+from holdfast.store.port import Store
+from holdfast.store.shapes import DEFAULT_TENANT, Backlog, Maintenance, WorkerInfo
+
+S = TypeVar("S")
+C = TypeVar("C")
+E = TypeVar("E")
+F = TypeVar("F")
+
+_log = logging.getLogger("holdfast")
+
+_READERS = 4
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether an engine does its work."""
+
+    is_healthy: bool
+    loops: dict[str, float]
+    """Seconds since each loop last went well; empty while the engine is not started."""
+
+
+class Engine(Calls):
+    """Durable workflows on one database.
+
+    An open engine takes commands. `start` makes it work too: it runs effects, timers and projections until `stop`. Used as a context
+    manager it does both, and closes at the end.
+    """
+
+    def __init__(  # noqa: PLR0913 - the options of the public face, all by name
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        settings: Settings | None = None,
+        codec: Codec | None = None,
+        tenant: str = DEFAULT_TENANT,
+        migrate: bool = True,
+        store: Store | None = None,
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+        threads: bool = True,
+    ) -> None:
+        self.settings = settings or Settings()
+        self._codec = codec or JsonCodec()
+        self._owns_store = store is None
+        self._store = store or open_store(url, codec=self._codec.name, may_migrate=migrate)
+        self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
+        self.service = Service(
+            self._store,
+            self.settings,
+            clock=clock or DatabaseClock(),
+            chance=chance or SystemChance(),
+            programs=self.registry.get,
+            has_threads=threads,
+        )
+        self.runtime = Runtime(self.service)
+        self._has_threads = threads
+        self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="holdfast-reader") if threads else None
+        self._is_started = False
+        self._is_closed = False
+        super().__init__(self.service, self.registry, self._pool, tenant=tenant, actor=SYSTEM)
+
+    # -- set-up
+
+    def register(
+        self,
+        decider: Decider[S, C, E, F],
+        effects: Function | None = None,
+        *,
+        concurrency: int | None = None,
+        timeout: timedelta | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> Self:
+        """Make a decider known, with the one handler of its effects: a function of context and effect, plain or async.
+
+        What the handler returns is a command for the instance, or None. A process without the handler leaves the effects to others.
+        """
+        program = self.registry.add(decider)
+        if effects is not None:
+            self.service.shared.handlers.register(
+                program.type, effects, concurrency=concurrency, timeout=timeout, retry=retry
+            )
+        return self
+
+    def project(self, projection: Projection) -> Self:
+        """Keep a read model up to date while the engine runs."""
+        self.runtime.projecting.add(projection)
+        return self
+
+    def listen(self, listener: Listener) -> Self:
+        """Call `listener` with everything that is worth measuring."""
+        self.service.shared.telemetry.listen(listener)
+        return self
+
+    def as_tenant(self, tenant: str, *, actor: str = SYSTEM) -> Calls:
+        """The calls of this engine on behalf of a tenant and an actor."""
+        return Calls(self.service, self.registry, self._pool, tenant=tenant, actor=actor)
+
+    # -- life
+
+    def start(self) -> Self:
+        """Run effects, timers, messages and projections in this process."""
+        if not self._has_threads:
+            raise ConfigurationError(
+                "an engine without threads is driven by drain(); open it with threads=True to start it"
+            )
+        if not self._is_started:
+            self._warn_of_orphans()
+            self.runtime.start()
+            self._is_started = True
+        return self
+
+    def stop(self, timeout: timedelta | None = None) -> None:
+        """Take nothing new, let running handlers finish for a while, commit what they did, and leave."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        limit = self.settings.shutdown_timeout if timeout is None else timeout
+        if self._is_started:
+            self.runtime.stop(limit)
+        self.service.stop(limit.total_seconds() + 1)
+        if self._is_started:
+            self.runtime.retire()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+        if self._owns_store:
+            self._store.close()
+
+    def run(self, shutdown: threading.Event | None = None) -> None:
+        """Start, and work until `shutdown` is set or the process is asked to end (SIGTERM, SIGINT); then stop gracefully."""
+        ending = shutdown or threading.Event()
+
+        def end(_signal: int, _frame: FrameType | None) -> None:
+            ending.set()
+
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, end)
+        self.start()
+        try:
+            ending.wait()
+        finally:
+            self.stop()
+
+    def drain(self) -> int:
+        """Do everything that is due now and what follows from it, on this thread; for engines without threads."""
+        if self._has_threads:
+            raise ConfigurationError(
+                "this engine works by itself once it is started; open it with threads=False to drain it"
+            )
+        return self.runtime.drain()
+
+    def __enter__(self) -> Self:
+        return self.start() if self._has_threads else self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # -- operations
+
+    def maintain(self, mode: Maintenance) -> Reply[None]:
+        """Maintenance mode for all processes: "pause" stops processing, "refuse" refuses commands too, "" ends it."""
+        return self._read(lambda: self._keeper.maintain(mode))
+
+    def backlog(self) -> Reply[list[Backlog]]:
+        """How much work waits, by handler and by definition."""
+        return self._read(self._keeper.backlog)
+
+    def inbox_depth(self) -> Reply[int]:
+        """How many accepted commands wait for their turn."""
+        return self._read(self._store.inbox().depth)
+
+    def workers(self) -> Reply[list[WorkerInfo]]:
+        """The workers that are alive, in all processes."""
+        return self._read(lambda: self._store.workers().live(self.service.shared.clock.judge()))
+
+    def health(self) -> Health:
+        """Whether this process does its work."""
+        return Health(is_healthy=self.runtime.is_healthy, loops=self.runtime.loops())
+
+    def rebuild(self, projection: str) -> Reply[None]:
+        """Have a projection forget everything and read all events again."""
+        return self._read(lambda: self.runtime.projecting.rebuild(projection))
+
+    def _warn_of_orphans(self) -> None:
+        """Work of a type that this code does not know is safe but does not move; somebody should know."""
+        for each in self._keeper.backlog():
+            if each.kind != "effect" and each.name not in self.registry.names():
+                _log.warning("%d %ss wait for %r, which is not registered here", each.count, each.kind, each.name)

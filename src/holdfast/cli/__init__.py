@@ -1,0 +1,16 @@
+"""The `holdfast` command. Each command lives in a module of its own and is added here."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.cli.expr import expr
+
+
+@click.group()
+@click.version_option(package_name="holdfast")
+def main() -> None:
+    """Durable workflows: run them, look at them, ask them why."""
+
+
+main.add_command(expr)

@@ -1,0 +1,115 @@
+"""`holdfast expr`: evaluate an expression over a JSON file and tell why it came out that way.
+
+Exit codes: 0 when the condition is true or a value came out, 1 when the condition is false, 2 when the expression, the
+data or the call is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Final, NoReturn, cast, get_args
+
+import click
+
+from holdfast.errors import ExpressionError
+from holdfast.expressions import Explanation, Options, Spelling, parse, point
+from holdfast.expressions.characters import visible
+
+EXIT_FALSE: Final = 1
+EXIT_ERROR: Final = 2
+
+STANDARD_INPUT: Final = "-"
+
+
+@click.command()
+@click.argument("expression")
+@click.option("--data", "file", metavar="FILE", help="JSON object to read variables from; - is standard input.")
+@click.option("--spelling", type=click.Choice(get_args(Spelling)), default="native", show_default=True)
+@click.option("--now", metavar="ISO", help="The moment that 'now' stands for, e.g. 2026-03-31T12:00:00Z.")
+@click.option(
+    "--lenient/--strict", default=None, help="Whether variables may be absent. [default: as the spelling has it]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the audit record instead.")
+def expr(
+    expression: str, *, file: str | None, spelling: str, now: str | None, lenient: bool | None, as_json: bool
+) -> None:
+    """Evaluate EXPRESSION and explain the result.
+
+    Exit code 0: it is true, or a value came out. 1: it is false. 2: something is wrong.
+    """
+    data = {} if file is None else _read_data(file)
+    if now is not None:
+        data["now"] = _read_moment(now)
+    try:
+        parsed = parse(expression, spelling=cast("Spelling", spelling), options=Options(lenient=lenient))
+    except ExpressionError as error:
+        _fail(point(error))
+    explanation = parsed.explain(data)
+    if as_json:
+        click.echo(json.dumps(explanation.to_data()))
+    else:
+        _print(str(parsed), explanation)
+    sys.exit(_exit_code(explanation))
+
+
+def _print(native: str, explanation: Explanation) -> None:
+    """The expression in native form, what it read, and what came out of it."""
+    click.echo(native)
+    for name, value in explanation.variables.items():
+        click.echo(f"  {name} = {'(absent)' if name in explanation.absent else _shown(value)}")
+    failure = explanation.failure
+    if failure is None:
+        click.echo(_shown(explanation.result))
+        return
+    error = ExpressionError(
+        failure.message, reason=failure.reason, source=explanation.expression, position=failure.position
+    )
+    click.echo(point(error), err=True)
+
+
+def _exit_code(explanation: Explanation) -> int:
+    if explanation.failure is not None:
+        return EXIT_ERROR
+    return EXIT_FALSE if explanation.result is False else 0
+
+
+def _read_data(file: str) -> dict[str, object]:
+    """The JSON object in a file or on standard input; ends the command with a clear message if there is none."""
+    name = "standard input" if file == STANDARD_INPUT else file
+    try:
+        content = sys.stdin.buffer.read() if file == STANDARD_INPUT else Path(file).read_bytes()
+        data = json.loads(content.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except OSError as error:
+        _fail(f"{name} cannot be read: {error.strerror}")
+    except (ValueError, RecursionError) as error:
+        _fail(f"{name} is not JSON: {error}")
+    if not isinstance(data, dict):
+        _fail(f'{name} must hold a JSON object, such as {{"order": {{"total": 250}}}}')
+    return data
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a JSON number")
+
+
+def _read_moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        _fail(f"--now takes an ISO 8601 datetime such as 2026-03-31T12:00:00Z, not {text!r}")
+    if moment.tzinfo is None:
+        _fail(f"--now needs a time zone: {text}Z is that time in UTC")
+    return moment
+
+
+def _shown(value: object) -> str:
+    """The value for a terminal, which must not be told what to do by a control character in the data."""
+    return visible(json.dumps(value, ensure_ascii=False))
+
+
+def _fail(message: str) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(EXIT_ERROR)

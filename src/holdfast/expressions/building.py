@@ -1,0 +1,160 @@
+"""Where trees grow. Every spelling builds through here, so the same condition becomes the same tree.
+
+Leniency ends here. A variable marked optional learns from the place it stands in what an absent value counts as: zero
+beside a number, false as a condition, an empty list where one is searched, empty text in a template, null elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from holdfast.errors import ExpressionError
+from holdfast.expressions.limits import check_depth, check_items
+from holdfast.expressions.numerals import canonical_number
+from holdfast.expressions.options import Options
+from holdfast.expressions.reasons import Reason
+from holdfast.expressions.tree import (
+    NAME_PATTERN,
+    Absent,
+    And,
+    Comparison,
+    Constant,
+    Items,
+    Node,
+    Not,
+    Number,
+    Operator,
+    Or,
+    Template,
+    Variable,
+)
+
+ORDERINGS: Final = frozenset({"<", "<=", ">", ">="})
+
+RESERVED: Final = frozenset({"true", "false", "null", "and", "or", "not", "in", "contains"})
+"""The words of the language; no variable begins with one, in any case."""
+
+NodeT = TypeVar("NodeT", bound=Node)
+
+_PATH = re.compile(rf"({NAME_PATTERN}(?:\.{NAME_PATTERN})*)(\?)?")
+
+
+class Builder:
+    """Makes nodes and keeps the limits on them. One per source."""
+
+    def __init__(self, options: Options, *, lenient: bool) -> None:
+        self.options = options
+        self.limits = options.limits
+        self.lenient = lenient
+
+    def number(self, text: str, at: int) -> Number:
+        """A number literal."""
+        return Number(text=canonical_number(text, self.limits.digits, at), at=at)
+
+    def variable(self, text: str, at: int) -> Variable:
+        """A dotted path, with the mark `?` after it when it may be absent."""
+        match = _PATH.fullmatch(text)
+        if match is None:
+            raise ExpressionError(
+                "a path is names joined by dots; a name has letters A-Z, digits and underscores",
+                reason=Reason.BAD_NAME,
+                position=at,
+            )
+        names = tuple(match[1].split("."))
+        _check_names(names, at)
+        if self.options.root and names[0] not in self.options.namespaces:
+            names = (self.options.root, *names)
+        return Variable(path=names, absent="null" if match[2] or self.lenient else "error", at=at)
+
+    def items(self, items: Iterable[Constant | Number | Variable], at: int) -> Items:
+        """A list literal."""
+        node = Items(items=tuple(items), at=at)
+        check_items(node, self.limits)
+        return self._grown(node)
+
+    def comparison(self, operator: Operator, left: Node, right: Node, at: int) -> Comparison:
+        """Two operands compared; `at` is where the operator stands."""
+        return self._grown(
+            Comparison(
+                operator=operator,
+                left=_settled(left, _absent_left(operator, right)),
+                right=_settled(right, _absent_right(operator, left)),
+                at=at,
+            )
+        )
+
+    def negation(self, part: Node, at: int) -> Not:
+        """The opposite."""
+        return self._grown(Not(part=_settled(part, "false"), at=at))
+
+    def conjunction(self, parts: Sequence[Node]) -> Node:
+        """All of the parts; a single one is itself."""
+        flat = self._flattened(parts, And)
+        return flat[0] if len(flat) == 1 else And(parts=flat, at=flat[0].at)
+
+    def disjunction(self, parts: Sequence[Node]) -> Node:
+        """Any of the parts; a single one is itself."""
+        flat = self._flattened(parts, Or)
+        return flat[0] if len(flat) == 1 else Or(parts=flat, at=flat[0].at)
+
+    def condition(self, root: Node) -> Node:
+        """The whole of a condition: a bare variable becomes the demand that it be a truth value."""
+        return And(parts=(_settled(root, "false"),), at=root.at) if isinstance(root, Variable) else root
+
+    def template(self, parts: Iterable[Constant | Variable], at: int) -> Template:
+        """A text with holes."""
+        return self._grown(Template(parts=tuple(_settled(part, "text") for part in parts), at=at))
+
+    def _flattened(self, parts: Sequence[Node], kind: type[And | Or]) -> tuple[Node, ...]:
+        """The parts, with the parts of those of the same kind in their place; only what is new has to be checked."""
+        flat: list[Node] = []
+        for part in parts:
+            if isinstance(part, kind):
+                flat.extend(part.parts)
+            else:
+                check_depth(part, self.limits, above=1)
+                flat.append(_settled(part, "false"))
+        return tuple(flat)
+
+    def _grown(self, node: NodeT) -> NodeT:
+        check_depth(node, self.limits)
+        return node
+
+
+def _check_names(names: tuple[str, ...], at: int) -> None:
+    word = names[0].lower()
+    if word in RESERVED:
+        remedy = "is a word of the language, not a variable" if word == names[0] else f"is written {word!r}"
+        raise ExpressionError(f"{names[0]!r} {remedy}", reason=Reason.BAD_NAME, position=at)
+    if any(name.startswith("__") for name in names):
+        raise ExpressionError("no name begins with two underscores", reason=Reason.BAD_NAME, position=at)
+
+
+def _absent_left(operator: Operator, right: Node) -> Absent:
+    if operator == "contains":
+        return "list"
+    return "null" if operator == "in" else _absent_beside(operator, right)
+
+
+def _absent_right(operator: Operator, left: Node) -> Absent:
+    if operator == "in":
+        return "list"
+    return "null" if operator == "contains" else _absent_beside(operator, left)
+
+
+def _absent_beside(operator: Operator, other: Node) -> Absent:
+    """Ordering is arithmetic unless a text stands there; equality is arithmetic only beside a number."""
+    if operator in ORDERINGS:
+        return "null" if isinstance(other, Constant) else "zero"
+    return "zero" if isinstance(other, Number) else "null"
+
+
+def _settled(node: NodeT, absent: Absent) -> NodeT:
+    """The node, told what an absent value counts as here, if it is a variable that may be absent."""
+    if isinstance(node, Variable) and node.absent != "error":
+        return replace(node, absent=absent)
+    return node

@@ -1,0 +1,60 @@
+"""From a source in any spelling to a tree that keeps every limit and every rule that needs no schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from holdfast.expressions.building import Builder
+from holdfast.expressions.characters import JOINERS, check_characters
+from holdfast.expressions.checking import Checker
+from holdfast.expressions.conditions import read_condition
+from holdfast.expressions.gotemplate import read_go
+from holdfast.expressions.limits import Limits, check_dereferences, check_length
+from holdfast.expressions.mappings import read_mapping, read_template
+from holdfast.expressions.native import read_native
+from holdfast.expressions.options import LENIENT_SPELLINGS, Options, Spelling
+from holdfast.expressions.printing import printed
+from holdfast.expressions.schemas import ANY
+from holdfast.expressions.tree import Node
+
+READERS: Final[dict[Spelling, Callable[[str, Builder], Node]]] = {
+    "native": read_native,
+    "go": read_go,
+    "json": read_condition,
+    "mapping": read_mapping,
+    "template": lambda source, builder: read_template(source, builder.options),
+}
+
+CONDITIONS: Final = frozenset({"native", "go", "json"})
+"""The spellings whose expressions are true or false; the others make values of any kind."""
+
+
+def read_tree(source: str, spelling: Spelling, options: Options) -> Node:
+    """The tree of a source."""
+    check_length(source, _longest(spelling, options.limits))
+    check_characters(source, JOINERS if spelling == "template" else frozenset())
+    lenient = spelling in LENIENT_SPELLINGS if options.lenient is None else options.lenient
+    builder = Builder(options, lenient=lenient)
+    tree = READERS[spelling](source, builder)
+    if spelling in CONDITIONS:
+        tree = builder.condition(tree)
+    if spelling == "json":
+        check_length(printed(tree), options.limits.length)
+    admit(tree, spelling, options)
+    return tree
+
+
+def admit(tree: Node, spelling: Spelling, options: Options) -> None:
+    """Refuse a tree that reads too much, or whose types cannot fit whatever the data is."""
+    check_dereferences(tree, options.limits, options.namespaces)
+    checker = Checker(ANY)
+    typed = checker.visit(tree)
+    if spelling in CONDITIONS:
+        checker.expect(typed, "bool")
+    if checker.problems:
+        raise checker.problems[0]
+
+
+def _longest(spelling: Spelling, limits: Limits) -> int:
+    return {"json": limits.json_length, "template": limits.template_length}.get(spelling, limits.length)

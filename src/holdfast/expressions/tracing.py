@@ -1,0 +1,120 @@
+"""The audit record of one evaluation: what was asked, what was read, what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from datetime import date, timedelta
+from decimal import Decimal
+from math import isfinite
+from typing import Final
+
+import msgspec
+
+from holdfast.expressions.compiling import ABSENT
+from holdfast.expressions.tree import And, Comparison, Node, Not, Or, variables
+
+MASK: Final = "[masked]"
+"""What a record shows in the place of a sensitive value."""
+
+TOO_DEEP: Final = "[nested too deeply]"
+"""What a record shows in the place of a value that no JSON writer would take."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why an evaluation had no result."""
+
+    reason: str
+    """The stable code."""
+    message: str
+    """A sentence for people; it names types, never values."""
+    position: int | None
+    """The character of the expression that it is about."""
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything needed to answer "why did it go that way?" later. All of it is plain JSON data."""
+
+    expression: str
+    """The source as it was written."""
+    variables: Mapping[str, object]
+    """The variables that were read, with their values; what a short circuit passed over is not among them."""
+    result: object
+    """What came out; null when `failure` says why nothing did."""
+    absent: tuple[str, ...] = ()
+    """The variables that were looked for and not there; their value is given as null."""
+    failure: Failure | None = None
+    """Why there is no result; None when there is one."""
+
+    def to_data(self) -> dict[str, object]:
+        """The record as plain JSON, with `absent` and `failure` only where they have something to say."""
+        data: dict[str, object] = msgspec.to_builtins(self)
+        return {**data, "absent": [*self.absent]} if self.absent else data
+
+
+def record(
+    source: str,
+    tree: Node,
+    notebook: Mapping[str, object],
+    *,
+    result: object = None,
+    failure: Failure | None = None,
+    sensitive: AbstractSet[str] = frozenset(),
+) -> Explanation:
+    """The record of an evaluation from what its notebook holds. `sensitive` are paths whose values are masked."""
+    shown = {name: _shown(name, value, sensitive) for name, value in notebook.items() if value is not ABSENT}
+    absent = tuple(name for name, value in notebook.items() if value is ABSENT)
+    return Explanation(
+        expression=source,
+        variables={name: shown.get(name) for name in notebook},
+        result=MASK if failure is None and _reveals(tree, sensitive) else plain(result),
+        absent=absent,
+        failure=failure,
+    )
+
+
+def plain(value: object, path: str = "", sensitive: AbstractSet[str] = frozenset()) -> object:
+    """A copy of the value that any JSON writer takes, with a mask wherever its path is sensitive."""
+    try:
+        return _plain(value, path, sensitive)
+    except RecursionError:
+        return TOO_DEEP
+
+
+def _plain(value: object, path: str, sensitive: AbstractSet[str]) -> object:
+    if path in sensitive:
+        return MASK
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if isfinite(value) else str(value)
+        case Decimal():
+            return str(value)
+        case date() | timedelta():
+            return msgspec.to_builtins(value)
+        case list():
+            return [_plain(each, path, sensitive) for each in value]
+        case dict():
+            return {str(key): _plain(each, f"{path}.{key}", sensitive) for key, each in value.items()}
+        case _:
+            return f"[{type(value).__name__}]"
+
+
+def _shown(name: str, value: object, sensitive: AbstractSet[str]) -> object:
+    return MASK if _is_covered(name, sensitive) else plain(value, name, sensitive)
+
+
+def _is_covered(name: str, sensitive: AbstractSet[str]) -> bool:
+    """Whether the path, or anything that it lies in, is sensitive."""
+    return any(name == path or name.startswith(f"{path}.") for path in sensitive)
+
+
+def _reveals(tree: Node, sensitive: AbstractSet[str]) -> bool:
+    """Whether the result would show a sensitive value. A truth value about one is not the value."""
+    if isinstance(tree, Comparison | Not | And | Or):
+        return False
+    return any(
+        _is_covered(each.name, sensitive) or any(path.startswith(f"{each.name}.") for path in sensitive)
+        for each in variables(tree)
+    )

@@ -1,0 +1,73 @@
+"""One hash for one value: canonical JSON (RFC 8785) under SHA-256.
+
+Only values that look the same in every language are hashed. A float such as 0.1 is refused, because what computed it may
+differ in its last digit elsewhere; money is an integer in minor units, or a Decimal, which is hashed as its text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from uuid import UUID
+
+import msgspec
+import rfc8785
+
+from holdfast.errors import PayloadError
+
+LARGEST_INTEGER = 2**53 - 1
+"""Beyond this a JSON number is not the same number everywhere, so larger integers are refused."""
+
+
+def canonical_bytes(value: object) -> bytes:
+    """The canonical JSON of `value`, as the bytes that are hashed."""
+    return rfc8785.dumps(_stable(value, "$"))
+
+
+def canonical_hash(value: object) -> str:
+    """The SHA-256 of the canonical JSON of `value`, in hexadecimal."""
+    return hashlib.sha256(canonical_bytes(value)).hexdigest()
+
+
+def _stable(value: object, path: str) -> rfc8785._impl._Value:
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return _integer(value, path)
+        case float():
+            return _integer(_integral(value, path), path)
+        case Decimal() | UUID():
+            return str(value)
+        case date():
+            return value.isoformat()
+        case Mapping():
+            return {
+                _key(key, path): _stable(item, f"{path}.{key}")
+                for key, item in value.items()
+                if item is not msgspec.UNSET
+            }
+        case list() | tuple():
+            return [_stable(item, f"{path}[{index}]") for index, item in enumerate(value)]
+        case _:
+            raise PayloadError(f"UNSTABLE_VALUE: {path} is a {type(value).__name__}, which has no canonical JSON form")
+
+
+def _key(key: object, path: str) -> str:
+    if not isinstance(key, str):
+        raise PayloadError(f"UNSTABLE_VALUE: {path} has the key {key!r}; keys must be strings")
+    return key
+
+
+def _integer(value: int, path: str) -> int:
+    if abs(value) > LARGEST_INTEGER:
+        raise PayloadError(f"UNSTABLE_NUMBER: {path} is an integer beyond 2^53; hash it as a string")
+    return value
+
+
+def _integral(value: float, path: str) -> int:
+    if not value.is_integer():
+        raise PayloadError(f"UNSTABLE_NUMBER: {path} is {value!r}; use an integer in minor units, or a Decimal")
+    return int(value)

@@ -1,0 +1,100 @@
+"""The contract that every kind of workflow fulfils: how to begin, how an event changes the state, what to answer to a command."""
+
+from __future__ import annotations
+
+import typing
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Generic, Literal, TypeVar
+
+import msgspec
+
+from holdfast.errors import PayloadError
+from holdfast.kernel.decision import Answer
+from holdfast.kernel.moment import Moment
+from holdfast.kernel.wire import Upcaster
+
+State = TypeVar("State")
+Command = TypeVar("Command")
+Event = TypeVar("Event")
+Effect = TypeVar("Effect")
+
+StatusWord = Literal["running", "paused", "completed", "failed", "cancelled", "aborted"]
+TERMINAL: frozenset[str] = frozenset({"completed", "failed", "cancelled", "aborted"})
+"""Statuses that an instance never leaves."""
+
+
+class Status(msgspec.Struct, frozen=True):
+    """Where an instance stands, for lists and operators."""
+
+    word: StatusWord
+    reason: str = ""
+    """Why, for example `dlq` for a paused saga; empty when the word says it all."""
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the instance has ended."""
+        return self.word in TERMINAL
+
+
+RUNNING, COMPLETED = Status("running"), Status("completed")
+
+
+class Decider(ABC, Generic[State, Command, Event, Effect]):
+    """A workflow as three pure functions. Subclass it with your four types and register an object of the subclass.
+
+    The functions may not read a clock, draw random numbers or do I/O: the moment is an argument. The state is always the fold of
+    `evolve` over the events; a stored snapshot is only a cache of that.
+    """
+
+    type: ClassVar[str]
+    """Name under which instances are stored; it must never change while there are any."""
+    state_version: ClassVar[int] = 1
+    """Raise it when `evolve` or the state's shape changes meaning: older snapshots are then ignored and the events replayed."""
+    upcasters: ClassVar[Mapping[tuple[str, int], Upcaster]] = MappingProxyType({})
+    """From (event name, version) to the function that brings the event's plain form to the next version."""
+
+    @abstractmethod
+    def initial(self) -> State:
+        """The state of an instance to which nothing has happened."""
+
+    @abstractmethod
+    def evolve(self, state: State, event: Event) -> State:
+        """The state after `event`."""
+
+    @abstractmethod
+    def decide(self, state: State, command: Command, moment: Moment) -> Answer:
+        """What happens when `command` arrives in `state`."""
+
+    def is_terminal(self, state: State) -> bool:  # noqa: ARG002 - the default for deciders that never end
+        """Whether the instance has ended; commands that arrive afterwards are skipped silently."""
+        return False
+
+    def status(self, state: State) -> Status:
+        """Where the instance stands."""
+        return COMPLETED if self.is_terminal(state) else RUNNING
+
+    def key_of(self, command: Command) -> str:
+        """The business key of the instance that `command` is for: its `workflow_id`, an attribute or a method."""
+        told = getattr(command, "workflow_id", None)
+        key = told() if callable(told) else told
+        if not isinstance(key, str) or not key:
+            raise PayloadError(
+                f"{type(command).__name__} does not say which instance it is for: give it a non-empty text `workflow_id`, "
+                f"or override key_of in {type(self).__name__}"
+            )
+        return key
+
+    def effect_failed(self, effect: Effect, error: str) -> Command | None:  # noqa: ARG002 - the default tells nobody
+        """The command that tells the instance that an effect gave up; None leaves it to the dead letters alone."""
+        return None
+
+
+def declared_types(decider: type[Decider[State, Command, Event, Effect]]) -> tuple[object, ...]:
+    """The four type arguments that the class gives to `Decider`, or an empty tuple where it gives none."""
+    for cls in decider.__mro__:
+        for base in getattr(cls, "__orig_bases__", ()):
+            if typing.get_origin(base) is Decider:
+                return typing.get_args(base)
+    return ()

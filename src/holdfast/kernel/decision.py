@@ -1,0 +1,153 @@
+"""What a decider may answer: a decision (events and the work they ask for), a rejection, or nothing to do.
+
+Effects, timers and messages are values here. They are written in the same commit as the events and acted on afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.errors import CommandError
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import Record
+from holdfast.kernel.retry import RetryPolicy
+
+LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, 100
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to do in the world after the commit: the body goes to a handler, at least once."""
+
+    body: object
+    """One of the decider's effect types; what the handler gets."""
+    handler: str = ""
+    """Name of the handler; empty means the one registered for the decider."""
+    priority: int = LOWEST_PRIORITY
+    """0 to 100; higher is claimed earlier, and waiting raises it."""
+    delay: timedelta = timedelta(0)
+    """Not before this long after the commit."""
+    once: bool = False
+    """At most once: the call is counted before it is made and never repeated, not even after a crash."""
+    transactional: bool = False
+    """The handler runs inside the commit that records it and gets the open connection: exactly once."""
+    timeout: timedelta | None = None
+    """A call that takes longer is a failed attempt; None means the handler's own limit."""
+    retry: RetryPolicy | None = None
+    """When to try again; None means the handler's policy at the time of the failure, so that it may change while effects wait."""
+
+    def __post_init__(self) -> None:
+        if not LOWEST_PRIORITY <= self.priority <= HIGHEST_PRIORITY:
+            raise CommandError(f"effect priority {self.priority} is not between 0 and 100", decider=self.handler)
+
+
+class Timer(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that the instance sends to itself later."""
+
+    command: object
+    """What will be decided when the timer fires, on the state of that time."""
+    due_at: datetime | None = None
+    """When; exactly one of `due_at` and `after` is set."""
+    after: timedelta | None = None
+    """How long after the commit; zero or less means at once."""
+    key: str = ""
+    """A timer replaces a pending one with the same key; empty means that nothing can replace or cancel it."""
+
+    def due(self, now: datetime) -> datetime:
+        """The instant at which the timer fires, given the instant of its commit."""
+        return self.due_at if self.due_at is not None else now + (self.after or timedelta(0))
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """A command for another instance, delivered through the inbox: in order for each target, exactly once."""
+
+    decider: str
+    """Type of the decider that the target runs."""
+    command: object
+    """What to tell it; one of that decider's command types."""
+    key: str = ""
+    """Business key of the target; empty means that `instance` names it, or that the command tells."""
+    instance: InstanceId | None = None
+    """Id of the target, when it is known."""
+    command_id: str = ""
+    """Makes the message idempotent beyond its own row; empty means it needs none."""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Events that happened and the work they ask for. There is no decision without an event."""
+
+    events: tuple[object, ...]
+    effects: tuple[Effect, ...] = ()
+    timers: tuple[Timer, ...] = ()
+    cancelled_timers: tuple[str, ...] = ()
+    """Keys of pending timers that must not fire any more; unknown keys do no harm."""
+    withdrawn_effects: tuple[int, ...] = ()
+    """Numbers of effects that are not wanted any more; a handler that runs one is told to stop."""
+    messages: tuple[Message, ...] = ()
+    records: tuple[Record, ...] = ()
+    """Rows of the inline projections, written in the same commit."""
+
+    def __post_init__(self) -> None:
+        if not self.events:
+            raise CommandError(
+                "a decision needs at least one event; answer Ignored(...) when nothing happened", decider=""
+            )
+
+    @classmethod
+    def event(cls, event: object, *more: object) -> Decision:
+        """The decision that these events happened, in this order."""
+        return cls((event, *more))
+
+    def with_event(self, event: object) -> Decision:
+        """This decision, and then one more event."""
+        return msgspec.structs.replace(self, events=(*self.events, event))
+
+    def with_effect(self, body: object, **options: object) -> Decision:
+        """This decision and an effect; the options are the fields of `Effect`."""
+        effect = body if isinstance(body, Effect) else _effect(body=body, **options)
+        return msgspec.structs.replace(self, effects=(*self.effects, effect))
+
+    def with_timer_after(self, delay: timedelta, command: object, *, key: str = "") -> Decision:
+        """This decision and a command to itself after `delay`."""
+        return self._with_timer(Timer(command=command, after=delay, key=key))
+
+    def with_timer_at(self, due_at: datetime, command: object, *, key: str = "") -> Decision:
+        """This decision and a command to itself at an instant."""
+        if due_at.tzinfo is None:
+            raise CommandError(
+                f"timer at {due_at!r}: give a time with a zone, such as datetime(..., tzinfo=UTC)", decider=""
+            )
+        return self._with_timer(Timer(command=command, due_at=due_at, key=key))
+
+    def cancel_timer(self, key: str) -> Decision:
+        """This decision, and the pending timer with this key does not fire."""
+        return msgspec.structs.replace(self, cancelled_timers=(*self.cancelled_timers, key))
+
+    def with_message(self, message: Message) -> Decision:
+        """This decision and a command for another instance."""
+        return msgspec.structs.replace(self, messages=(*self.messages, message))
+
+    def _with_timer(self, timer: Timer) -> Decision:
+        return msgspec.structs.replace(self, timers=(*self.timers, timer))
+
+
+_effect: Callable[..., Effect] = Effect
+
+
+class Rejection(msgspec.Struct, frozen=True, kw_only=True):
+    """The command is refused: nothing is written and the caller gets an error with this code."""
+
+    code: str
+    message: str
+
+
+class Ignored(msgspec.Struct, frozen=True, kw_only=True):
+    """There is nothing to do: nothing is written and the caller is told that all is well."""
+
+    reason: str = ""
+
+
+Answer: TypeAlias = Decision | Rejection | Ignored

@@ -1,0 +1,50 @@
+"""Events as they lie in a store, and the checks on a stretch of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from holdfast.errors import CorruptHistoryError
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.vocabulary import SYSTEM_PREFIX
+
+TIMER_CANCELLED = f"{SYSTEM_PREFIX}timer_cancelled"
+"""Written by the kernel when a decision cancels a timer that was really pending."""
+
+
+class StoredEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact in the history of an instance."""
+
+    instance: InstanceId
+    sequence: int
+    """1 for the first event of the instance, then one more each, without gaps."""
+    type: str
+    version: int
+    data: bytes
+    at: datetime
+    """When it was committed, by the database's clock."""
+    actor: str
+    comment: str
+    cause: str
+    """Id of the command, effect or timer that led to it."""
+    tenant: str
+    position: int = 0
+    """Place in the order of all events of the database; grows strictly, with gaps."""
+
+    @property
+    def is_system(self) -> bool:
+        """Whether the kernel wrote it; deciders never see such events."""
+        return self.type.startswith(SYSTEM_PREFIX)
+
+
+def check_sequence(events: Sequence[StoredEvent], *, after: int) -> None:
+    """Raise CorruptHistoryError unless the events follow `after` without a gap."""
+    for expected, event in enumerate(events, start=after + 1):
+        if event.sequence != expected:
+            raise CorruptHistoryError(
+                f"instance {event.instance}: event {expected} is missing, the next stored one is {event.sequence}; "
+                "restore it from a backup before going on"
+            )

@@ -1,0 +1,38 @@
+"""What a decision may know of the world: everything that is not state and not the command, as plain values."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from holdfast.kernel.ids import InstanceId, derive_uuid7
+
+SYSTEM = "system"
+"""The actor of everything that no person asked for."""
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """The circumstances of one command."""
+
+    now: datetime
+    """The database's time, aware, in UTC; the same for everything decided in one commit."""
+    instance: InstanceId
+    """The instance that is being decided for."""
+    tenant: str = "default"
+    """The tenant that the instance belongs to."""
+    actor: str = SYSTEM
+    """Who asked: a user's name or id, or `system`."""
+    comment: str = ""
+    """Why, in the actor's words."""
+    version: int = 0
+    """How many events the instance has; the next one gets `version + 1`."""
+    issued: int = 0
+    """How many effects the instance has issued; the first effect of this decision gets this number, the next one more."""
+    pending_timers: frozenset[str] = frozenset()
+    """Keys of the timers that are set and have not fired."""
+
+    def derive_id(self, *parts: object) -> UUID:
+        """A new id that is the same each time this command is decided on this state. Give parts to tell several apart."""
+        return derive_uuid7(self.now, self.instance, self.version, *parts)

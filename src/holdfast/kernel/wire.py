@@ -1,0 +1,150 @@
+"""How values become bytes and come back. Bytes are what is stored and hashed; nothing rewrites them on the way.
+
+A codec turns one value into bytes and bytes into a value of a known type. `JsonCodec` is the default. Dataclasses, msgspec
+Structs, pydantic models, typed dicts and plain data are understood; decimals, dates, UUIDs and bytes come back as what they were
+when the field says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar, cast, runtime_checkable
+
+import msgspec
+
+from holdfast.errors import PayloadError
+
+T = TypeVar("T")
+
+Upcaster = Callable[[dict[str, object]], dict[str, object]]
+"""Turns the plain form of an event of one version into that of the next version."""
+
+
+class Codec(Protocol):
+    """Bytes for values and back. An engine uses one codec for everything it stores in a database."""
+
+    name: str
+    """Recorded in the database, so that another codec cannot open it by mistake."""
+
+    def encode(self, value: object) -> bytes:
+        """The bytes of `value`; PayloadError if it has none."""
+        ...
+
+    def decode(self, data: bytes, as_type: type[T]) -> T:
+        """The value of these bytes as an `as_type`; PayloadError if they are not one."""
+        ...
+
+
+@runtime_checkable
+class _PydanticModel(Protocol):
+    def model_dump(self, *, mode: str) -> dict[str, object]: ...
+
+
+def _lower(value: object) -> object:
+    if isinstance(value, _PydanticModel):
+        return value.model_dump(mode="json")
+    raise TypeError(
+        f"a {type(value).__name__} cannot be stored; use a dataclass, a Struct, a pydantic model or plain data"
+    )
+
+
+def _raise_up(as_type: type[T], value: object) -> T:
+    validate = getattr(as_type, "model_validate", None)
+    if validate is None:
+        raise TypeError(f"{as_type.__name__} cannot be read back; use a dataclass, a Struct or a pydantic model")
+    model: T = validate(value)
+    return model
+
+
+class JsonCodec:
+    """JSON as UTF-8. Readable in the database, and fast."""
+
+    name = "json"
+
+    def __init__(self) -> None:
+        self._encode = msgspec.json.Encoder(enc_hook=_lower).encode
+        self._decoders: dict[object, msgspec.json.Decoder[object]] = {}
+
+    def encode(self, value: object) -> bytes:
+        """The JSON of `value`."""
+        try:
+            data = self._encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise PayloadError(f"{type(value).__name__} cannot be stored: {error}") from error
+        if b"null" in data:
+            _refuse_nan(
+                value
+            )  # The encoder writes NaN and infinity as null; the rare value with a null in it pays for the search.
+        return data
+
+    def decode(self, data: bytes, as_type: type[T]) -> T:
+        """The value of this JSON."""
+        try:
+            return cast("T", self._decoder(as_type).decode(data))
+        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+            raise PayloadError(f"stored bytes are not a {_name(as_type)}: {error}") from error
+
+    def _decoder(self, as_type: type[T]) -> msgspec.json.Decoder[object]:
+        decoder = self._decoders.get(as_type)
+        if decoder is None:
+            decoder = self._decoders[as_type] = msgspec.json.Decoder(cast("type[object]", as_type), dec_hook=_raise_up)
+        return decoder
+
+
+class MessagePackCodec:
+    """MessagePack: smaller and a little faster than JSON, not readable by eye."""
+
+    name = "msgpack"
+
+    def __init__(self) -> None:
+        self._encode = msgspec.msgpack.Encoder(enc_hook=_lower).encode
+        self._decoders: dict[object, msgspec.msgpack.Decoder[object]] = {}
+
+    def encode(self, value: object) -> bytes:
+        """The MessagePack bytes of `value`."""
+        try:
+            return self._encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise PayloadError(f"{type(value).__name__} cannot be stored: {error}") from error
+
+    def decode(self, data: bytes, as_type: type[T]) -> T:
+        """The value of these bytes."""
+        try:
+            return cast("T", self._decoder(as_type).decode(data))
+        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+            raise PayloadError(f"stored bytes are not a {_name(as_type)}: {error}") from error
+
+    def _decoder(self, as_type: type[T]) -> msgspec.msgpack.Decoder[object]:
+        decoder = self._decoders.get(as_type)
+        if decoder is None:
+            decoder = self._decoders[as_type] = msgspec.msgpack.Decoder(
+                cast("type[object]", as_type), dec_hook=_raise_up
+            )
+        return decoder
+
+
+def convert(value: Mapping[str, object], as_type: type[T]) -> T:
+    """A value of `as_type` from its plain form, as a caller without the class would send it."""
+    try:
+        return msgspec.convert(value, as_type, dec_hook=_raise_up)
+    except (msgspec.ValidationError, ValueError, TypeError, RecursionError) as error:
+        raise PayloadError(f"this is not a {_name(as_type)}: {error}") from error
+
+
+def _refuse_nan(value: object) -> None:
+    pending = [msgspec.to_builtins(value, enc_hook=_lower)]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            raise PayloadError(
+                f"{type(value).__name__} holds {item!r}, which JSON cannot say; use a Decimal, a string or None"
+            )
+        if isinstance(item, dict):
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+
+
+def _name(as_type: object) -> str:
+    return getattr(as_type, "__name__", str(as_type))

@@ -1,0 +1,72 @@
+"""The only reader of time.
+
+The database's clock is the one that counts. Between two looks at it the local monotonic clock carries on from the last one, so that
+a host's wall clock, which may be wrong or jump, decides nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What time it is."""
+
+    def now(self) -> datetime:
+        """The database's time, as well as this process knows it."""
+        ...
+
+    def judge(self) -> datetime | None:
+        """The instant for statements that judge leases and due times; None lets the database take its own."""
+        ...
+
+    def synchronise(self, database_now: datetime) -> None:
+        """Take note of the database's time."""
+        ...
+
+
+class DatabaseClock:
+    """The database's clock, carried on by the monotonic one."""
+
+    def __init__(self) -> None:
+        self._anchor = datetime.now(UTC)
+        self._anchored_at = time.monotonic()
+
+    def now(self) -> datetime:
+        """The last known time of the database, plus what has gone by since."""
+        return self._anchor + timedelta(seconds=time.monotonic() - self._anchored_at)
+
+    def judge(self) -> datetime | None:
+        """The database judges by itself."""
+        return None
+
+    def synchronise(self, database_now: datetime) -> None:
+        """Carry on from here."""
+        self._anchored_at = time.monotonic()
+        self._anchor = database_now
+
+
+class ManualClock:
+    """A clock that stands still until it is moved, for tests."""
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        """The time it was set to."""
+        return self._now
+
+    def judge(self) -> datetime | None:
+        """Statements judge by this clock too."""
+        return self._now
+
+    def synchronise(self, database_now: datetime) -> None:
+        """A test's clock obeys nobody else."""
+
+    def move(self, duration: timedelta) -> None:
+        """Let time go by."""
+        if duration < timedelta(0):
+            raise ValueError("time does not go backwards")
+        self._now += duration

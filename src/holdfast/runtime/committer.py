@@ -1,0 +1,195 @@
+"""The group committer: takes what is waiting and makes one transaction of it.
+
+While one batch is at the database the next one gathers; so batches grow with load and vanish without it. With `start` it works on a
+thread of its own; without, whoever submits does the work, which is what tests want.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from queue import Empty, SimpleQueue
+
+from holdfast.errors import StoppedError, StoreUnavailableError
+from holdfast.runtime.committing import Committing
+from holdfast.runtime.deciding import Batch
+from holdfast.runtime.submissions import Submission
+from holdfast.runtime.telemetry import CommandRefused, Committed, Telemetry
+from holdfast.store.shapes import Claim
+
+_log = logging.getLogger("holdfast.committer")
+
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
+
+Item = Submission | Claim | None
+"""A command, work that ended without one, or None: the end."""
+
+
+class Committer:
+    """Commits commands in groups."""
+
+    def __init__(
+        self,
+        committing: Committing,
+        telemetry: Telemetry,
+        *,
+        batch_limit: int,
+        written: Callable[[Batch], None],
+        recovered: Callable[[], None],
+    ) -> None:
+        self._committing = committing
+        self._telemetry = telemetry
+        self._batch_limit = batch_limit
+        self._written = written
+        self._recovered = recovered
+        self._queue: SimpleQueue[Item] = SimpleQueue()
+        self._turn = threading.RLock()
+        self._is_busy = False
+        self._thread: threading.Thread | None = None
+        self._is_stopped = False
+
+    def submit(self, submission: Submission) -> None:
+        """Take a command; its `settled` is called when it is committed or has failed."""
+        if self._is_stopped:
+            submission.settled(None, StoppedError("the engine is stopped"))
+            return
+        self._put(submission)
+
+    def finish(self, claim: Claim) -> None:
+        """Work ended without a command: use it up with the next commit."""
+        self._put(claim)
+
+    def start(self) -> None:
+        """Work on a thread of its own from now on."""
+        self._thread = threading.Thread(target=self._run, name="holdfast-committer", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        """Commit what is waiting, then end."""
+        self._is_stopped = True
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(timeout)
+            self._thread = None
+
+    def _put(self, item: Item) -> None:
+        self._queue.put(item)
+        if self._thread is None:
+            self._work_here()
+
+    def _work_here(self) -> None:
+        """Without a thread the caller works, unless it is called back from work already going on."""
+        with self._turn:
+            if self._is_busy:
+                return
+            self._is_busy = True
+            try:
+                while items := self._take(wait=False):
+                    self._work(items)
+            finally:
+                self._is_busy = False
+
+    def _run(self) -> None:
+        while True:
+            items = self._take(wait=True)
+            self._work(items)
+            if None in items:
+                return
+
+    def _take(self, *, wait: bool) -> list[Item]:
+        """What is waiting, at most a batch of it; nothing if nothing waits and nobody wants to."""
+        items: list[Item] = []
+        try:
+            items.append(self._queue.get(block=wait))
+            while len(items) < self._batch_limit:
+                items.append(self._queue.get_nowait())
+        except Empty:
+            pass
+        return items
+
+    def _work(self, items: list[Item]) -> None:
+        submissions, finished = _sorted(items)
+        pause, had_outage = _FIRST_PAUSE_SECONDS, False
+        while submissions or finished:
+            try:
+                batch = self._commit(submissions, finished)
+            except StoreUnavailableError as error:
+                had_outage = True
+                submissions = self._outlast(submissions, error)
+                if not self._may_wait:
+                    return
+                _log.warning("the database is away (%s); trying again in %.2f s", error, pause)
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+                more, done = _sorted(self._take(wait=False))
+                submissions += more
+                finished += done
+            except Exception as error:  # noqa: BLE001 - a defect of ours fails this batch, not the committer
+                _log.exception("a commit failed unexpectedly")
+                for each in submissions:
+                    each.settled(None, error)
+                return
+            else:
+                self._settle(batch)
+                break
+        if had_outage:
+            self._recovered()
+
+    @property
+    def _may_wait(self) -> bool:
+        """Whether an outage is waited out: not on a caller's thread, and not when the engine is stopping."""
+        return self._thread is not None and not self._is_stopped
+
+    def _commit(self, submissions: list[Submission], finished: list[Claim]) -> Batch:
+        begun = time.perf_counter()
+        batch = self._committing.commit(submissions, finished)
+        if self._telemetry.is_heard:
+            self._telemetry.tell(
+                Committed(
+                    commands=len(submissions),
+                    instances=len(batch.written),
+                    events=sum(len(draft.change.events) for draft in batch.written),
+                    took=timedelta(seconds=time.perf_counter() - begun),
+                )
+            )
+        return batch
+
+    def _settle(self, batch: Batch) -> None:
+        self._written(batch)
+        for submission, outcome, error in batch.answers:
+            if error is not None and self._telemetry.is_heard:
+                name = type(submission.command).__name__
+                definition = submission.address.definition
+                self._telemetry.tell(CommandRefused(definition=definition, command=name, error=str(error)))
+            try:
+                submission.settled(outcome, error)
+            except Exception:  # noqa: BLE001 - its trouble is not that of its neighbours
+                _log.exception("the caller of a command failed when it was told the outcome")
+
+    def _outlast(self, submissions: list[Submission], error: StoreUnavailableError) -> list[Submission]:
+        """Tell those who wait no longer; the others stay, to be looked up when the database is back."""
+        now = time.monotonic()
+        left = []
+        for each in submissions:
+            each.is_uncertain = True
+            if not self._may_wait or (each.deadline is not None and each.deadline < now):
+                each.settled(None, _unknown(error))
+            else:
+                left.append(each)
+        return left
+
+
+def _sorted(items: list[Item]) -> tuple[list[Submission], list[Claim]]:
+    submissions = [item for item in items if isinstance(item, Submission)]
+    return submissions, [item for item in items if item is not None and not isinstance(item, Submission)]
+
+
+def _unknown(error: StoreUnavailableError) -> StoreUnavailableError:
+    told = StoreUnavailableError(
+        f"{error}. Whether the command was carried out is unknown; send it again with the same command id"
+    )
+    told.__cause__ = error
+    return told

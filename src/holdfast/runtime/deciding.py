@@ -1,0 +1,136 @@
+"""One pass over a batch: every command decided in the order of arrival, on drafts of its instance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from uuid import UUID
+
+from holdfast.errors import HoldfastError, NotFoundError, RejectedError
+from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.drafting import Draft, Surroundings, VoidClaimError, new_header
+from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.tracking import Tracked
+from holdfast.store.shapes import Address, ReceiptKey
+
+Answer = tuple[Submission, Outcome | None, BaseException | None]
+
+Found = dict[Address, Tracked | HoldfastError]
+"""The instances that exist, by address; an error stands for one that cannot be read."""
+
+_VOID = Outcome(None, 0, "the claim is void")
+
+
+class Batch:
+    """What came of a batch: the answers, and the drafts that were written."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.written: list[Draft] = []
+        self.doubtful: list[Submission] = []
+        """Must be looked at again, the careful way."""
+
+    def accept(self, submission: Submission, outcome: Outcome) -> None:
+        """The command was carried out, or there was nothing to do."""
+        self.answers.append((submission, outcome, None))
+
+    def refuse(self, submission: Submission, error: BaseException) -> None:
+        """The command failed."""
+        self.answers.append((submission, None, error))
+
+    def add(self, other: Batch) -> None:
+        """Take over what came of a part."""
+        self.answers += other.answers
+        self.written += other.written
+
+
+class Round:
+    """Decides a batch. A quick round doubts what it cannot prove and leaves it, with all that follows on the same instance."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        found: Found,
+        batch: Batch,
+        *,
+        now: datetime,
+        new_id: Callable[[datetime], UUID],
+        is_careful: bool,
+    ) -> None:
+        self._around = around
+        self._found = found
+        self._batch = batch
+        self._now = now
+        self._new_id = new_id
+        self._is_careful = is_careful
+        self._drafts: dict[InstanceId | Address, Draft] = {}
+        self._answers: dict[InstanceId | Address, list[Answer]] = {}
+        self._doubted: set[InstanceId | Address] = set()
+        self._receipts: dict[ReceiptKey, Outcome] = {}
+
+    def decide(self, submissions: Iterable[Submission]) -> list[Draft]:
+        """Decide all commands; the drafts to write. The answers are in the batch and hold once the drafts are written."""
+        for each in submissions:
+            tracked = self._found.get(each.address)
+            if isinstance(tracked, HoldfastError):
+                self._batch.refuse(each, tracked)
+            else:
+                self._decide(each, tracked)
+        for answers in self._answers.values():
+            self._batch.answers += answers
+        return list(self._drafts.values())
+
+    def _decide(self, each: Submission, tracked: Tracked | None) -> None:
+        name = tracked.header.id if tracked else each.address
+        if name in self._doubted:
+            self._batch.doubtful.append(each)
+            return
+        answer = self._answer(each, name, tracked)
+        outcome = answer[1]
+        if (outcome is None or outcome.ignored) and self._may_be_wrong(each, tracked):
+            self._doubt(each, name)
+            return
+        self._answers.setdefault(name, []).append(answer)
+
+    def _answer(self, each: Submission, name: InstanceId | Address, tracked: Tracked | None) -> Answer:
+        if each.receipt is not None and each.receipt in self._receipts:
+            return each, self._receipts[each.receipt], None  # The same command twice in one batch.
+        try:
+            draft = self._drafts.get(name)
+            if draft is None:
+                draft = self._drafts[name] = self._begin(each, tracked)
+            outcome = draft.apply(each, self._now)
+        except VoidClaimError:
+            return each, _VOID, None
+        except HoldfastError as error:
+            if name in self._drafts:
+                self._drafts[name].is_tainted = not isinstance(error, RejectedError)
+            return each, None, error
+        if each.receipt is not None:
+            self._receipts[each.receipt] = outcome
+        return each, outcome, None
+
+    def _begin(self, each: Submission, tracked: Tracked | None) -> Draft:
+        if tracked is not None:
+            return Draft(self._around, tracked.header, tracked.program, tracked)
+        address = each.address
+        if not each.may_create:
+            raise NotFoundError("instance", address.instance or address.key)
+        program = self._around.programs(address.definition)
+        identity = address.instance or InstanceId(self._new_id(self._now))
+        return Draft(self._around, new_header(address, identity, parent=each.parent, now=self._now), program, None)
+
+    def _may_be_wrong(self, each: Submission, tracked: Tracked | None) -> bool:
+        """Whether an answer that writes nothing needs proof: the state is from memory, or the command may have been carried out."""
+        if self._is_careful:
+            return False
+        return each.receipt is not None or (tracked is not None and not tracked.is_fresh)
+
+    def _doubt(self, each: Submission, name: InstanceId | Address) -> None:
+        """Leave the whole instance to the careful way, so that its commands stay in order."""
+        self._doubted.add(name)
+        self._batch.doubtful += [before for before, _, _ in self._answers.pop(name, [])]
+        self._batch.doubtful.append(each)
+        draft = self._drafts.pop(name, None)
+        if draft is not None:
+            draft.give_up()

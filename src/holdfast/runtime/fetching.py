@@ -1,0 +1,142 @@
+"""Bringing effects to the worker, and dealing with those that failed."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from functools import partial
+
+from holdfast.errors import HoldfastError
+from holdfast.kernel.ids import effect_key
+from holdfast.runtime.giving_up import Verdicts, code_of, dead_effect, describe
+from holdfast.runtime.issuing import options_of
+from holdfast.runtime.loops import Chores
+from holdfast.runtime.shared import Shared
+from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.telemetry import EffectBuried
+from holdfast.runtime.worker import Worker
+from holdfast.store.port import Effects
+from holdfast.store.shapes import Address, StoredEffect, Wanted
+
+_log = logging.getLogger("holdfast.fetching")
+
+_MOST = 200
+"""Effects of one handler that are claimed at once."""
+
+
+class SpentError(Exception):
+    """The effect was called as often as it may be."""
+
+
+class Fetching:
+    """The claiming side of a worker. One thread steps it; failures are reported from any."""
+
+    def __init__(self, effects: Effects, worker: Worker, shared: Shared) -> None:
+        self._effects = effects
+        self._worker = worker
+        self._shared = shared
+        self._verdicts = Verdicts(shared)
+        self.chores = Chores()
+
+    def report(self, effect: StoredEffect, error: BaseException) -> None:
+        """A call failed; what follows is done in the next step."""
+        self.chores.add(partial(self._settle, effect, error))
+
+    def step(self) -> float:
+        """Deal with failures, then claim as much as there is room for."""
+        self.chores.run()
+        return 0.0 if self._claim() else self._shared.settings.poll_interval.total_seconds()
+
+    def readied(self, effect: StoredEffect) -> object:
+        """The body of a claimed effect; None if it must not run, and then that is reported."""
+        try:
+            self._check_attempts(effect)
+            return self._shared.programs(effect.definition).effects.decode(effect.type, effect.version, effect.data)
+        except (HoldfastError, SpentError) as error:
+            self.report(effect, error)
+            return None
+
+    def _claim(self) -> int:
+        wanted = self._worker.reserve_room(_MOST)
+        if not wanted:
+            return 0
+        found: list[StoredEffect] = []
+        try:
+            found = self._effects.claim(self._worker.identity, wanted, sum(each.limit for each in wanted))
+        finally:
+            self._return_slots(wanted, found)
+        ready = [(effect, self.readied(effect)) for effect in found]
+        for effect, body in ready:
+            if body is None:
+                self._worker.release(effect.handler)
+        self._worker.run([(effect, body) for effect, body in ready if body is not None])
+        return len(found)
+
+    def _return_slots(self, wanted: list[Wanted], found: list[StoredEffect]) -> None:
+        used = Counter(effect.handler for effect in found)
+        for each in wanted:
+            if each.limit > used[each.handler]:
+                self._worker.release(each.handler, each.limit - used[each.handler])
+
+    def _check_attempts(self, effect: StoredEffect) -> None:
+        """A call that never came back counts: it killed its worker, or it may have done its work."""
+        options = options_of(effect)
+        limit = 1 if options.once else self._verdicts.effect_policy(effect.handler, options).max_attempts
+        if effect.attempts > limit:
+            last = effect.error or "the last call never came back"
+            raise SpentError(f"gave up after {effect.attempts - 1} calls: {last}")
+
+    def _settle(self, effect: StoredEffect, error: BaseException) -> None:
+        spent = isinstance(error, SpentError)
+        at = None if spent else self._verdicts.retry_effect_at(effect, options_of(effect), error)
+        if at is None:
+            self._give_up(effect, error)
+            return
+        until = at if at > self._shared.clock.now() else None
+        self._effects.retry(effect.claim, error=describe(error), until=until)
+        if until is None:
+            self.chores.wake()
+
+    def _give_up(self, effect: StoredEffect, error: BaseException) -> None:
+        command = self._told(effect, error)
+        if command is None:
+            self._bury(effect, error)
+            return
+
+        def settled(_outcome: Outcome | None, refusal: BaseException | None) -> None:
+            if refusal is not None:
+                name = effect_key(effect.instance, effect.number)
+                _log.warning("effect %s: its instance could not be told of its end: %s", name, refusal)
+                self.chores.add(partial(self._bury, effect, error))
+
+        address = Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance)
+        cause = effect_key(effect.instance, effect.number)
+        self._shared.submit(
+            Submission(address=address, command=command, cause=cause, claim=effect.claim, settled=settled)
+        )
+
+    def _told(self, effect: StoredEffect, error: BaseException) -> object:
+        """The command that tells an instance of its effect's end; None if it does not want to know, or cannot read it."""
+        try:
+            program = self._shared.programs(effect.definition)
+            body = program.effects.decode(effect.type, effect.version, effect.data)
+        except HoldfastError:
+            return None
+        return program.effect_failed(body, describe(error))
+
+    def _bury(self, effect: StoredEffect, error: BaseException) -> None:
+        reason = "attempts_spent" if isinstance(error, SpentError) else code_of(error)
+        said = describe(error)
+        letter = dead_effect(effect, reason=reason, error=said, now=self._shared.clock.now())
+        if not self._effects.bury(effect.claim, letter):
+            return
+        _log.error("effect %s gave up: %s", effect_key(effect.instance, effect.number), said)
+        self._shared.telemetry.tell(
+            EffectBuried(
+                instance=effect.instance,
+                number=effect.number,
+                handler=effect.handler,
+                attempts=effect.attempts,
+                error=said,
+            )
+        )

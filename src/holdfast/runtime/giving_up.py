@@ -1,0 +1,122 @@
+"""What happens to work that fails: tried again by its policy, told to its instance, or moved to the dead letters."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
+from holdfast.kernel.retry import RetryPolicy
+from holdfast.runtime.handlers import Fail, Retry
+from holdfast.runtime.issuing import EffectOptions
+from holdfast.runtime.shared import Shared
+from holdfast.store.shapes import DeadLetter, StoredEffect, StoredMessage, StoredTimer
+
+_LONGEST_ERROR = 4000
+
+
+class Verdicts:
+    """Judges failures."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+
+    def effect_policy(self, handler: str, options: EffectOptions) -> RetryPolicy:
+        """The policy of an effect: its own, its handler's or the engine's, as they are now."""
+        own = options.retry
+        if own is None and handler in self._shared.handlers:
+            own = self._shared.handlers.get(handler).retry
+        return own or self._shared.settings.retry
+
+    def retry_effect_at(self, effect: StoredEffect, options: EffectOptions, error: BaseException) -> datetime | None:
+        """When to try the effect again; None means never."""
+        policy = self.effect_policy(effect.handler, options)
+        if isinstance(error, Fail) or options.once or not policy.allows_another(effect.attempts):
+            return None
+        if isinstance(error, Retry) and error.after is not None:
+            return self._shared.clock.now() + error.after
+        return self._after(policy, effect.attempts)
+
+    def retry_command_at(self, attempts: int, error: BaseException) -> datetime | None:
+        """When to try a timer or a message again after `attempts` failures; None means never."""
+        policy = self._shared.settings.command_retry
+        if isinstance(error, RejectedError | PayloadError | NotFoundError) or not policy.allows_another(attempts):
+            return None
+        return self._after(policy, attempts)
+
+    def _after(self, policy: RetryPolicy, attempts: int) -> datetime:
+        return self._shared.clock.now() + policy.wait_after(attempts, self._shared.chance.share())
+
+
+def dead_effect(effect: StoredEffect, *, reason: str, error: str, now: datetime) -> DeadLetter:
+    """The dead letter of an effect."""
+    return DeadLetter(
+        tenant=effect.tenant,
+        source="effect",
+        instance=effect.instance,
+        definition=effect.definition,
+        number=effect.number,
+        name=effect.handler,
+        type=effect.type,
+        version=effect.version,
+        data=effect.data,
+        options=effect.options,
+        priority=effect.priority,
+        attempts=effect.attempts,
+        reason=reason,
+        error=error,
+        created_at=now,
+    )
+
+
+def dead_timer(timer: StoredTimer, *, error: BaseException, now: datetime) -> DeadLetter:
+    """The dead letter of a timer."""
+    return DeadLetter(
+        tenant=timer.tenant,
+        source="timer",
+        instance=timer.instance,
+        definition=timer.definition,
+        number=timer.number,
+        name=timer.key,
+        type=timer.type,
+        version=timer.version,
+        data=timer.data,
+        attempts=timer.attempts + 1,
+        reason=code_of(error),
+        error=describe(error),
+        created_at=now,
+    )
+
+
+def dead_message(message: StoredMessage, *, error: BaseException, now: datetime) -> DeadLetter:
+    """The dead letter of a message."""
+    where = message.address
+    return DeadLetter(
+        tenant=where.tenant,
+        source="inbox",
+        instance=where.instance,
+        definition=where.definition,
+        key=where.key,
+        name=message.target,
+        type=message.type,
+        version=message.version,
+        data=message.data,
+        attempts=message.attempts + 1,
+        reason=code_of(error),
+        error=describe(error),
+        actor=message.actor,
+        created_at=now,
+    )
+
+
+def describe(error: BaseException) -> str:
+    """An error as text that every database can store, at a bearable length."""
+    said = str(error) or type(error).__name__
+    text = said if isinstance(error, HoldfastError) else f"{type(error).__name__}: {said}"
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()[:_LONGEST_ERROR]
+
+
+def code_of(error: BaseException) -> str:
+    """The stable code of an error."""
+    if isinstance(error, RejectedError):
+        return error.reason
+    return error.code if isinstance(error, HoldfastError) else "handler_failed"

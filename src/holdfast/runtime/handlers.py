@@ -1,0 +1,152 @@
+"""Handlers: what a worker calls for an effect, and what the call knows."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.errors import ConfigurationError, NotFoundError
+from holdfast.kernel.ids import InstanceId, effect_key
+from holdfast.kernel.retry import RetryPolicy
+
+
+class Fail(Exception):  # noqa: N818 - it reads as what a handler says
+    """Raised by a handler: trying again cannot help. The effect gives up at once."""
+
+
+class Retry(Exception):  # noqa: N818 - it reads as what a handler says
+    """Raised by a handler: try again, after this long if given, else by the policy."""
+
+    def __init__(self, reason: str = "", *, after: timedelta | None = None) -> None:
+        self.after = after
+        super().__init__(reason or "the handler asked to be tried again")
+
+
+class EffectContext:
+    """What a handler knows about its call."""
+
+    def __init__(
+        self,
+        *,
+        instance: InstanceId,
+        tenant: str,
+        decider: str,
+        number: int,
+        attempt: int,
+    ) -> None:
+        self.instance = instance
+        self.tenant = tenant
+        self.decider = decider
+        self.number = number
+        self.attempt = attempt
+        """1 for the first call."""
+        self.deadline: datetime | None = None
+        """When the call counts as failed; None means never."""
+        self.connection: object = None
+        """The open transaction's connection, for transactional effects; None otherwise."""
+        self._cancelled = threading.Event()
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same over all attempts of this effect and different from every other; give it to the outside world."""
+        return effect_key(self.instance, self.number)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the result is no longer wanted. A plain function looks at it now and then; a coroutine is cancelled."""
+        return self._cancelled.is_set()
+
+    def wait_cancelled(self, timeout: float) -> bool:
+        """Sleep, but wake up when the result is no longer wanted; whether that is so."""
+        return self._cancelled.wait(timeout)
+
+    def cancel(self) -> None:
+        """The result is no longer wanted."""
+        self._cancelled.set()
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger that names the instance and the attempt."""
+        facts = {"instance": str(self.instance), "effect": self.number, "attempt": self.attempt}
+        return logging.LoggerAdapter(logging.getLogger(f"holdfast.handlers.{self.decider}"), facts)
+
+
+Function: TypeAlias = Callable[[EffectContext, object], object] | Callable[[EffectContext, object], Awaitable[object]]
+
+
+class Handler(msgspec.Struct, frozen=True, kw_only=True):
+    """A registered function and how it wants to be called."""
+
+    name: str
+    function: Function
+    is_async: bool
+    concurrency: int
+    """Calls at the same time in this process."""
+    timeout: timedelta | None = None
+    retry: RetryPolicy | None = None
+
+
+class Handlers:
+    """The handlers of one process, by name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Handler] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def names(self) -> list[str]:
+        """All names, in order."""
+        return sorted(self._by_name)
+
+    def register(
+        self,
+        name: str,
+        function: Function,
+        *,
+        concurrency: int | None = None,
+        timeout: timedelta | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> Handler:
+        """Add a handler; there can be only one under a name."""
+        if name in self._by_name:
+            raise ConfigurationError(f"there is already a handler for {name!r}; a decider or step has exactly one")
+        target = getattr(function, "handle", function)
+        if not callable(target):
+            raise ConfigurationError(
+                f"the handler for {name!r} is a {type(function).__name__}: give a function or an object with `handle`"
+            )
+        if concurrency is not None and concurrency < 1:
+            raise ConfigurationError(f"the handler for {name!r} needs a concurrency of at least 1, not {concurrency}")
+        is_async = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
+        handler = Handler(
+            name=name,
+            function=target,
+            is_async=is_async,
+            concurrency=concurrency or (_MANY if is_async else _FEW),
+            timeout=timeout,
+            retry=retry,
+        )
+        self._by_name = {**self._by_name, name: handler}  # Replaced whole: workers read it without a lock.
+        return handler
+
+    def get(self, name: str) -> Handler:
+        """The handler with this name."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise NotFoundError("handler", name) from None
+
+    def all(self) -> list[Handler]:
+        """All handlers."""
+        return list(self._by_name.values())
+
+
+_MANY = 1000
+_FEW = 32

@@ -1,0 +1,58 @@
+"""The heartbeat: a worker's lease on its work, renewed on a thread and a connection of its own."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from holdfast.runtime.shared import Shared
+from holdfast.runtime.telemetry import WorkRevived
+from holdfast.runtime.worker import Worker
+from holdfast.store.port import Workers
+from holdfast.store.shapes import Maintenance
+
+_log = logging.getLogger("holdfast.heart")
+
+
+class Heart:
+    """Says that the worker lives, and hears what it has lost."""
+
+    def __init__(
+        self, workers: Workers, worker: Worker, shared: Shared, *, name: str, effects_ready: Callable[[], None]
+    ) -> None:
+        self._workers = workers
+        self._worker = worker
+        self._shared = shared
+        self._name = name
+        self._effects_ready = effects_ready
+        self.maintenance: Maintenance = ""
+
+    def step(self) -> float:
+        """One beat."""
+        begun = time.monotonic()
+        lease = self._shared.settings.lease
+        self._worker.expire(begun)
+        beat = self._workers.beat(
+            self._worker.identity,
+            self._worker.held(),
+            name=self._name,
+            handlers=self._shared.handlers.names(),
+            lease=lease,
+            now=self._shared.clock.judge(),
+        )
+        self._shared.clock.synchronise(beat.now)
+        self._worker.trust_until(begun + lease.total_seconds())
+        if beat.lost:
+            self._worker.cancel((claim.instance, claim.number) for claim in beat.lost)
+        if beat.revived:
+            _log.warning("took over the work of a worker that died: %s", ", ".join(beat.revived))
+            self._shared.telemetry.tell(WorkRevived(handlers=tuple(beat.revived)))
+        if beat.revived or (self.maintenance and not beat.maintenance):
+            self._effects_ready()
+        self.maintenance = beat.maintenance
+        return self._shared.settings.beat_interval.total_seconds()
+
+    def stop(self) -> None:
+        """The worker leaves; what it still holds is free at once."""
+        self._workers.retire(self._worker.identity)

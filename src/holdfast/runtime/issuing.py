@@ -1,0 +1,117 @@
+"""The rows of the work that a decision asks for: effects, timers and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from holdfast.kernel.decision import Effect, Message, Timer
+from holdfast.kernel.ids import WorkerId
+from holdfast.kernel.moment import SYSTEM
+from holdfast.kernel.program import Program
+from holdfast.kernel.retry import RetryPolicy
+from holdfast.kernel.vocabulary import Encoded
+from holdfast.store.ranks import rank_of
+from holdfast.store.shapes import Address, Header, StoredEffect, StoredMessage, StoredTimer
+
+
+class EffectOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Delivery options of an effect that differ from the defaults, as they are stored with it."""
+
+    once: bool = False
+    transactional: bool = False
+    timeout: float | None = None
+    """Seconds."""
+    retry: RetryPolicy | None = None
+
+
+_encode_options = msgspec.json.Encoder().encode
+_decode_options = msgspec.json.Decoder(EffectOptions).decode
+_PLAIN = EffectOptions()
+
+
+class Leasing:
+    """Whether this process can run an effect right away: then the commit that asks for it also claims it."""
+
+    def __init__(self, worker: WorkerId, reserve: Callable[[str], bool], release: Callable[[str], None]) -> None:
+        self.worker = worker
+        self.reserve = reserve
+        self.release = release
+
+
+def effect_row(
+    header: Header,
+    effect: Effect,
+    encoded: Encoded,
+    *,
+    handler: str,
+    number: int,
+    owner: WorkerId | None,
+    now: datetime,
+    ageing: float,
+) -> StoredEffect:
+    """A new effect, owned by this process if it can run it right away."""
+    ready_at = now + effect.delay if effect.delay else now
+    return StoredEffect(
+        instance=header.id,
+        number=number,
+        tenant=header.tenant,
+        definition=header.definition,
+        handler=handler,
+        type=encoded.type,
+        version=encoded.version,
+        data=encoded.data,
+        options=_options(effect),
+        priority=effect.priority,
+        rank=rank_of(ready_at, effect.priority, ageing=ageing),
+        parked_until=ready_at if effect.delay else None,
+        owner=owner,
+        fence=0 if owner is None else 1,
+        attempts=0 if owner is None else 1,
+        created_at=now,
+    )
+
+
+def timer_row(header: Header, timer: Timer, encoded: Encoded, *, key: str, number: int, now: datetime) -> StoredTimer:
+    """A new timer."""
+    return StoredTimer(
+        instance=header.id,
+        key=key,
+        number=number,
+        tenant=header.tenant,
+        definition=header.definition,
+        type=encoded.type,
+        version=encoded.version,
+        data=encoded.data,
+        due_at=timer.due(now),
+    )
+
+
+def message_row(message: Message, program: Program, tenant: str) -> StoredMessage:
+    """A new message for another instance, whose program says how its commands are written."""
+    encoded = program.commands.encode(message.command)
+    key = message.key if message.key or message.instance else program.key_of(message.command)
+    return StoredMessage(
+        address=Address(tenant=tenant, definition=message.decider, key=key, instance=message.instance),
+        type=encoded.type,
+        version=encoded.version,
+        data=encoded.data,
+        command_id=message.command_id,
+        actor=SYSTEM,
+    )
+
+
+def options_of(effect: StoredEffect) -> EffectOptions:
+    """The delivery options of a stored effect."""
+    return _decode_options(effect.options) if effect.options else _PLAIN
+
+
+def _options(effect: Effect) -> bytes:
+    if not (effect.once or effect.transactional or effect.timeout or effect.retry):
+        return b""
+    timeout = None if effect.timeout is None else effect.timeout.total_seconds()
+    return _encode_options(
+        EffectOptions(once=effect.once, transactional=effect.transactional, timeout=timeout, retry=effect.retry)
+    )

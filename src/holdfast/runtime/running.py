@@ -1,0 +1,206 @@
+"""The working side of an engine: a worker with its loops, which may run in any number of processes on one database."""
+
+from __future__ import annotations
+
+import os
+import socket
+from datetime import timedelta
+
+from holdfast.kernel.ids import WorkerId, effect_key
+from holdfast.runtime.clockwork import Clockwork
+from holdfast.runtime.deciding import Batch
+from holdfast.runtime.fetching import Fetching
+from holdfast.runtime.heart import Heart
+from holdfast.runtime.housekeeping import Housekeeping
+from holdfast.runtime.loops import Loop
+from holdfast.runtime.projecting import Projecting
+from holdfast.runtime.service import Service
+from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.transacting import Transacting
+from holdfast.runtime.worker import Ends, Execution, Worker
+from holdfast.store.shapes import Address, Change, StoredEffect, Wanted
+
+_STEP_SECONDS = 2.0
+
+
+class Runtime:
+    """Runs effects, timers, messages and projections until it is stopped."""
+
+    def __init__(self, service: Service) -> None:
+        store, shared = service.store, service.shared
+        self._service = service
+        self._shared = shared
+        self.identity = WorkerId(shared.chance.new_id(shared.clock.now()))
+        transacting = Transacting(store.writer, service.transactor, service.written)
+        ends = Ends(returned=self._returned, failed=self._failed, transact=transacting.run)
+        self.worker = Worker(self.identity, ends, shared)
+        self.fetching = Fetching(store.effects(), self.worker, shared)
+        self._effects = store.effects()
+        self.clockwork = Clockwork(
+            store.timers(), store.inbox(), store.effects(), shared, effects_ready=self.fetching.chores.wake_loop
+        )
+        name = shared.settings.worker_name or f"{socket.gethostname()}:{os.getpid()}"
+        self.heart = Heart(
+            store.workers(), self.worker, shared, name=name, effects_ready=self.fetching.chores.wake_loop
+        )
+        self.projecting = Projecting(store.feed(), shared)
+        self.housekeeping = Housekeeping(store.keeper(), store.workers(), shared)
+        self._wakeups = store.wakeups(self._noticed)
+        self._loops: list[Loop] = []
+
+    def start(self) -> None:
+        """Begin to work, on threads."""
+        steps = {
+            "heart": self.heart.step,
+            "fetching": self.fetching.step,
+            "clockwork": self.clockwork.step,
+            "projections": self.projecting.step,
+            "housekeeping": self.housekeeping.step,
+            "listener": self._listen,
+        }
+        loops = {name: Loop(name, step, self._shared.telemetry) for name, step in steps.items()}
+        self.fetching.chores.wake = loops["fetching"].wake
+        self.clockwork.chores.wake = loops["clockwork"].wake
+        self.projecting.wake = loops["projections"].wake
+        self._attach()
+        self.worker.start(loops["fetching"].wake)
+        self.heart.step()  # Nobody may take the first effects for orphans.
+        self._service.lease_to(self.identity, self.worker.reserve, self.worker.release)
+        self._loops = list(loops.values())
+        for loop in self._loops:
+            loop.start()
+
+    def stop(self, timeout: timedelta) -> None:
+        """Take nothing new, let running handlers finish, give back the rest."""
+        self._service.lease_to_nobody()
+        seconds = timeout.total_seconds()
+        heart, others = self._loops[0], self._loops[1:]
+        for loop in others:
+            loop.stop()
+        self._wakeups.close()
+        abandoned = self.worker.stop(seconds)
+        for loop in others:
+            loop.join(_STEP_SECONDS)
+        heart.stop()
+        heart.join(_STEP_SECONDS)
+        if abandoned:
+            self._effects.release(abandoned)
+
+    def retire(self) -> None:
+        """Leave the list of the living, once the last result is committed."""
+        self.heart.stop()
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether every loop went well lately."""
+        limit = max(self._shared.settings.lease.total_seconds(), 10.0)
+        return bool(self._loops) and all(loop.is_alive and loop.silent_for < limit for loop in self._loops)
+
+    def loops(self) -> dict[str, float]:
+        """Seconds since each loop last went well."""
+        return {loop.name: round(loop.silent_for, 3) for loop in self._loops}
+
+    # -- without threads
+
+    def attach(self) -> None:
+        """Work without threads: `drain` does it all."""
+        self._attach()
+        self.worker.open()
+
+    def drain(self) -> int:
+        """Do everything that is due now, and what follows from it, until nothing is left; how many things were done."""
+        done = 0
+        while True:
+            self.heart.step()
+            count = self.fetching.chores.run() + self.clockwork.chores.run()
+            fired, _ = self.clockwork.fire()
+            unparked, _ = self.clockwork.unpark()
+            count += fired + unparked + self.clockwork.deliver()
+            count += self.execute_next() or self.projecting.drain()
+            if not count:
+                return done
+            done += count
+
+    def execute_next(self) -> int:
+        """Claim one effect and call its handler here; 0 if none is due."""
+        wanted = [Wanted(name, 1) for name in self._shared.handlers.names()]
+        for effect in self._effects.claim(self.identity, wanted, 1) if wanted else ():
+            body = self.fetching.readied(effect)
+            if body is not None and self.worker.reserve(effect.handler):
+                self.worker.run_here(effect, body)
+            return 1
+        return 0
+
+    # -- what comes back
+
+    def _attach(self) -> None:
+        self._service.on_written = self._written
+        self._service.on_hint = lambda: self._noticed("")
+        self._service.held = self.worker.held
+        self._service.maintenance = lambda: self.heart.maintenance
+
+    def _written(self, batch: Batch) -> None:
+        """Run what was handed over, stop what was withdrawn, mind the timers, wake whoever has something to do."""
+        if not batch.written:
+            return
+        effects = [(effect, draft.bodies) for draft in batch.written for effect in draft.change.effects]
+        handed_over = [(effect, bodies[effect.number]) for effect, bodies in effects if effect.owner is not None]
+        if handed_over:
+            self.worker.run(handed_over)
+        if len(handed_over) < len(effects):
+            self._left_over([effect for effect, _ in effects if effect.owner is None])
+        for draft in batch.written:
+            self._minded(draft.change)
+        self.projecting.wake()
+
+    def _left_over(self, effects: list[StoredEffect]) -> None:
+        """Effects that were not handed over wait for their time, or for a slot."""
+        for effect in effects:
+            if effect.parked_until is not None:
+                self.clockwork.expect(effect.parked_until)
+        if any(effect.parked_until is None and effect.handler in self._shared.handlers for effect in effects):
+            self.fetching.chores.wake_loop()
+
+    def _minded(self, change: Change) -> None:
+        if change.withdrawn:
+            self.worker.cancel((change.header.id, number) for number in change.withdrawn)
+        for timer in change.timers:
+            self.clockwork.expect(timer.due_at)
+        if change.messages:
+            self.clockwork.look()
+
+    def _returned(self, execution: Execution, result: object) -> None:
+        """A handler came back: with a command for its instance, or with nothing, which ends the effect."""
+        if result is None:
+            self._service.committer.finish(execution.claim)
+            return
+        effect = execution.effect
+
+        def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
+            if error is not None:
+                self.fetching.report(effect, error)
+
+        self._shared.submit(
+            Submission(
+                address=Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance),
+                command=result,
+                cause=effect_key(effect.instance, effect.number),
+                claim=execution.claim,
+                settled=settled,
+            )
+        )
+
+    def _failed(self, execution: Execution, error: BaseException) -> None:
+        self.fetching.report(execution.effect, error)
+
+    def _noticed(self, _hint: str) -> None:
+        self.fetching.chores.wake_loop()
+        self.clockwork.look()
+        self.projecting.wake()
+
+    def _listen(self) -> float:
+        self._wakeups.listen(_LISTEN_SECONDS)
+        return 0.0
+
+
+_LISTEN_SECONDS = 0.25

@@ -1,0 +1,190 @@
+"""The command side of an engine: everything that happens to an instance comes through here, with or without a worker.
+
+It owns the committer, and tells whoever needs to know what was written.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from holdfast.errors import StoppedError
+from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.program import Program
+from holdfast.runtime.clock import Clock
+from holdfast.runtime.committer import Committer
+from holdfast.runtime.committing import Committing
+from holdfast.runtime.deciding import Batch
+from holdfast.runtime.drafting import Surroundings
+from holdfast.runtime.identity import Chance
+from holdfast.runtime.issuing import Leasing
+from holdfast.runtime.loops import Loop
+from holdfast.runtime.replies import Reply
+from holdfast.runtime.settings import Settings
+from holdfast.runtime.shared import Shared
+from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.tracking import Memory
+from holdfast.store.port import Store, Writer
+from holdfast.store.shapes import Address, Change, EffectClaim, Maintenance, ReceiptKey, StoredMessage
+
+_LONG_SECONDS = 3600.0
+
+
+class Service:
+    """Takes commands and commits them."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        clock: Clock,
+        chance: Chance,
+        programs: Callable[[str], Program],
+        has_threads: bool,
+    ) -> None:
+        self.store = store
+        self.has_threads = has_threads
+        self.shared = Shared(settings, clock=clock, chance=chance, programs=programs, submit=self._submit)
+        self.around = Surroundings(
+            programs,
+            ageing=settings.ageing,
+            snapshot_events=settings.snapshot_events,
+            observe=settings.observe_inputs,
+        )
+        self.on_written: Callable[[Batch], None] | None = None
+        """Set by a runtime: it runs what was handed over, and minds the timers."""
+        self.on_hint: Callable[[], None] | None = None
+        """Set by a runtime: it looks for work."""
+        self.held: Callable[[], list[EffectClaim]] = list
+        """Set by a runtime: what its worker has in hand."""
+        self.maintenance: Callable[[], Maintenance] = lambda: ""
+        """Set by a runtime: whether commands are refused."""
+        clock.synchronise(store.now())
+        self._writer = store.writer()
+        self._acceptor = store.writer()
+        self._accepting = threading.Lock()
+        self.committer = Committer(
+            self._committing(self._writer, Memory(settings.cache_size)),
+            self.shared.telemetry,
+            batch_limit=settings.batch_limit,
+            written=self.written,
+            recovered=self._recovered,
+        )
+        self._wakeups = store.wakeups(lambda _hint: None)
+        self._notifier: Loop | None = None
+        self._must_notify = False
+        if has_threads:
+            self.committer.start()
+            if self._wakeups.must_send:
+                self._notifier = Loop("notifier", self._notify, self.shared.telemetry)
+                self._notifier.start()
+
+    def execute(
+        self,
+        address: Address,
+        command: object,
+        *,
+        actor: str,
+        comment: str = "",
+        receipt: ReceiptKey | None = None,
+        may_create: bool = True,
+        parent: InstanceId | None = None,
+    ) -> Reply[Outcome]:
+        """Have a command carried out."""
+        reply: Reply[Outcome] = Reply()
+        if self.maintenance() == "refuse":
+            reply.set_error(StoppedError("maintenance mode refuses commands; try again when it has ended"))
+            return reply
+
+        def settled(outcome: Outcome | None, error: BaseException | None) -> None:
+            if outcome is not None:
+                reply.set_result(outcome)
+            else:
+                reply.set_error(error or AssertionError("a command without outcome needs an error"))
+
+        self._submit(
+            Submission(
+                address=address,
+                command=command,
+                cause=str(self.shared.chance.new_id(self.shared.clock.now())),
+                settled=settled,
+                actor=actor,
+                comment=comment,
+                receipt=receipt,
+                may_create=may_create,
+                parent=parent,
+                deadline=time.monotonic() + self.shared.settings.patience.total_seconds(),
+            )
+        )
+        return reply
+
+    def transactor(self, writer: Writer) -> Committing:
+        """What commits one command inside an open transaction; it remembers nothing."""
+        return self._committing(writer, Memory(0))
+
+    def lease_to(self, worker: WorkerId, reserve: Callable[[str], bool], release: Callable[[str], None]) -> None:
+        """Let commits hand effects over to this worker."""
+        self.around.leasing = Leasing(worker, reserve, release)
+
+    def lease_to_nobody(self) -> None:
+        """The worker stops: commits leave effects to others."""
+        self.around.leasing = None
+
+    def written(self, batch: Batch) -> None:
+        """Pass on what was written."""
+        if self.on_written is not None:
+            self.on_written(batch)
+        if self._notifier is not None and any(_concerns_others(draft.change) for draft in batch.written):
+            self._must_notify = True
+            self._notifier.wake()
+
+    def accept(self, message: StoredMessage, connection: object = None) -> int:
+        """Put a command into the inbox, in the caller's transaction if it gives its connection; its number."""
+        now = self.shared.clock.now()
+        if connection is not None:
+            return self.store.accept_within(connection, message, now)
+        with self._accepting:
+            number = self._acceptor.accept([message], now)[0]
+        self.hint()
+        return number
+
+    def hint(self) -> None:
+        """There is work that nobody was told of."""
+        if self.on_hint is not None:
+            self.on_hint()
+        if self._notifier is not None:
+            self._must_notify = True
+            self._notifier.wake()
+
+    def stop(self, timeout: float) -> None:
+        """Commit what is waiting, then end."""
+        self.committer.stop(timeout)
+        if self._notifier is not None:
+            self._notifier.stop()
+            self._notifier.join(1.0)
+        self._wakeups.close()
+
+    def _submit(self, submission: Submission) -> None:
+        self.committer.submit(submission)
+
+    def _committing(self, writer: Writer, memory: Memory) -> Committing:
+        return Committing(writer, self.around, clock=self.shared.clock, chance=self.shared.chance, memory=memory)
+
+    def _recovered(self) -> None:
+        """The database is back. The answer to a commit may be lost that handed effects over: let others have them."""
+        leasing = self.around.leasing
+        if leasing is not None:
+            self._writer.disown(leasing.worker, self.held())
+
+    def _notify(self) -> float:
+        if self._must_notify:
+            self._must_notify = False
+            self._wakeups.send("")
+        return _LONG_SECONDS
+
+
+def _concerns_others(change: Change) -> bool:
+    """Whether there is work in it that another process may have to do."""
+    return bool(change.messages) or bool(change.timers) or any(effect.owner is None for effect in change.effects)

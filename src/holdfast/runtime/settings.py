@@ -1,0 +1,74 @@
+"""Everything that can be set, with defaults that a first program needs not touch."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+
+from holdfast.errors import ConfigurationError
+from holdfast.kernel.retry import RetryPolicy
+from holdfast.kernel.vocabulary import DEFAULT_LIMIT
+from holdfast.store.ranks import DEFAULT_AGEING
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How an engine behaves."""
+
+    worker_name: str = ""
+    """How operators see this process; empty means host name and process id."""
+    concurrency: int = 1000
+    """Handlers that run at the same time in this process, all together."""
+    threads: int = 32
+    """Plain (not async) handlers that run at the same time in this process."""
+    lease: timedelta = timedelta(seconds=6)
+    """How long a worker may be silent before its work is given to others."""
+    beat_interval: timedelta = timedelta(seconds=1.5)
+    """How often a worker says that it lives."""
+    poll_interval: timedelta = timedelta(seconds=1)
+    """How often effects and messages are looked for when no hint came; hints make it rarely matter."""
+    timer_poll_interval: timedelta = timedelta(seconds=1)
+    """How often timers are looked for beyond the known next one; bounds how late one set by another process can fire."""
+    handler_timeout: timedelta | None = None
+    """Longest call of a handler that sets no limit of its own; None means no limit."""
+    retry: RetryPolicy = RetryPolicy()
+    """When to try an effect again, for handlers without a policy of their own."""
+    command_retry: RetryPolicy = RetryPolicy()
+    """When to try a timer or a message again whose command failed."""
+    batch_limit: int = 500
+    """Commands that share one transaction at most."""
+    cache_size: int = 10_000
+    """Instances whose state is kept in memory."""
+    snapshot_events: int = 100
+    """No snapshot before this many events since the last one."""
+    patience: timedelta = timedelta(seconds=10)
+    """How long a caller's command waits for a database that went away before it fails."""
+    shutdown_timeout: timedelta = timedelta(seconds=10)
+    """How long running handlers may finish when the engine stops."""
+    max_payload_bytes: int = DEFAULT_LIMIT
+    """Largest stored value."""
+    ageing: float = DEFAULT_AGEING
+    """Points of priority that an effect gains for each second of waiting; 0 means that waiting counts for nothing."""
+    observe_inputs: bool = False
+    """Write down each command's type and what it did to the status."""
+    missing_handler_after: timedelta = timedelta(minutes=1)
+    """How often work that waits for a handler nobody has is reported."""
+    keep_receipts: timedelta = timedelta(days=30)
+    """How long a command id is remembered."""
+    keep_finished: timedelta | None = None
+    """Finished instances are deleted this long after their end; None keeps them for ever."""
+
+    def __post_init__(self) -> None:
+        positive = ("concurrency", "threads", "batch_limit", "snapshot_events", "max_payload_bytes")
+        for name in positive:
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("lease", "beat_interval", "poll_interval", "timer_poll_interval", "patience", "shutdown_timeout"):
+            if getattr(self, name) < timedelta(0):
+                raise ConfigurationError(f"{name} must not be negative")
+        if self.lease < 3 * self.beat_interval:
+            raise ConfigurationError(
+                f"lease ({self.lease}) must be at least three beat_intervals ({self.beat_interval})"
+            )
+        if self.ageing < 0:
+            raise ConfigurationError("ageing must not be negative")

@@ -1,0 +1,50 @@
+"""A command on its way into a commit, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.moment import SYSTEM
+from holdfast.store.shapes import Address, Claim, ReceiptKey
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of a command."""
+
+    instance: InstanceId | None
+    """The instance it was for; None if it was ignored and there is none."""
+    version: int
+    """The instance's version afterwards."""
+    ignored: str = ""
+    """Why nothing was written; empty when something was."""
+
+
+Settled = Callable[[Outcome | None, BaseException | None], None]
+"""Called once, with the outcome or with the error."""
+
+
+class Submission(msgspec.Struct, kw_only=True, eq=False):
+    """One command for one instance."""
+
+    address: Address
+    command: object
+    cause: str
+    """Names this command in the history; how an unknown outcome is found out."""
+    settled: Settled
+    actor: str = SYSTEM
+    comment: str = ""
+    receipt: ReceiptKey | None = None
+    """Makes the command idempotent for its caller."""
+    claim: Claim | None = None
+    """The effect, timer or message that the commit uses up."""
+    may_create: bool = False
+    """Whether the command may be the first of its instance."""
+    parent: InstanceId | None = None
+    """The instance that asked for this one to be started."""
+    deadline: float | None = None
+    """Monotonic time after which nobody waits any more; None for work that must go in whenever the database is back."""
+    is_uncertain: bool = False
+    """Whether a commit of it was sent and no answer came."""

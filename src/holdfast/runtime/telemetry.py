@@ -1,0 +1,130 @@
+"""What happened, for logs, metrics and traces: every measurement of the engine leaves it here.
+
+Listeners are called after the commit, on the engine's threads; they must be quick. One that raises is logged and does no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.kernel.ids import InstanceId
+
+_log = logging.getLogger("holdfast")
+
+
+class Committed(msgspec.Struct, frozen=True, kw_only=True):
+    """A group of commands was committed."""
+
+    commands: int
+    instances: int
+    events: int
+    took: timedelta
+
+
+class CommandRefused(msgspec.Struct, frozen=True, kw_only=True):
+    """A command was rejected or failed; nothing of it was written."""
+
+    definition: str
+    command: str
+    error: str
+
+
+class EffectEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """A handler was called and came back."""
+
+    instance: InstanceId
+    number: int
+    handler: str
+    attempt: int
+    took: timedelta
+    error: str
+    """Empty when it went well."""
+
+
+class EffectBuried(msgspec.Struct, frozen=True, kw_only=True):
+    """An effect gave up and is a dead letter now."""
+
+    instance: InstanceId
+    number: int
+    handler: str
+    attempts: int
+    error: str
+
+
+class WorkRevived(msgspec.Struct, frozen=True, kw_only=True):
+    """Work of a worker that died is free again."""
+
+    handlers: tuple[str, ...]
+
+
+class WorkLost(msgspec.Struct, frozen=True, kw_only=True):
+    """A handler was told to stop: its effect was withdrawn, or belongs to another worker."""
+
+    instance: InstanceId
+    number: int
+
+
+class TimerFired(msgspec.Struct, frozen=True, kw_only=True):
+    """A timer came due and was handed in."""
+
+    instance: InstanceId
+    key: str
+    late_by: timedelta
+
+
+class HandlerMissing(msgspec.Struct, frozen=True, kw_only=True):
+    """Work waits for a handler that no live worker has."""
+
+    handler: str
+    waiting: int
+
+
+class LoopFailed(msgspec.Struct, frozen=True, kw_only=True):
+    """A loop of the engine failed and goes on after a pause."""
+
+    loop: str
+    error: str
+    failures: int
+
+
+Happening: TypeAlias = (
+    Committed
+    | CommandRefused
+    | EffectEnded
+    | EffectBuried
+    | WorkRevived
+    | WorkLost
+    | TimerFired
+    | HandlerMissing
+    | LoopFailed
+)
+Listener = Callable[[Happening], None]
+
+
+class Telemetry:
+    """Passes on what happened to whoever listens."""
+
+    def __init__(self) -> None:
+        self._listeners: tuple[Listener, ...] = ()
+
+    def listen(self, listener: Listener) -> None:
+        """Call `listener` with everything that happens from now on."""
+        self._listeners = (*self._listeners, listener)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether it is worth the trouble of measuring."""
+        return bool(self._listeners)
+
+    def tell(self, happening: Happening) -> None:
+        """Something happened."""
+        for listener in self._listeners:
+            try:
+                listener(happening)
+            except Exception:  # noqa: BLE001 - whatever a listener does, the engine goes on
+                _log.exception("a telemetry listener failed on %s", type(happening).__name__)

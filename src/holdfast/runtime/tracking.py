@@ -1,0 +1,84 @@
+"""Instances as last known: their rows and folded states, kept in memory for the next command."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from holdfast.kernel.history import check_sequence
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.program import Program
+from holdfast.store.shapes import Address, Header, Loaded
+
+NO_SNAPSHOTS = -1
+"""Size of the last snapshot, for a state that cannot be stored."""
+
+
+class Tracked:
+    """An instance as it was at its last known commit."""
+
+    __slots__ = ("bytes_since", "events_since", "header", "is_fresh", "program", "snapshot_bytes", "state", "timers")
+
+    def __init__(self, header: Header, program: Program, state: object, timers: dict[str, int]) -> None:
+        self.header = header
+        self.program = program
+        self.state = state
+        self.timers = timers
+        """Numbers of the pending timers, by key."""
+        self.events_since = 0
+        """Events since the last snapshot."""
+        self.bytes_since = 0
+        self.snapshot_bytes = 0
+        self.is_fresh = True
+        """Whether it was read for this very batch; otherwise it comes from memory and may be old."""
+
+    @classmethod
+    def of(cls, loaded: Loaded, program: Program) -> Tracked:
+        """Fold a stored instance."""
+        snapshot = loaded.snapshot
+        if snapshot is not None and snapshot.state_version == program.state_version:
+            check_sequence(loaded.events, after=snapshot.version)
+            state = program.restore(snapshot.data)
+        else:
+            check_sequence(loaded.events, after=0)
+            state, snapshot = program.initial(), None
+        tracked = cls(loaded.header, program, program.replay(state, loaded.events), loaded.timers)
+        tracked.events_since = len(loaded.events)
+        tracked.bytes_since = sum(len(event.data) for event in loaded.events)
+        tracked.snapshot_bytes = len(snapshot.data) if snapshot else 0
+        return tracked
+
+
+class Memory:
+    """The instances that were used last. The version gate of a commit makes a stale one harmless."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._by_id: OrderedDict[InstanceId, Tracked] = OrderedDict()
+        self._ids: dict[tuple[str, str, str], InstanceId] = {}
+
+    def find(self, address: Address) -> Tracked | None:
+        """The instance at an address, if it is remembered."""
+        identity = address.instance or self._ids.get((address.tenant, address.definition, address.key))
+        if identity is None:
+            return None
+        tracked = self._by_id.get(identity)
+        if tracked is None or tracked.header.tenant != address.tenant:
+            return None
+        self._by_id.move_to_end(identity)
+        return tracked
+
+    def keep(self, tracked: Tracked) -> None:
+        """Remember an instance, and forget the one that was not used for the longest time."""
+        header = tracked.header
+        self._by_id[header.id] = tracked
+        self._by_id.move_to_end(header.id)
+        if header.key:
+            self._ids[header.tenant, header.definition, header.key] = header.id
+        while len(self._by_id) > self._size:
+            self.forget(next(iter(self._by_id)))
+
+    def forget(self, identity: InstanceId) -> None:
+        """Do not trust what is remembered of an instance."""
+        tracked = self._by_id.pop(identity, None)
+        if tracked is not None and tracked.header.key:
+            self._ids.pop((tracked.header.tenant, tracked.header.definition, tracked.header.key), None)

@@ -1,0 +1,339 @@
+"""Calling handlers: coroutines on one event loop, plain functions on threads, each with a limit.
+
+The worker holds effects, from a claim or from a commit that handed them over, until their handlers come back. What comes back goes to
+the committer as a command, or just ends the effect; what fails goes back to be tried again, or is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+from holdfast.kernel.ids import WorkerId
+from holdfast.runtime.handlers import EffectContext, Handler
+from holdfast.runtime.issuing import EffectOptions, options_of
+from holdfast.runtime.shared import Shared
+from holdfast.runtime.telemetry import EffectEnded, WorkLost
+from holdfast.store.shapes import EffectClaim, StoredEffect, Wanted
+
+_log = logging.getLogger("holdfast.worker")
+
+Key = tuple[object, int]
+
+
+class Execution:
+    """One call of one handler."""
+
+    __slots__ = ("_settled", "body", "claim", "context", "deadline", "effect", "handler", "options", "started", "task")
+
+    def __init__(self, effect: StoredEffect, body: object, handler: Handler, options: EffectOptions) -> None:
+        self.effect = effect
+        self.claim = effect.claim
+        self.body = body
+        self.handler = handler
+        self.options = options
+        self.started = 0.0
+        self.deadline: float | None = None
+        """Monotonic time at which the call counts as failed."""
+        self.task: asyncio.Task[None] | None = None
+        self.context = EffectContext(
+            instance=effect.instance,
+            tenant=effect.tenant,
+            decider=effect.definition,
+            number=effect.number,
+            attempt=effect.attempts,
+        )
+        self._settled = threading.Lock()
+
+    @property
+    def key(self) -> Key:
+        """Names the effect, whoever runs it."""
+        return self.effect.instance, self.effect.number
+
+    def settle(self) -> bool:
+        """Whether this is the first word about the call; later ones do not count."""
+        return self._settled.acquire(blocking=False)
+
+
+class Ends:
+    """Where a call can end."""
+
+    def __init__(
+        self,
+        *,
+        returned: Callable[[Execution, object], None],
+        failed: Callable[[Execution, BaseException], None],
+        transact: Callable[[Execution], None],
+    ) -> None:
+        self.returned = returned
+        self.failed = failed
+        self.transact = transact
+        """Calls the handler of a transactional effect inside a commit of its own."""
+
+
+class Worker:
+    """Runs effects."""
+
+    def __init__(self, identity: WorkerId, ends: Ends, shared: Shared) -> None:
+        self.identity = identity
+        self._ends = ends
+        self._clock = shared.clock
+        self._handlers = shared.handlers
+        self._telemetry = shared.telemetry
+        self._concurrency = shared.settings.concurrency
+        self._default_timeout = shared.settings.handler_timeout
+        self._lock = threading.Lock()
+        self._busy: dict[str, int] = {}
+        """Reserved and running calls by handler."""
+        self._total = 0
+        self._held: dict[Key, Execution] = {}
+        self._is_open = False
+        self._trusted_until = 0.0
+        self._slot_freed: Callable[[], None] = lambda: None
+        self._idle = threading.Condition(self._lock)
+        self._pool = ThreadPoolExecutor(shared.settings.threads, thread_name_prefix="holdfast-handler")
+        self._loop = asyncio.new_event_loop()
+        self._loop_thread: threading.Thread | None = None
+
+    def start(self, slot_freed: Callable[[], None]) -> None:
+        """Take work from now on; `slot_freed` is called when there is room for more."""
+        self._slot_freed = slot_freed
+        self._is_open = True
+        self._loop_thread = threading.Thread(target=self._loop.run_forever, name="holdfast-loop", daemon=True)
+        self._loop_thread.start()
+
+    def trust_until(self, deadline: float) -> None:
+        """Others believe that this worker lives until then (monotonic time): afterwards it takes nothing new."""
+        self._trusted_until = deadline
+
+    def reserve(self, handler: str) -> bool:
+        """Take a slot for an effect of this handler; False if there is none, or no such handler here."""
+        if not self._takes_work() or handler not in self._handlers:
+            return False
+        limit = self._handlers.get(handler).concurrency
+        with self._lock:
+            busy = self._busy.get(handler, 0)
+            if busy >= limit or self._total >= self._concurrency:
+                return False
+            self._busy[handler] = busy + 1
+            self._total += 1
+            return True
+
+    def release(self, handler: str, count: int = 1) -> None:
+        """Give slots back."""
+        with self._lock:
+            self._busy[handler] -= count
+            self._total -= count
+
+    def reserve_room(self, most: int) -> list[Wanted]:
+        """Take slots for as many effects as could run now, at most this many of each handler."""
+        if not self._takes_work():
+            return []
+        wanted = []
+        with self._lock:
+            for each in self._handlers.all():
+                busy = self._busy.get(each.name, 0)
+                free = min(most, each.concurrency - busy, self._concurrency - self._total)
+                if free > 0:
+                    self._busy[each.name] = busy + free
+                    self._total += free
+                    wanted.append(Wanted(each.name, free))
+        return wanted
+
+    def held(self) -> list[EffectClaim]:
+        """What the worker has in hand."""
+        with self._lock:
+            return [execution.claim for execution in self._held.values()]
+
+    def run(self, work: Sequence[tuple[StoredEffect, object]]) -> None:
+        """Call the handlers of these effects, for which slots are reserved."""
+        executions = [self._prepare(effect, body) for effect, body in work]
+        with self._lock:
+            for execution in executions:
+                self._held[execution.key] = execution
+        coroutines = [each for each in executions if each.handler.is_async and not each.options.transactional]
+        if coroutines:
+            self._loop.call_soon_threadsafe(self._launch, coroutines)
+        for execution in executions:
+            if not execution.handler.is_async or execution.options.transactional:
+                self._pool.submit(self._call, execution)
+
+    def run_here(self, effect: StoredEffect, body: object) -> None:
+        """Call a handler on the caller's thread and come back when it has ended; for engines without threads."""
+        execution = self._prepare(effect, body)
+        with self._lock:
+            self._held[execution.key] = execution
+        if not execution.handler.is_async or execution.options.transactional:
+            self._call(execution)
+        else:
+            _run_coroutine(lambda: self._await(execution))
+
+    def open(self) -> None:
+        """Take work without threads of its own."""
+        self._is_open = True
+
+    def cancel(self, keys: Iterable[Key]) -> None:
+        """Nobody wants the results of these effects any more."""
+        for key in keys:
+            with self._lock:
+                execution = self._held.get(key)
+            if execution is not None and execution.settle():
+                self._interrupt(execution)
+                self._telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
+
+    def expire(self, now: float) -> None:
+        """Give up on plain functions that have taken too long; their threads cannot be stopped, but their results do not count."""
+        with self._lock:
+            late = [each for each in self._held.values() if each.deadline is not None and each.deadline <= now]
+        for execution in late:
+            if execution.settle():
+                self._interrupt(execution)
+                self._ends.failed(execution, TimeoutError(f"no answer within {now - execution.started:.1f} s"))
+
+    def stop(self, timeout: float) -> list[EffectClaim]:
+        """Take nothing new, let running calls finish for a while, then tell them to stop; the effects that did not finish."""
+        self._is_open = False
+        with self._idle:
+            self._idle.wait_for(lambda: not self._held, timeout)
+            left = list(self._held.values())
+        abandoned = [execution.claim for execution in left if execution.settle()]
+        for execution in left:
+            self._interrupt(execution)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._stop_loop()
+        return abandoned
+
+    def _takes_work(self) -> bool:
+        return self._is_open and time.monotonic() < self._trusted_until
+
+    def _prepare(self, effect: StoredEffect, body: object) -> Execution:
+        return Execution(effect, body, self._handlers.get(effect.handler), options_of(effect))
+
+    def _launch(self, executions: Sequence[Execution]) -> None:
+        for execution in executions:
+            execution.task = self._loop.create_task(self._await(execution))
+
+    async def _await(self, execution: Execution) -> None:
+        limit = self._begin(execution)
+        try:
+            async with asyncio.timeout(limit) if limit is not None else contextlib.nullcontext():
+                result = await execution.handler.function(execution.context, execution.body)  # type: ignore[misc]
+        except asyncio.CancelledError:
+            self._end(execution, "cancelled")
+            if execution.settle():
+                self._ends.failed(execution, RuntimeError("the handler was cancelled"))
+        except BaseException as error:  # noqa: BLE001 - what a handler raises is data
+            self._end(execution, str(error))
+            if execution.settle():
+                self._ends.failed(execution, error)
+        else:
+            self._end(execution, "")
+            if execution.settle():
+                self._ends.returned(execution, result)
+
+    def _call(self, execution: Execution) -> None:
+        limit = self._begin(execution)
+        execution.deadline = None if limit is None else execution.started + limit
+        try:
+            if execution.options.transactional:
+                self._ends.transact(execution)
+                result: object = None
+            else:
+                result = execution.handler.function(execution.context, execution.body)
+        except BaseException as error:  # noqa: BLE001 - what a handler raises is data
+            self._end(execution, str(error))
+            if execution.options.transactional or execution.settle():
+                self._ends.failed(execution, error)
+        else:
+            self._end(execution, "")
+            if not execution.options.transactional and execution.settle():
+                self._ends.returned(execution, result)
+
+    def _begin(self, execution: Execution) -> float | None:
+        """Start the clock of a call; how many seconds it may take."""
+        execution.started = time.monotonic()
+        limit = self._limit(execution)
+        if limit is not None:
+            execution.context.deadline = self._clock.now() + timedelta(seconds=limit)
+        return limit
+
+    def _end(self, execution: Execution, error: str) -> None:
+        effect = execution.effect
+        with self._lock:
+            self._held.pop(execution.key, None)
+            self._busy[effect.handler] -= 1
+            self._total -= 1
+            is_tight = (
+                self._busy[effect.handler] == execution.handler.concurrency - 1 or self._total == self._concurrency - 1
+            )
+            if not self._held:
+                self._idle.notify_all()
+        if is_tight:
+            self._slot_freed()
+        if self._telemetry.is_heard:
+            took = timedelta(seconds=time.monotonic() - execution.started)
+            self._telemetry.tell(
+                EffectEnded(
+                    instance=effect.instance,
+                    number=effect.number,
+                    handler=effect.handler,
+                    attempt=effect.attempts,
+                    took=took,
+                    error=error,
+                )
+            )
+
+    def _limit(self, execution: Execution) -> float | None:
+        if execution.options.timeout is not None:
+            return execution.options.timeout
+        limit = execution.handler.timeout or self._default_timeout
+        return None if limit is None else limit.total_seconds()
+
+    def _interrupt(self, execution: Execution) -> None:
+        execution.context.cancel()
+        if execution.handler.is_async and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_cancel, execution)
+
+    def _stop_loop(self) -> None:
+        if self._loop_thread is None:
+            return
+        future = asyncio.run_coroutine_threadsafe(_finish_tasks(), self._loop)
+        with contextlib.suppress(TimeoutError):
+            future.result(_LAST_WORDS_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop_thread.join(_LAST_WORDS_SECONDS)
+        if not self._loop_thread.is_alive():
+            self._loop.close()
+
+
+_LAST_WORDS_SECONDS = 2.0
+
+
+def _run_coroutine(make: Callable[[], Coroutine[object, object, None]]) -> None:
+    """Run a coroutine to its end, also from inside a running event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(make())
+        return
+    thread = threading.Thread(target=lambda: asyncio.run(make()), name="holdfast-handler")
+    thread.start()
+    thread.join()
+
+
+def _cancel(execution: Execution) -> None:
+    if execution.task is not None:
+        execution.task.cancel()
+
+
+async def _finish_tasks() -> None:
+    """Let cancelled coroutines run their clean-up."""
+    tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    if tasks:
+        await asyncio.wait(tasks, timeout=_LAST_WORDS_SECONDS / 2)

@@ -1,0 +1,45 @@
+"""From a URL to a store. The only module that names the drivers."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from holdfast.errors import ConfigurationError
+from holdfast.store.port import Store
+from holdfast.store.sqlite.store import SQLiteStore
+
+DEFAULT_URL = "sqlite:///holdfast.db"
+
+
+def open_store(url: str = DEFAULT_URL, *, codec: str = "json", may_migrate: bool = True, prepare: bool = True) -> Store:
+    """The store at `url`: `sqlite:///file.db`, `sqlite://` for memory, or `postgresql://user@host/database`."""
+    scheme = urlsplit(url).scheme
+    match scheme:
+        case "sqlite":
+            return SQLiteStore(_sqlite_path(url), codec=codec, may_migrate=may_migrate)
+        case "postgresql" | "postgres":
+            return _open_postgres(url, codec=codec, may_migrate=may_migrate, prepare=prepare)
+        case _:
+            raise ConfigurationError(
+                f"{url!r} is not a database Holdfast knows: use sqlite:///file.db, sqlite:// or postgresql://user@host/database"
+            )
+
+
+def _open_postgres(url: str, *, codec: str, may_migrate: bool, prepare: bool) -> Store:
+    try:
+        from holdfast.store.postgres.store import PostgresStore
+    except ImportError as error:
+        raise ConfigurationError("Postgres needs its driver: pip install 'holdfast[postgres]'") from error
+    return PostgresStore(url, codec=codec, may_migrate=may_migrate, prepare=prepare)
+
+
+def _sqlite_path(url: str) -> str:
+    """Three slashes and a relative path, four and an absolute one, two for memory."""
+    rest = url.removeprefix("sqlite:")
+    if rest in {"", "//", "//:memory:", "/:memory:", "///:memory:"}:
+        return ""
+    if not rest.startswith("///"):
+        raise ConfigurationError(
+            f"{url!r}: write sqlite:///file.db for a relative path and sqlite:////folder/file.db for an absolute one"
+        )
+    return unquote(rest.removeprefix("///").split("?")[0])

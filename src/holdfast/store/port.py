@@ -1,0 +1,386 @@
+"""What the engine asks of a database, as small protocols.
+
+A driver claims, appends and reads. It never decides: whatever a row means is the business of the layers above. An instant is always
+an argument; None stands for the database's own clock, which is what judges leases and due times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.store.shapes import (
+    Address,
+    Backlog,
+    Beat,
+    Change,
+    Claim,
+    DeadLetter,
+    Due,
+    EffectClaim,
+    Header,
+    InboxClaim,
+    InstanceQuery,
+    Loaded,
+    Maintenance,
+    Observation,
+    Receipt,
+    ReceiptKey,
+    StoredEffect,
+    StoredMessage,
+    StoredStep,
+    StoredSubscription,
+    StoredTask,
+    StoredTimer,
+    TimerClaim,
+    Transition,
+    Wanted,
+    WorkerInfo,
+)
+
+
+class LostRaceError(Exception):
+    """A change was decided on a state that is no longer the newest, or on a claim that is void; nothing was written."""
+
+
+class Unit(Protocol):
+    """One open transaction that may lock, look and write."""
+
+    @property
+    def connection(self) -> object:
+        """The driver's own connection, for handlers that write in the same transaction."""
+        ...
+
+    def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
+        """The instances, locked until the transaction ends; None where there is none. `whole` leaves snapshots aside."""
+        ...
+
+    def void(self, claims: Sequence[Claim]) -> set[Claim]:
+        """Which of the claims are no longer good."""
+        ...
+
+    def receipts(self, keys: Sequence[ReceiptKey]) -> dict[ReceiptKey, Receipt]:
+        """The receipts that exist."""
+        ...
+
+    def causes(self, instances: Sequence[InstanceId], causes: Sequence[str]) -> set[str]:
+        """Which of the causes the histories of the instances already name: how an unknown outcome is resolved."""
+        ...
+
+    def write(self, changes: Sequence[Change], now: datetime) -> None:
+        """Write everything; LostRaceError if somebody else was first."""
+        ...
+
+    def consume(self, claims: Sequence[Claim]) -> None:
+        """Use up claims without a change; LostRaceError if any of them is void."""
+        ...
+
+
+class Writer(Protocol):
+    """The committer's side."""
+
+    def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
+        """The instances without a lock; what is decided on them is written with the version as the gate."""
+        ...
+
+    def write(
+        self,
+        changes: Sequence[Change],
+        *,
+        finished: Sequence[Claim] = (),
+        observations: Sequence[Observation] = (),
+        now: datetime,
+    ) -> None:
+        """One transaction: all changes, the work that ended without a change, the observations.
+
+        LostRaceError, and nothing written, if any change lost. Finished work whose claim is void is left alone.
+        """
+        ...
+
+    def unit(self) -> AbstractContextManager[Unit]:
+        """A transaction that locks: committed at the end of the block, rolled back when it raises."""
+        ...
+
+    def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
+        """Put messages into the inbox, in this order; their ids."""
+        ...
+
+    def disown(self, worker: WorkerId, held: Sequence[EffectClaim]) -> int:
+        """Free the effects that a worker owns without knowing it, because the answer to a commit got lost. How many."""
+        ...
+
+
+class Effects(Protocol):
+    """Work that waits for a handler."""
+
+    def claim(self, worker: WorkerId, wanted: Sequence[Wanted], limit: int) -> list[StoredEffect]:
+        """Up to `limit` effects for these handlers, most urgent first, now owned by the worker; the attempt is counted."""
+        ...
+
+    def retry(self, claim: EffectClaim, *, error: str, until: datetime | None) -> bool:
+        """Give the effect back after a failed attempt, not before `until`; False if the claim is void."""
+        ...
+
+    def release(self, claims: Sequence[EffectClaim]) -> int:
+        """Give effects back untried: the attempt does not count. How many were given back."""
+        ...
+
+    def bury(self, claim: EffectClaim, letter: DeadLetter) -> bool:
+        """Move the effect to the dead letters; False if the claim is void."""
+        ...
+
+    def wake(self, now: datetime | None) -> tuple[list[str], datetime | None]:
+        """Make parked effects claimable whose time has come: their handlers, and when the next one is due."""
+        ...
+
+
+class Timers(Protocol):
+    """Commands that wait for their time."""
+
+    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> Due:
+        """Timers that are due, held back from others for a while."""
+        ...
+
+    def retry(self, claim: TimerClaim, *, error: str, until: datetime) -> bool:
+        """Let the timer fire again later; False if it is gone."""
+        ...
+
+    def bury(self, claim: TimerClaim, letter: DeadLetter) -> bool:
+        """Move the timer to the dead letters; False if it is gone."""
+        ...
+
+
+class Inbox(Protocol):
+    """Commands that were accepted and wait for their turn."""
+
+    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> list[StoredMessage]:
+        """Messages in order of acceptance, held back from others; never past one of the same target that somebody else holds."""
+        ...
+
+    def retry(self, claim: InboxClaim, *, error: str, until: datetime) -> bool:
+        """Deliver the message again later; those behind it wait. False if it is gone."""
+        ...
+
+    def bury(self, claim: InboxClaim, letter: DeadLetter) -> bool:
+        """Move the message to the dead letters; False if it is gone."""
+        ...
+
+    def depth(self) -> int:
+        """How many messages wait."""
+        ...
+
+
+class Workers(Protocol):
+    """Who is alive."""
+
+    def beat(
+        self,
+        worker: WorkerId,
+        held: Sequence[EffectClaim],
+        *,
+        name: str,
+        handlers: Sequence[str],
+        lease: timedelta,
+        now: datetime | None,
+    ) -> Beat:
+        """Say that the worker lives for `lease` more; take the work of those whose time ran out away from them."""
+        ...
+
+    def retire(self, worker: WorkerId) -> None:
+        """The worker is gone; whatever it still holds is free."""
+        ...
+
+    def live(self, now: datetime | None) -> list[WorkerInfo]:
+        """The workers whose time has not run out."""
+        ...
+
+
+class Reader(Protocol):
+    """What callers may see, of one tenant. Everything is read without a lock."""
+
+    def load(self, address: Address, *, whole: bool = False) -> Loaded | None:
+        """An instance with its snapshot and the events after it; `whole` leaves the snapshot aside."""
+        ...
+
+    def instances(self, query: InstanceQuery) -> list[Header]:
+        """A page of instances, newest first."""
+        ...
+
+    def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
+        """The history of an instance, in order."""
+        ...
+
+    def work(self, instance: InstanceId) -> tuple[list[StoredEffect], list[StoredTimer]]:
+        """What the instance waits for: its live effects and timers."""
+        ...
+
+    def steps(self, instance: InstanceId) -> list[StoredStep]:
+        """The step rows of an instance, in order."""
+        ...
+
+    def tasks(self, instance: InstanceId) -> list[StoredTask]:
+        """The questions that an instance has asked."""
+        ...
+
+    def subscriptions(self, instance: InstanceId) -> list[StoredSubscription]:
+        """The signals that an instance waits for."""
+        ...
+
+    def dead_letters(self, *, instance: InstanceId | None = None, after: int = 0, limit: int = 100) -> list[DeadLetter]:
+        """What gave up, oldest first."""
+        ...
+
+    def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
+        """The observed inputs, in order."""
+        ...
+
+    def transitions(self, definition: str) -> list[Transition]:
+        """The observed moves of a definition, counted."""
+        ...
+
+
+class Feed(Protocol):
+    """All events of all tenants in one order that never goes back, and how far each projection has read it."""
+
+    def read(self, *, after: int, limit: int) -> list[StoredEvent]:
+        """The next events that no running transaction can still overtake."""
+        ...
+
+    def checkpoint(self, name: str) -> int:
+        """The position up to which a projection has read; 0 for one that is new."""
+        ...
+
+    def advance(
+        self, name: str, *, limit: int, apply: Callable[[Sequence[StoredEvent], object], None], now: datetime
+    ) -> int:
+        """One transaction: lock the checkpoint, read on, let `apply` write with the connection, move the checkpoint.
+
+        The number of events that were applied.
+        """
+        ...
+
+    def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
+        """Set a projection back to the beginning, with what `clear` does to its tables, in one transaction."""
+        ...
+
+    def fail(self, name: str, *, error: str, now: datetime) -> None:
+        """Note why a projection does not go on."""
+        ...
+
+
+class Keeper(Protocol):
+    """What operators and housekeeping do."""
+
+    def requeue(self, letter: DeadLetter, *, now: datetime) -> bool:
+        """Put a dead effect, timer or message back to work with its attempts reset; False if the letter is gone."""
+        ...
+
+    def discard(self, letter: int, *, tenant: str) -> bool:
+        """Forget a dead letter; False if it is gone."""
+        ...
+
+    def dead_letter(self, letter: int, *, tenant: str) -> DeadLetter | None:
+        """One dead letter."""
+        ...
+
+    def delete(self, instance: InstanceId, *, tenant: str) -> bool:
+        """Delete a finished instance with all its rows; False if there is none or it is not finished."""
+        ...
+
+    def prune(self, *, receipts_before: datetime, signals_before: datetime, limit: int) -> int:
+        """Delete receipts and unclaimed signals that are too old to matter; how many rows went."""
+        ...
+
+    def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
+        """Finished instances that ended before an instant, oldest first."""
+        ...
+
+    def tidy(self, now: datetime) -> None:
+        """Whatever the database needs now and then: partitions ahead of time, a shorter log, orphaned work."""
+        ...
+
+    def maintain(self, mode: Maintenance) -> None:
+        """Switch maintenance mode."""
+        ...
+
+    def backlog(self) -> list[Backlog]:
+        """How much work waits, by handler and definition."""
+        ...
+
+
+class Store(Protocol):
+    """A database that is ready for work. Each call gives an object for use by one thread at a time."""
+
+    url: str
+    """Where it is, without secrets, for messages."""
+
+    def writer(self) -> Writer:
+        """For a committer."""
+        ...
+
+    def effects(self) -> Effects:
+        """For a worker."""
+        ...
+
+    def timers(self) -> Timers:
+        """For the timer loop."""
+        ...
+
+    def inbox(self) -> Inbox:
+        """For the inbox loop."""
+        ...
+
+    def workers(self) -> Workers:
+        """For the heartbeat."""
+        ...
+
+    def reader(self, tenant: str) -> Reader:
+        """For callers of one tenant; safe for use by several threads."""
+        ...
+
+    def feed(self) -> Feed:
+        """For projections."""
+        ...
+
+    def keeper(self) -> Keeper:
+        """For operators and housekeeping."""
+        ...
+
+    def now(self) -> datetime:
+        """The database's time."""
+        ...
+
+    def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
+        """Put a message into the inbox in the transaction of a connection that the caller opened; its id."""
+        ...
+
+    def wakeups(self, notice: Callable[[str], None]) -> Wakeups:
+        """Hints from other processes that there is work: `notice` is called with what came."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        ...
+
+
+class Wakeups(Protocol):
+    """Hints between processes. They may get lost: polling is what guarantees progress."""
+
+    must_send: bool
+    """Whether others hear of work only when they are told."""
+
+    def send(self, hint: str) -> None:
+        """Tell the other processes."""
+        ...
+
+    def listen(self, timeout: float) -> None:
+        """Wait for hints, at most this long, and pass them on."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...

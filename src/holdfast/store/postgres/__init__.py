@@ -1,0 +1,1 @@
+"""The Postgres driver: any number of processes on one database, rows guarded by tenant."""

@@ -1,0 +1,171 @@
+"""Taking work from the tables that hold it. Claims skip rows that others have locked, so workers do not wait for one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import cast
+
+import msgspec
+from psycopg.types.numeric import Int4, Int8
+
+from holdfast.kernel.ids import WorkerId
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.arrays import integers, texts
+from holdfast.store.postgres.commits import bury
+from holdfast.store.postgres.lines import Connection, Line
+from holdfast.store.postgres.parts import effect_columns
+from holdfast.store.shapes import (
+    DeadLetter,
+    Due,
+    EffectClaim,
+    InboxClaim,
+    StoredEffect,
+    StoredMessage,
+    TimerClaim,
+    Wanted,
+)
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    claim_effects: str
+    retry_effect: str
+    release_effects: str
+    take_effect: str
+    wake_effects: str
+    next_parked: str
+    claim_timers: str
+    next_timer: str
+    retry_timer: str
+    take_timer: str
+    claim_heads: str
+    claim_behind: str
+    retry_message: str
+    free_target: str
+    take_message: str
+    inbox_depth: str
+
+
+_sql = read_numbered(_Sql, __package__, "claims.sql")
+
+
+class PostgresEffects:
+    """Effects that wait for a handler."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def claim(self, worker: WorkerId, wanted: Sequence[Wanted], limit: int) -> list[StoredEffect]:
+        """The most urgent effects for these handlers."""
+        handlers, limits = texts([each.handler for each in wanted]), integers([each.limit for each in wanted])
+        with self._line.use() as connection:
+            found = connection.execute(
+                _sql.claim_effects, [worker, handlers, limits, Int8(limit)], binary=True
+            ).fetchall()
+        effects = [rows.effect(cast("rows.Row", row)) for row in found]
+        return sorted(effects, key=lambda effect: effect.rank)
+
+    def retry(self, claim: EffectClaim, *, error: str, until: datetime | None) -> bool:
+        """Give the effect back after a failed attempt."""
+        with self._line.use() as connection:
+            return connection.execute(_sql.retry_effect, [until, error, *_key(claim)]).rowcount == 1
+
+    def release(self, claims: Sequence[EffectClaim]) -> int:
+        """Give effects back untried."""
+        if not claims:
+            return 0
+        with self._line.use() as connection:
+            return connection.execute(_sql.release_effects, effect_columns(claims)).rowcount
+
+    def bury(self, claim: EffectClaim, letter: DeadLetter) -> bool:
+        """Move the effect to the dead letters."""
+        with self._line.transaction() as connection:
+            return _move(connection, _sql.take_effect, _key(claim), letter)
+
+    def wake(self, now: datetime | None) -> tuple[list[str], datetime | None]:
+        """Make parked effects claimable whose time has come."""
+        with self._line.use() as connection:
+            handlers = {str(row[0]) for row in connection.execute(_sql.wake_effects, [now])}
+            following = connection.execute(_sql.next_parked).fetchone()
+        return sorted(handlers), _instant(following)
+
+
+class PostgresTimers:
+    """Commands that wait for their time."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> Due:
+        """The timers that are due."""
+        with self._line.use() as connection:
+            found = connection.execute(_sql.claim_timers, [hold, now, now, now, Int8(limit)], binary=True).fetchall()
+            following = connection.execute(_sql.next_timer, [now]).fetchone()
+        timers = [rows.timer(cast("rows.Row", row)) for row in found]
+        return Due(sorted(timers, key=lambda timer: timer.due_at), _instant(following))
+
+    def retry(self, claim: TimerClaim, *, error: str, until: datetime) -> bool:
+        """Let the timer fire again later."""
+        with self._line.use() as connection:
+            return connection.execute(_sql.retry_timer, [until, error, *_timer_key(claim)]).rowcount == 1
+
+    def bury(self, claim: TimerClaim, letter: DeadLetter) -> bool:
+        """Move the timer to the dead letters."""
+        with self._line.transaction() as connection:
+            return _move(connection, _sql.take_timer, _timer_key(claim), letter)
+
+
+class PostgresInbox:
+    """Commands that wait for their turn."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> list[StoredMessage]:
+        """The messages whose turn has come, in order."""
+        with self._line.transaction() as connection:
+            heads = connection.execute(_sql.claim_heads, [now, now, Int8(limit)]).fetchall()
+            if not heads:
+                return []
+            tenants, targets = texts([str(row[0]) for row in heads]), texts([str(row[1]) for row in heads])
+            values = [now, hold, tenants, targets, Int8(limit)]
+            found = connection.execute(_sql.claim_behind, values, binary=True).fetchall()
+        return sorted((rows.message(cast("rows.Row", row)) for row in found), key=lambda message: message.id)
+
+    def retry(self, claim: InboxClaim, *, error: str, until: datetime) -> bool:
+        """Deliver the message again later."""
+        with self._line.transaction() as connection:
+            connection.execute(_sql.free_target, [Int8(claim.id)])
+            return connection.execute(_sql.retry_message, [until, error, Int8(claim.id)]).rowcount == 1
+
+    def bury(self, claim: InboxClaim, letter: DeadLetter) -> bool:
+        """Move the message to the dead letters."""
+        with self._line.transaction() as connection:
+            return _move(connection, _sql.take_message, [Int8(claim.id)], letter)
+
+    def depth(self) -> int:
+        """How many messages wait."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.inbox_depth).fetchone()
+        return cast("int", row[0]) if row else 0
+
+
+def _move(connection: Connection, take: str, key: Sequence[object], letter: DeadLetter) -> bool:
+    """One row goes and a dead letter comes, or neither."""
+    if connection.execute(take, key).rowcount != 1:
+        return False
+    bury(connection, letter)
+    return True
+
+
+def _key(claim: EffectClaim) -> list[object]:
+    return [claim.instance, Int4(claim.number), claim.worker, Int4(claim.fence)]
+
+
+def _timer_key(claim: TimerClaim) -> list[object]:
+    return [claim.instance, claim.key, Int4(claim.number)]
+
+
+def _instant(row: Sequence[object] | None) -> datetime | None:
+    return cast("datetime | None", row[0]) if row else None

@@ -1,0 +1,45 @@
+"""What psycopg raises, in the engine's own words. The only place that knows SQLSTATEs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from holdfast.errors import ConfigurationError, PayloadError, SchemaMismatchError, StoreError, StoreUnavailableError
+from holdfast.store.port import LostRaceError
+
+_LOST = ("HF001", "23505", "40001", "40P01")
+"""The gate of a commit, a unique key, a serialization failure, a deadlock: decide again on what is there now."""
+
+_UNAVAILABLE = ("08", "53", "57P", "58", "25006", "55P03", "57014", "XX000")
+"""No connection, no resources, shutting down, disk trouble, read-only, a lock or statement that took too long."""
+
+
+@contextmanager
+def translated(url: str) -> Iterator[None]:
+    """Errors of the driver inside the block leave it as errors of the engine."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate(error, url) from error
+
+
+def translate(error: psycopg.Error, url: str) -> Exception:
+    """The engine's error for a driver's error."""
+    state = error.sqlstate or ""
+    said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if state in _LOST:
+        return LostRaceError(said)
+    if state.startswith(_UNAVAILABLE) or (not state and isinstance(error, psycopg.OperationalError)):
+        return StoreUnavailableError(f"{url} cannot be used now: {said}")
+    if state in {"42P01", "3F000", "42703", "42883"}:
+        return SchemaMismatchError(f"{url} lacks the tables of this code ({said}): run `holdfast migrate {url}`")
+    if state == "42501":
+        return ConfigurationError(
+            f"{url}: the database user may not do this ({said}); grant it the role holdfast_engine"
+        )
+    if state.startswith("22"):
+        return PayloadError(f"{url} cannot store a value: {said}")
+    return StoreError(f"{url} failed: {said} [{state}]")

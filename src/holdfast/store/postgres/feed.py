@@ -1,0 +1,97 @@
+"""All events in one order. Numbers commit out of order, so readers stop below the oldest transaction that still runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import cast
+
+import msgspec
+from psycopg.types.numeric import Int8
+
+from holdfast.kernel.history import StoredEvent
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.lines import Connection, Line
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    read: str
+    newest: str
+    current: str
+    checkpoint: str
+    enter: str
+    hold: str
+    move: str
+    fail: str
+
+
+_sql = read_numbered(_Sql, __package__, "feed.sql")
+
+_PLACES = 20
+"""Bits of a position that count the events of one transaction."""
+
+
+class PostgresFeed:
+    """The feed that projections read."""
+
+    def __init__(self, line: Line, base: int) -> None:
+        self._line = line
+        self._base = base
+
+    def read(self, *, after: int, limit: int) -> list[StoredEvent]:
+        """The events that follow a position."""
+        with self._line.use() as connection:
+            return self._read(connection, after, limit)
+
+    def checkpoint(self, name: str) -> int:
+        """How far a projection has read."""
+        with self._line.use() as connection:
+            return _number(connection, _sql.checkpoint, [name])
+
+    def advance(
+        self, name: str, *, limit: int, apply: Callable[[Sequence[StoredEvent], object], None], now: datetime
+    ) -> int:
+        """Apply the next events and move the checkpoint in one transaction."""
+        with self._line.transaction() as connection:
+            connection.execute(_sql.enter, [name, now])
+            events = self._read(connection, _number(connection, _sql.hold, [name]), limit)
+            if events:
+                apply(events, connection)
+                connection.execute(_sql.move, [Int8(events[-1].position), now, name])
+            return len(events)
+
+    def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
+        """Begin anew."""
+        with self._line.transaction() as connection:
+            connection.execute(_sql.enter, [name, now])
+            _number(connection, _sql.hold, [name])
+            clear(connection)
+            connection.execute(_sql.move, [Int8(0), now, name])
+
+    def fail(self, name: str, *, error: str, now: datetime) -> None:
+        """Note why a projection does not go on."""
+        with self._line.transaction() as connection:
+            connection.execute(_sql.enter, [name, now])
+            connection.execute(_sql.fail, [error, now, name])
+
+    def _read(self, connection: Connection, after: int, limit: int) -> list[StoredEvent]:
+        values = [Int8(after), Int8(self._base), Int8(limit)]
+        found = connection.execute(_sql.read, values, binary=True).fetchall()
+        return [rows.event(cast("rows.Row", row)) for row in found]
+
+
+def missing_base(connection: Connection, base: int) -> int:
+    """The base under which the next event comes after all that are stored.
+
+    Positions are made from transaction numbers. A database that was restored into another cluster begins to count them anew; the
+    base makes up for that.
+    """
+    newest = _number(connection, _sql.newest, []) >> _PLACES
+    current = _number(connection, _sql.current, [])
+    return base if newest < base + current else newest - current + 1
+
+
+def _number(connection: Connection, statement: str, values: Sequence[object]) -> int:
+    row = connection.execute(statement, values).fetchone()
+    return cast("int", row[0]) if row and row[0] is not None else 0

@@ -1,0 +1,131 @@
+"""What operators and housekeeping do: dead letters, retention, partitions, maintenance mode."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import cast
+from uuid import UUID
+
+import msgspec
+from psycopg.types.numeric import Int2, Int4, Int8
+
+from holdfast.kernel.ids import InstanceId
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.lines import Connection, Line
+from holdfast.store.postgres.workers import free_orphans
+from holdfast.store.ranks import rank_of
+from holdfast.store.shapes import Address, Backlog, DeadLetter, Maintenance
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    dead_letter: str
+    discard: str
+    revive_effect: str
+    revive_timer: str
+    revive_message: str
+    finished: str
+    allow: str
+    delete_whole: str
+    prune_receipts: str
+    prune_signals: str
+    expired: str
+    make_partitions: str
+    set_maintenance: str
+    end_maintenance: str
+    backlog: str
+
+
+_sql = read_numbered(_Sql, __package__, "keeping.sql")
+
+_MONTHS_AHEAD = 2
+
+
+class PostgresKeeper:
+    """Housekeeping in the database."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def dead_letter(self, letter: int, *, tenant: str) -> DeadLetter | None:
+        """One dead letter."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.dead_letter, [Int8(letter), tenant], binary=True).fetchone()
+        return rows.dead_letter(cast("rows.Row", row)) if row else None
+
+    def requeue(self, letter: DeadLetter, *, now: datetime) -> bool:
+        """Put a dead effect, timer or message back to work."""
+        with self._line.transaction() as connection:
+            if connection.execute(_sql.discard, [Int8(letter.id), letter.tenant]).rowcount != 1:
+                return False
+            _revive(connection, letter, now)
+            return True
+
+    def discard(self, letter: int, *, tenant: str) -> bool:
+        """Forget a dead letter."""
+        with self._line.use() as connection:
+            return connection.execute(_sql.discard, [Int8(letter), tenant]).rowcount == 1
+
+    def delete(self, instance: InstanceId, *, tenant: str) -> bool:
+        """Delete a finished instance with all its rows."""
+        with self._line.transaction() as connection:
+            if connection.execute(_sql.finished, [instance, tenant]).fetchone() is None:
+                return False
+            connection.execute(_sql.allow, [str(instance)])
+            connection.execute(_sql.delete_whole, [instance])
+            return True
+
+    def prune(self, *, receipts_before: datetime, signals_before: datetime, limit: int) -> int:
+        """Delete what is too old to matter."""
+        with self._line.use() as connection:
+            gone = connection.execute(_sql.prune_receipts, [receipts_before, Int8(limit)]).rowcount
+            return gone + connection.execute(_sql.prune_signals, [signals_before, Int8(limit)]).rowcount
+
+    def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
+        """Finished instances that ended before an instant."""
+        with self._line.use() as connection:
+            found = connection.execute(_sql.expired, [ended_before, Int8(limit)]).fetchall()
+        return [Address(tenant=str(row[0]), instance=InstanceId(cast("UUID", row[1]))) for row in found]
+
+    def tidy(self, now: datetime) -> None:
+        """Make partitions ahead of time, and free what nobody alive owns."""
+        with self._line.use() as connection:
+            make_partitions(connection, now)
+            free_orphans(connection)
+
+    def maintain(self, mode: Maintenance) -> None:
+        """Switch maintenance mode."""
+        with self._line.use() as connection:
+            if mode:
+                connection.execute(_sql.set_maintenance, [mode])
+            else:
+                connection.execute(_sql.end_maintenance)
+
+    def backlog(self) -> list[Backlog]:
+        """How much work waits."""
+        with self._line.use() as connection:
+            found = cast("list[rows.Row]", connection.execute(_sql.backlog).fetchall())
+        return [Backlog(*row) for row in found]
+
+
+def make_partitions(connection: Connection, now: datetime) -> None:
+    """The partitions of this month and the next ones."""
+    connection.execute(_sql.make_partitions, [now, Int4(_MONTHS_AHEAD)])
+
+
+def _revive(connection: Connection, letter: DeadLetter, now: datetime) -> None:
+    what = [letter.type, Int2(letter.version), letter.data]
+    match letter.source:
+        case "effect":
+            where = [letter.instance, Int4(letter.number), letter.tenant, letter.definition, letter.name]
+            order = [Int2(letter.priority), Int8(rank_of(now, letter.priority))]
+            connection.execute(_sql.revive_effect, [*where, *what, letter.options, *order, now])
+        case "timer":
+            where = [letter.instance, letter.name, Int4(letter.number), letter.tenant, letter.definition]
+            connection.execute(_sql.revive_timer, [*where, *what, now])
+        case "inbox":
+            target = f"{letter.instance}" if letter.instance else f"{letter.definition}:{letter.key}"
+            to = [letter.tenant, target, letter.definition, letter.key, letter.instance]
+            connection.execute(_sql.revive_message, [*to, *what, letter.actor, now])
+        case "step" | "compensation":
+            raise AssertionError("a step is requeued by a command, which decides what happens")

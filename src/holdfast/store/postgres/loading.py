@@ -1,0 +1,136 @@
+"""Reading what a decision needs: instances with their histories, and whether claims, receipts and causes are there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import cast
+
+import msgspec
+
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.arrays import integers, longs, texts, uuids
+from holdfast.store.postgres.lines import Connection
+from holdfast.store.postgres.parts import effect_columns, timer_columns
+from holdfast.store.shapes import (
+    Address,
+    Claim,
+    EffectClaim,
+    InboxClaim,
+    Loaded,
+    Receipt,
+    ReceiptKey,
+    Snapshot,
+    TimerClaim,
+)
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    headers: str
+    events: str
+    lock: str
+    disown: str
+    held_effects: str
+    set_timers: str
+    kept_messages: str
+    receipts: str
+    causes: str
+
+
+_sql = read_numbered(_Sql, __package__, "loading.sql")
+
+
+def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -> list[Loaded | None]:
+    """The instances at these addresses, in the same order; None where there is none."""
+    found = _headers(connection, addresses)
+    versions = [(row[0], 0 if whole else row[13] or 0) for row in found]
+    events = _events(connection, versions) if versions else {}
+    by_id: dict[object, Loaded] = {}
+    by_key: dict[object, Loaded] = {}
+    for row in found:
+        loaded = Loaded(
+            header=rows.header(row),
+            snapshot=None
+            if whole or row[13] is None
+            else Snapshot(version=row[13], state_version=row[14], data=row[15]),
+            events=events.get(row[0], []),
+            timers=dict(zip(row[16], row[17], strict=True)),
+        )
+        by_id[row[1], row[0]] = by_key[row[1], row[2], row[4]] = loaded
+    return [
+        by_id.get((each.tenant, each.instance))
+        if each.instance is not None
+        else by_key.get((each.tenant, each.definition, each.key))
+        for each in addresses
+    ]
+
+
+def _headers(connection: Connection, addresses: Sequence[Address]) -> list[rows.Row]:
+    found = connection.execute(_sql.headers, _address_columns(addresses), binary=True).fetchall()
+    return cast("list[rows.Row]", found)
+
+
+def _address_columns(addresses: Sequence[Address]) -> list[object]:
+    by_id = [each for each in addresses if each.instance is not None]
+    by_key = [each for each in addresses if each.instance is None]
+    return [
+        texts([each.tenant for each in by_id]),
+        uuids([each.instance for each in by_id]),
+        texts([each.tenant for each in by_key]),
+        texts([each.definition for each in by_key]),
+        texts([each.key for each in by_key]),
+    ]
+
+
+def _events(connection: Connection, versions: Sequence[tuple[InstanceId, int]]) -> dict[object, list[StoredEvent]]:
+    arguments = [uuids([each[0] for each in versions]), integers([each[1] for each in versions])]
+    events: defaultdict[object, list[StoredEvent]] = defaultdict(list)
+    for row in connection.execute(_sql.events, arguments, binary=True):
+        event = rows.event(cast("rows.Row", row))
+        events[event.instance].append(event)
+    return events
+
+
+def lock(connection: Connection, addresses: Sequence[Address]) -> None:
+    """Lock the rows of these instances until the transaction ends."""
+    connection.execute(_sql.lock, _address_columns(addresses)).fetchall()
+
+
+def disown(connection: Connection, worker: WorkerId, held: Sequence[EffectClaim]) -> int:
+    """Free the effects that a worker owns without knowing it."""
+    return connection.execute(_sql.disown, [worker, *effect_columns(held)]).rowcount
+
+
+def void_claims(connection: Connection, claims: Sequence[Claim]) -> set[Claim]:
+    """Which of the claims are no longer good."""
+    effects = [claim for claim in claims if isinstance(claim, EffectClaim)]
+    timers = [claim for claim in claims if isinstance(claim, TimerClaim)]
+    messages = [claim for claim in claims if isinstance(claim, InboxClaim)]
+    void: set[Claim] = set()
+    if effects:
+        held = set(connection.execute(_sql.held_effects, effect_columns(effects), binary=True).fetchall())
+        void.update(claim for claim in effects if (claim.instance, claim.number) not in held)
+    if timers:
+        pending = set(connection.execute(_sql.set_timers, timer_columns(timers), binary=True).fetchall())
+        void.update(claim for claim in timers if (claim.instance, claim.key) not in pending)
+    if messages:
+        kept = set(connection.execute(_sql.kept_messages, [longs([claim.id for claim in messages])]).fetchall())
+        void.update(claim for claim in messages if (claim.id,) not in kept)
+    return void
+
+
+def receipts_of(connection: Connection, keys: Sequence[ReceiptKey]) -> dict[ReceiptKey, Receipt]:
+    """The receipts that exist."""
+    columns = [texts([each[place] for each in keys]) for place in range(3)]
+    found = cast("list[rows.Row]", connection.execute(_sql.receipts, columns, binary=True).fetchall())
+    receipts = (Receipt(ReceiptKey(*row[:3]), row[3], row[4]) for row in found)
+    return {receipt.key: receipt for receipt in receipts}
+
+
+def causes_known(connection: Connection, instances: Sequence[InstanceId], causes: Sequence[str]) -> set[str]:
+    """Which of the causes the histories already name."""
+    found = connection.execute(_sql.causes, [uuids(instances), texts(causes)], binary=True).fetchall()
+    return {str(row[0]) for row in found}

@@ -1,0 +1,389 @@
+-- The first schema. Creates only new objects, so it blocks nobody.
+--
+-- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
+-- its work is done. `steps`, `human_tasks`, `subscriptions` and `dead_letters` are projections that a commit writes together with
+-- its events. `receipts` make commands idempotent.
+--
+-- `events` and `steps` are partitioned by the instance's id. Ids are UUIDv7, so a range of ids is a range of birth times: all rows
+-- of an instance lie in one partition, a read of its history touches that one alone, and an old month can be dropped whole.
+--
+-- Queue tables are narrow in indexes, leave room on their pages for updates in place, and are vacuumed often.
+
+create table holdfast.meta (
+    name  text primary key,
+    value text not null
+);
+
+create table holdfast.definitions (
+    tenant       text not null check (tenant <> ''),
+    name         text not null,
+    version      text not null,
+    kind         text not null,
+    source       bytea not null,
+    compiled     bytea not null,
+    hash         text not null,
+    compiler     text not null,
+    status       text not null check (status in ('draft', 'published', 'retired')),
+    created_at   timestamptz not null,
+    primary key (tenant, name, version)
+);
+
+create function holdfast.refuse() returns trigger language plpgsql as $$
+begin
+    raise exception '%', tg_argv[1] using errcode = tg_argv[0];
+end $$;
+
+create function holdfast.require(holds boolean) returns void language plpgsql as $$
+begin
+    if not holds then
+        raise exception 'somebody else was first' using errcode = 'HF001';
+    end if;
+end $$;
+
+create trigger definitions_immutable before update on holdfast.definitions for each row
+when (old.status <> 'draft' and (
+    new.source <> old.source or new.compiled <> old.compiled or new.hash <> old.hash or new.kind <> old.kind
+    or new.compiler <> old.compiler or new.status = 'draft'
+    or new.tenant <> old.tenant or new.name <> old.name or new.version <> old.version
+))
+execute function holdfast.refuse('HF102', 'a published definition never changes');
+
+create table holdfast.instances (
+    id                 uuid primary key,
+    tenant             text not null check (tenant <> ''),
+    definition         text not null,
+    definition_version text not null,
+    key                text,
+    status             text not null,
+    reason             text not null,
+    version            integer not null,
+    issued             integer not null,
+    parent             uuid,
+    created_at         timestamptz not null,
+    updated_at         timestamptz not null,
+    ended_at           timestamptz
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
+create unique index instances_by_key on holdfast.instances (tenant, definition, key) where key is not null;
+create index instances_by_definition on holdfast.instances (tenant, definition, id);
+create index instances_by_status on holdfast.instances (tenant, status, id);
+create index instances_by_parent on holdfast.instances (parent) where parent is not null;
+
+create trigger instances_identity before update on holdfast.instances for each row
+when (new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.key is distinct from old.key
+    or new.created_at <> old.created_at or new.version < old.version)
+execute function holdfast.refuse('HF103', 'the identity of an instance never changes');
+
+create table holdfast.events (
+    instance uuid not null,
+    sequence integer not null,
+    position bigint not null,
+    tenant   text not null check (tenant <> ''),
+    type     text not null,
+    version  smallint not null,
+    data     bytea not null,
+    at       timestamptz not null,
+    actor    text not null,
+    comment  text not null,
+    cause    text not null,
+    primary key (instance, sequence)
+) partition by range (instance);
+create index events_by_position on holdfast.events (position);
+create table holdfast.events_default partition of holdfast.events default;
+
+create function holdfast.keep_events() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'DELETE' and current_setting('holdfast.retention', true) = old.instance::text then
+        return old;
+    end if;
+    raise exception 'events are append-only' using errcode = 'HF101';
+end $$;
+create trigger events_append_only before update or delete on holdfast.events for each row execute function holdfast.keep_events();
+
+create table holdfast.snapshots (
+    instance      uuid primary key,
+    tenant        text not null,
+    version       integer not null,
+    state_version integer not null,
+    data          bytea not null
+) with (fillfactor = 70);
+
+create table holdfast.receipts (
+    tenant     text not null check (tenant <> ''),
+    scope      text not null,
+    key        text not null,
+    instance   uuid not null,
+    version    integer not null,
+    created_at timestamptz not null,
+    primary key (tenant, scope, key)
+);
+create index receipts_by_age on holdfast.receipts using brin (created_at);
+
+create table holdfast.effects (
+    instance     uuid not null,
+    number       integer not null,
+    tenant       text not null check (tenant <> ''),
+    definition   text not null,
+    handler      text not null,
+    type         text not null,
+    version      smallint not null,
+    data         bytea not null,
+    options      bytea not null,
+    priority     smallint not null check (priority between 0 and 100),
+    rank         bigint not null,
+    parked_until timestamptz,
+    owner        uuid,
+    fence        integer not null,
+    attempts     integer not null,
+    error        text not null,
+    created_at   timestamptz not null,
+    primary key (instance, number)
+) with (
+    fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1,
+    autovacuum_analyze_threshold = 1000, autovacuum_analyze_scale_factor = 0.05
+);
+create index effects_ready on holdfast.effects (handler, rank) where owner is null and parked_until is null;
+create index effects_parked on holdfast.effects (parked_until) where parked_until is not null;
+
+create table holdfast.timers (
+    instance      uuid not null,
+    key           text not null,
+    number        integer not null,
+    tenant        text not null check (tenant <> ''),
+    definition    text not null,
+    type          text not null,
+    version       smallint not null,
+    data          bytea not null,
+    due_at        timestamptz not null,
+    attempts      integer not null,
+    error         text not null,
+    claimed_until timestamptz,
+    primary key (instance, key, number)
+) with (
+    fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1
+);
+create index timers_due on holdfast.timers (due_at);
+
+create table holdfast.inbox (
+    id            bigint generated always as identity primary key,
+    tenant        text not null check (tenant <> ''),
+    target        text not null,
+    definition    text not null,
+    key           text not null,
+    instance      uuid,
+    type          text not null,
+    version       smallint not null,
+    data          bytea not null,
+    command_id    text not null,
+    actor         text not null,
+    comment       text not null,
+    created_at    timestamptz not null,
+    attempts      integer not null default 0,
+    error         text not null default '',
+    due_at        timestamptz,
+    claimed_until timestamptz
+) with (
+    fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1
+);
+create index inbox_by_target on holdfast.inbox (tenant, target, id);
+
+create table holdfast.dead_letters (
+    id         bigint generated always as identity primary key,
+    tenant     text not null check (tenant <> ''),
+    source     text not null check (source in ('step', 'compensation', 'effect', 'timer', 'inbox')),
+    instance   uuid,
+    definition text not null,
+    key        text not null,
+    number     integer not null,
+    name       text not null,
+    type       text not null,
+    version    smallint not null,
+    data       bytea not null,
+    options    bytea not null,
+    priority   smallint not null,
+    attempts   integer not null,
+    reason     text not null,
+    error      text not null,
+    actor      text not null,
+    created_at timestamptz not null
+);
+create index dead_letters_by_instance on holdfast.dead_letters (instance, source, number);
+create index dead_letters_by_tenant on holdfast.dead_letters (tenant, id);
+
+create table holdfast.steps (
+    instance    uuid not null,
+    number      integer not null,
+    tenant      text not null check (tenant <> ''),
+    node        text not null,
+    token       text not null,
+    visit       integer not null,
+    kind        text not null,
+    status      text not null check (status in ('pending', 'running', 'completed', 'failed', 'skipped', 'cancelled')),
+    compensates integer,
+    wait_kind   text not null,
+    attempts    integer not null,
+    outcome     text not null,
+    error       text not null,
+    input       bytea,
+    output      bytea,
+    opened_at   timestamptz not null,
+    moved_at    timestamptz not null,
+    primary key (instance, number)
+) partition by range (instance);
+create table holdfast.steps_default partition of holdfast.steps default with (fillfactor = 70);
+
+create trigger steps_identity before update on holdfast.steps for each row
+when (new.instance <> old.instance or new.number <> old.number or new.tenant <> old.tenant or new.node <> old.node
+    or new.token <> old.token or new.visit <> old.visit or new.kind <> old.kind
+    or new.compensates is distinct from old.compensates)
+execute function holdfast.refuse('HF104', 'the identity of a step never changes');
+create trigger steps_final before update on holdfast.steps for each row
+when (old.status in ('completed', 'failed', 'skipped', 'cancelled') and new.status <> old.status)
+execute function holdfast.refuse('HF105', 'a step that has ended never moves again');
+
+create table holdfast.human_tasks (
+    instance  uuid not null,
+    number    integer not null,
+    tenant    text not null check (tenant <> ''),
+    subject   text not null,
+    role      text not null,
+    due_at    timestamptz,
+    data      bytea,
+    outcome   text,
+    actor     text not null,
+    comment   text not null,
+    opened_at timestamptz not null,
+    closed_at timestamptz,
+    primary key (instance, number)
+);
+create index human_tasks_open on holdfast.human_tasks (tenant, role, opened_at) where closed_at is null;
+create trigger human_tasks_final before update on holdfast.human_tasks for each row
+when (old.closed_at is not null)
+execute function holdfast.refuse('HF106', 'a decision that was made never changes');
+
+create table holdfast.subscriptions (
+    instance    uuid not null,
+    number      integer not null,
+    tenant      text not null check (tenant <> ''),
+    signal      text not null,
+    correlation text not null,
+    expires_at  timestamptz,
+    opened_at   timestamptz not null,
+    primary key (instance, number)
+);
+create index subscriptions_by_signal on holdfast.subscriptions (tenant, signal, correlation);
+
+create table holdfast.signals (
+    id          bigint generated always as identity primary key,
+    tenant      text not null check (tenant <> ''),
+    signal      text not null,
+    correlation text not null,
+    data        bytea not null,
+    received_at timestamptz not null,
+    expires_at  timestamptz not null
+);
+create index signals_by_name on holdfast.signals (tenant, signal, correlation, id);
+
+create table holdfast.workers (
+    id          uuid primary key,
+    name        text not null,
+    handlers    text[] not null,
+    started_at  timestamptz not null,
+    alive_until timestamptz not null
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200);
+
+create table holdfast.projections (
+    name       text primary key,
+    position   bigint not null,
+    updated_at timestamptz not null,
+    error      text not null
+) with (fillfactor = 50);
+
+create table holdfast.observations (
+    id          bigint generated always as identity primary key,
+    tenant      text not null check (tenant <> ''),
+    instance    uuid not null,
+    definition  text not null,
+    input       text not null,
+    from_status text not null,
+    to_status   text not null,
+    skipped     boolean not null,
+    at          timestamptz not null
+);
+create index observations_by_instance on holdfast.observations (instance, id);
+
+-- A partition per month of birth, made ahead of time by the engine's housekeeping.
+
+create function holdfast.id_floor(moment timestamptz) returns uuid language sql immutable as $$
+    select (lpad(to_hex((extract(epoch from moment) * 1000)::bigint), 12, '0') || '00000000000000000000')::uuid
+$$;
+
+create function holdfast.make_partitions(moment timestamptz, months integer) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    base text;
+    first timestamptz;
+begin
+    for ahead in 0 .. months loop
+        first := date_trunc('month', moment at time zone 'UTC') at time zone 'UTC' + make_interval(months => ahead);
+        foreach base in array array['events', 'steps'] loop
+            if to_regclass(format('holdfast.%I', base || to_char(first at time zone 'UTC', '_YYYY_MM'))) is null then
+                execute format(
+                    'create table holdfast.%I partition of holdfast.%I for values from (%L) to (%L) %s',
+                    base || to_char(first at time zone 'UTC', '_YYYY_MM'), base, holdfast.id_floor(first),
+                    holdfast.id_floor(first + interval '1 month'),
+                    case base when 'steps' then 'with (fillfactor = 70)' else '' end
+                );
+            end if;
+        end loop;
+    end loop;
+end $$;
+
+-- Commands from any language, ORM or trigger, in the caller's own transaction.
+
+create function holdfast.submit(
+    definition text, command text, data text, key text default '', instance uuid default null, command_id text default '',
+    tenant text default 'default', actor text default current_user, comment text default ''
+) returns bigint language sql as $$
+    insert into holdfast.inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
+    values (
+        submit.tenant, coalesce(submit.instance::text, submit.definition || ':' || submit.key), submit.definition, submit.key,
+        submit.instance, submit.command, 1, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
+        clock_timestamp()
+    ) returning id
+$$;
+
+-- Who sees what. `holdfast_engine` commits and claims for everybody; `holdfast_tenant` sees the tenant named in its transaction.
+
+do $$
+declare
+    name text;
+begin
+    foreach name in array array[
+        'definitions', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
+        'human_tasks', 'subscriptions', 'signals', 'observations'
+    ] loop
+        execute format('alter table holdfast.%I enable row level security', name);
+        execute format('alter table holdfast.%I force row level security', name);
+        execute format('create policy engine on holdfast.%I to holdfast_engine using (true) with check (true)', name);
+        execute format(
+            'create policy tenant on holdfast.%I to holdfast_tenant using (tenant = current_setting(''holdfast.tenant'', true)) '
+            || 'with check (tenant = current_setting(''holdfast.tenant'', true))', name
+        );
+    end loop;
+    foreach name in array array['meta', 'workers', 'projections'] loop
+        execute format('alter table holdfast.%I enable row level security', name);
+        execute format('alter table holdfast.%I force row level security', name);
+        execute format('create policy engine on holdfast.%I to holdfast_engine using (true) with check (true)', name);
+    end loop;
+end $$;
+
+grant usage on schema holdfast to holdfast_engine, holdfast_tenant;
+grant select, insert, update, delete on all tables in schema holdfast to holdfast_engine;
+revoke update on holdfast.events from holdfast_engine;
+grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
+    holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.subscriptions, holdfast.signals,
+    holdfast.observations to holdfast_tenant;
+grant insert on holdfast.inbox to holdfast_tenant;
+revoke execute on function holdfast.make_partitions from public;
+grant execute on function holdfast.make_partitions to holdfast_engine;
+grant usage on all sequences in schema holdfast to holdfast_engine, holdfast_tenant;

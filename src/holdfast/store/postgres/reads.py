@@ -1,0 +1,132 @@
+"""What callers of one tenant may see. Every question runs under a role that the database shows one tenant only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+import msgspec
+from psycopg.types.numeric import Int4, Int8
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from holdfast.errors import StoreUnavailableError
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.arrays import texts
+from holdfast.store.postgres.faults import translated
+from holdfast.store.postgres.lines import Connection
+from holdfast.store.postgres.loading import load
+from holdfast.store.shapes import (
+    Address,
+    DeadLetter,
+    Header,
+    InstanceQuery,
+    Loaded,
+    Observation,
+    StoredEffect,
+    StoredStep,
+    StoredSubscription,
+    StoredTask,
+    StoredTimer,
+    Transition,
+)
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    as_tenant: str
+    instances: str
+    events: str
+    effects: str
+    timers: str
+    steps: str
+    tasks: str
+    subscriptions: str
+    dead_letters: str
+    observations: str
+    transitions: str
+
+
+_sql = read_numbered(_Sql, __package__, "reads.sql")
+
+_NO_LIMIT = 2**62
+
+
+class PostgresReader:
+    """Questions about the instances of one tenant."""
+
+    def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str) -> None:
+        self._pool = pool
+        self._tenant = tenant
+        self._url = url
+
+    def load(self, address: Address, *, whole: bool = False) -> Loaded | None:
+        """An instance with its snapshot and the events after it."""
+        with self._as_tenant() as connection:
+            return load(connection, [msgspec.structs.replace(address, tenant=self._tenant)], whole=whole)[0]
+
+    def instances(self, query: InstanceQuery) -> list[Header]:
+        """A page of instances, newest first."""
+        values = [
+            self._tenant,
+            query.definition,
+            query.key,
+            query.parent,
+            texts(query.statuses),
+            query.before,
+            Int8(query.limit),
+        ]
+        return [rows.header(row) for row in self._all(_sql.instances, values)]
+
+    def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
+        """The history of an instance, in order."""
+        values = [instance, self._tenant, Int4(after), Int8(_NO_LIMIT if limit is None else limit)]
+        return [rows.event(row) for row in self._all(_sql.events, values)]
+
+    def work(self, instance: InstanceId) -> tuple[list[StoredEffect], list[StoredTimer]]:
+        """Live effects and timers."""
+        effects = [rows.effect(row) for row in self._of(instance, _sql.effects)]
+        return effects, [rows.timer(row) for row in self._of(instance, _sql.timers)]
+
+    def steps(self, instance: InstanceId) -> list[StoredStep]:
+        """The step rows, in order."""
+        return [rows.step(row) for row in self._of(instance, _sql.steps)]
+
+    def tasks(self, instance: InstanceId) -> list[StoredTask]:
+        """The questions that were asked."""
+        return [rows.task(row) for row in self._of(instance, _sql.tasks)]
+
+    def subscriptions(self, instance: InstanceId) -> list[StoredSubscription]:
+        """The signals that are waited for."""
+        return [rows.subscription(row) for row in self._of(instance, _sql.subscriptions)]
+
+    def dead_letters(self, *, instance: InstanceId | None = None, after: int = 0, limit: int = 100) -> list[DeadLetter]:
+        """What gave up, oldest first."""
+        values = [self._tenant, Int8(after), instance, Int8(limit)]
+        return [rows.dead_letter(row) for row in self._all(_sql.dead_letters, values)]
+
+    def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
+        """The observed inputs, in order."""
+        return [rows.observation(row) for row in self._all(_sql.observations, [self._tenant, definition, instance])]
+
+    def transitions(self, definition: str) -> list[Transition]:
+        """The observed moves, counted."""
+        return [Transition(*row) for row in self._all(_sql.transitions, [self._tenant, definition])]
+
+    def _of(self, instance: InstanceId, statement: str) -> list[rows.Row]:
+        return self._all(statement, [instance, self._tenant])
+
+    def _all(self, statement: str, values: Sequence[object]) -> list[rows.Row]:
+        with self._as_tenant() as connection:
+            return cast("list[rows.Row]", connection.execute(statement, values, binary=True).fetchall())
+
+    @contextmanager
+    def _as_tenant(self) -> Iterator[Connection]:
+        try:
+            with translated(self._url), self._pool.connection() as connection, connection.transaction():
+                connection.execute(_sql.as_tenant, [self._tenant])
+                yield connection
+        except PoolTimeout as error:
+            raise StoreUnavailableError(f"{self._url} cannot be used now: {error}") from error

@@ -1,0 +1,134 @@
+"""The schema's version, the roles it needs, and the few facts that a database keeps about itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import cast
+
+import msgspec
+import psycopg
+from psycopg import sql
+from psycopg.types.numeric import Int4
+
+from holdfast.errors import ConfigurationError, StoreUnavailableError
+from holdfast.store.migrating import Migration
+from holdfast.store.postgres.feed import missing_base
+from holdfast.store.postgres.keeping import make_partitions
+from holdfast.store.postgres.lines import Connection, Line
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    exists: str
+    version: str
+    try_lock: str
+    unlock: str
+    prepare: str
+    prepare_table: str
+    impatient: str
+    remember: str
+    role_exists: str
+    meta: str
+    set_meta: str
+    set_meta_once: str
+    clock: str
+
+
+_sql = read_numbered(_Sql, __package__, "schema.sql")
+
+ENGINE_ROLE, TENANT_ROLE = "holdfast_engine", "holdfast_tenant"
+_LOCK_PATIENCE_SECONDS = 60.0
+_LOCK_POLL_SECONDS = 0.1
+
+
+class PostgresSchema:
+    """A database that can be brought forward."""
+
+    def __init__(self, line: Line) -> None:
+        self.url = line.url
+        self._line = line
+
+    def version(self) -> int:
+        """The newest migration that was applied."""
+        with self._line.use() as connection:
+            return cast("int", _one(connection, _sql.version)) if _one(connection, _sql.exists) else 0
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one process migrates at a time; the others look again until it is done."""
+        with self._line.use() as connection:
+            deadline = time.monotonic() + _LOCK_PATIENCE_SECONDS
+            while not _one(connection, _sql.try_lock):
+                if time.monotonic() > deadline:
+                    raise StoreUnavailableError(
+                        f"{self.url}: another process has been migrating for a minute; look what it does"
+                    )
+                time.sleep(_LOCK_POLL_SECONDS)
+            try:
+                _make_roles(connection, self.url)
+                connection.execute(_sql.prepare)
+                connection.execute(_sql.prepare_table)
+                yield
+            finally:
+                if not connection.closed:
+                    connection.execute(_sql.unlock)
+
+    def apply(self, migration: Migration) -> None:
+        """Run the statements and remember the number, in one transaction."""
+        with self._line.transaction() as connection:
+            connection.execute(_sql.impatient)
+            connection.execute(migration.sql.encode(), prepare=False)
+            connection.execute(_sql.remember, [Int4(migration.number), migration.name])
+
+
+def settle(line: Line, codec: str) -> int:
+    """Check that the database speaks our codec and has room for this month; the base of its event positions."""
+    with line.transaction() as connection:
+        connection.execute(_sql.set_meta_once, ["codec", codec])
+        kept = _one(connection, _sql.meta, "codec")
+        if kept != codec:
+            raise ConfigurationError(
+                f"{line.url} was written with the {kept!r} codec; open it with that one, not with {codec!r}"
+            )
+        make_partitions(connection, cast("datetime", _one(connection, _sql.clock)))
+        stored = int(str(_one(connection, _sql.meta, "position_base") or 0))
+        base = missing_base(connection, stored)
+        if base != stored:
+            connection.execute(_sql.set_meta, ["position_base", str(base)])
+        return base
+
+
+def read_clock(line: Line) -> datetime:
+    """The server's time."""
+    with line.use() as connection:
+        return cast("datetime", _one(connection, _sql.clock))
+
+
+def _make_roles(connection: Connection, url: str) -> None:
+    """The two roles of row-level security. They belong to the cluster, so another database may have made them already."""
+    try:
+        for role in (ENGINE_ROLE, TENANT_ROLE):
+            if not _one(connection, _sql.role_exists, role):
+                _create_role(connection, role)
+        grant = sql.SQL("grant {}, {} to current_user").format(sql.Identifier(ENGINE_ROLE), sql.Identifier(TENANT_ROLE))
+        connection.execute(grant)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise ConfigurationError(
+            f"{url}: this user may not create roles. Let an administrator run: create role {ENGINE_ROLE} nologin; "
+            f"create role {TENANT_ROLE} nologin; grant {ENGINE_ROLE}, {TENANT_ROLE} to <this user>;"
+        ) from error
+
+
+def _create_role(connection: Connection, role: str) -> None:
+    try:
+        connection.execute(sql.SQL("create role {} nologin").format(sql.Identifier(role)))
+    except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+        return  # Another database of the cluster was migrated at the same moment.
+
+
+def _one(connection: Connection, statement: str, *values: str) -> object:
+    row = connection.execute(statement, values).fetchone()
+    return row[0] if row else None

@@ -1,0 +1,162 @@
+-- The parts of a commit. Those that a commit needs are put together to one statement, so that it is one round trip and one
+-- implicit transaction. Every part takes its rows as columns.
+
+-- name: tx
+-- The order of all events: the transaction's number and the event's place in it. Readers stop below the oldest running transaction.
+select (?::int8 + pg_current_xact_id()::text::int8) << 20 as base
+
+-- name: born
+insert into holdfast.instances (
+    id, tenant, definition, definition_version, key, status, reason, version, issued, parent, ended_at, created_at, updated_at
+)
+select u.*, t.at, t.at from unnest(
+    ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::int4[], ?::uuid[], ?::timestamptz[]
+) as u, (select ?::timestamptz as at) as t
+
+-- name: moved
+-- The gate: the row changes only if nobody has changed it since it was read.
+update holdfast.instances i
+set status = u.status, reason = u.reason, version = u.version, issued = u.issued, ended_at = u.ended_at, updated_at = t.at
+from unnest(
+    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::int4[], ?::timestamptz[]
+) as u (id, tenant, expected, status, reason, version, issued, ended_at), (select ?::timestamptz as at) as t
+where i.id = u.id and i.tenant = u.tenant and i.version = u.expected
+returning 1
+
+-- name: consumed_effects
+delete from holdfast.effects e using unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
+where e.instance = u.instance and e.number = u.number and e.owner = u.owner and e.fence = u.fence
+returning 1
+
+-- name: consumed_timers
+delete from holdfast.timers t using unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, key, number)
+where t.instance = u.instance and t.key = u.key and t.number = u.number
+returning 1
+
+-- name: consumed_messages
+delete from holdfast.inbox where id = any (?::int8[]) returning 1
+
+-- name: finished_timers
+delete from holdfast.timers t using unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, key, number)
+where t.instance = u.instance and t.key = u.key and t.number = u.number
+
+-- name: finished_messages
+delete from holdfast.inbox where id = any (?::int8[])
+
+-- name: finished_effects
+delete from holdfast.effects e using unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
+where e.instance = u.instance and e.number = u.number and e.owner = u.owner and e.fence = u.fence
+
+-- name: withdrawn
+delete from holdfast.effects e using unnest(?::uuid[], ?::int4[]) as u (instance, number)
+where e.instance = u.instance and e.number = u.number
+
+-- name: cancelled
+delete from holdfast.timers t using unnest(?::uuid[], ?::text[]) as u (instance, key)
+where t.instance = u.instance and t.key = u.key
+
+-- name: events
+insert into holdfast.events (instance, sequence, position, tenant, type, version, data, at, actor, comment, cause)
+select u.instance, u.sequence, tx.base + u.place, u.tenant, u.type, u.version, u.data, t.at, u.actor, u.comment, u.cause
+from unnest(
+    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[]
+) with ordinality as u (instance, sequence, tenant, type, version, data, actor, comment, cause, place),
+    tx, (select ?::timestamptz as at) as t
+
+-- name: effects
+insert into holdfast.effects (
+    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+    attempts, error, created_at
+)
+select u.*, '', t.at from unnest(
+    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[], ?::int4[], ?::int8[],
+    ?::timestamptz[], ?::uuid[], ?::int4[], ?::int4[]
+) as u, (select ?::timestamptz as at) as t
+
+-- name: timers
+insert into holdfast.timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)
+select u.*, 0, '' from unnest(
+    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::timestamptz[]
+) as u
+
+-- name: messages
+insert into holdfast.inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
+select u.*, t.at from unnest(
+    ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[]
+) as u, (select ?::timestamptz as at) as t
+returning id
+
+-- name: receipts
+insert into holdfast.receipts (tenant, scope, key, instance, version, created_at)
+select u.*, t.at from unnest(?::text[], ?::text[], ?::text[], ?::uuid[], ?::int4[]) as u, (select ?::timestamptz as at) as t
+
+-- name: snapshots
+insert into holdfast.snapshots (instance, tenant, version, state_version, data)
+select * from unnest(?::uuid[], ?::text[], ?::int4[], ?::int4[], ?::bytea[])
+on conflict (instance) do update set
+    version = excluded.version, state_version = excluded.state_version, data = excluded.data
+
+-- name: observations
+insert into holdfast.observations (tenant, instance, definition, input, from_status, to_status, skipped, at)
+select * from unnest(
+    ?::text[], ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::timestamptz[]
+)
+
+-- name: opened_steps
+insert into holdfast.steps (
+    instance, number, tenant, node, token, visit, kind, status, compensates, wait_kind, attempts, outcome, error, input, output,
+    opened_at, moved_at
+)
+select u.*, t.at, t.at from unnest(
+    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::int4[],
+    ?::text[], ?::text[], ?::bytea[], ?::bytea[]
+) as u, (select ?::timestamptz as at) as t
+
+-- name: moved_steps
+update holdfast.steps s set
+    status = u.status, attempts = coalesce(u.attempts, s.attempts), output = coalesce(u.output, s.output),
+    error = coalesce(u.error, s.error), outcome = coalesce(u.outcome, s.outcome), wait_kind = coalesce(u.wait_kind, s.wait_kind),
+    moved_at = t.at
+from unnest(
+    ?::uuid[], ?::int4[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[]
+) as u (instance, number, status, attempts, output, error, outcome, wait_kind), (select ?::timestamptz as at) as t
+where s.instance = u.instance and s.number = u.number
+
+-- name: opened_tasks
+insert into holdfast.human_tasks (
+    instance, number, tenant, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
+)
+select u.*, t.at, case when u.outcome is null then null else t.at end from unnest(
+    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::timestamptz[], ?::bytea[], ?::text[], ?::text[], ?::text[]
+) as u (instance, number, tenant, subject, role, due_at, data, outcome, actor, comment), (select ?::timestamptz as at) as t
+
+-- name: closed_tasks
+update holdfast.human_tasks h set outcome = u.outcome, actor = u.actor, comment = u.comment, closed_at = t.at
+from unnest(
+    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[]
+) as u (instance, number, outcome, actor, comment), (select ?::timestamptz as at) as t
+where h.instance = u.instance and h.number = u.number
+
+-- name: raised_letters
+insert into holdfast.dead_letters (
+    tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, reason, error, actor,
+    created_at
+)
+select * from unnest(
+    ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[],
+    ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::timestamptz[]
+)
+
+-- name: settled_letters
+delete from holdfast.dead_letters d using unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, source, number)
+where d.instance = u.instance and d.source = u.source and d.number = u.number
+
+-- name: opened_subscriptions
+insert into holdfast.subscriptions (instance, number, tenant, signal, correlation, expires_at, opened_at)
+select u.*, t.at from unnest(
+    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::timestamptz[]
+) as u, (select ?::timestamptz as at) as t
+
+-- name: closed_subscriptions
+delete from holdfast.subscriptions s using unnest(?::uuid[], ?::int4[]) as u (instance, number)
+where s.instance = u.instance and s.number = u.number

@@ -1,0 +1,72 @@
+-- name: dead_letter
+select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, reason, error,
+    actor, created_at
+from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
+
+-- name: discard
+delete from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
+
+-- name: revive_effect
+insert into holdfast.effects (
+    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, fence, attempts, error, created_at
+) values (
+    ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::text, ?::int2, ?::bytea, ?::bytea, ?::int2, ?::int8, 0, 0, '', ?::timestamptz
+)
+
+-- name: revive_timer
+insert into holdfast.timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)
+values (?::uuid, ?::text, ?::int4, ?::text, ?::text, ?::text, ?::int2, ?::bytea, ?::timestamptz, 0, '') on conflict do nothing
+
+-- name: revive_message
+insert into holdfast.inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
+values (?::text, ?::text, ?::text, ?::text, ?::uuid, ?::text, ?::int2, ?::bytea, '', ?::text, '', ?::timestamptz)
+
+-- name: finished
+select 1 from holdfast.instances i where i.id = ?::uuid and i.tenant = ?::text and i.ended_at is not null
+    and not exists (select 1 from holdfast.instances c where c.parent = i.id and c.ended_at is null)
+for update
+
+-- name: allow
+select set_config('holdfast.retention', ?::text, true)
+
+-- name: delete_whole
+with a as (delete from holdfast.events where instance = $1::uuid),
+    b as (delete from holdfast.snapshots where instance = $1::uuid),
+    c as (delete from holdfast.receipts where instance = $1::uuid),
+    d as (delete from holdfast.effects where instance = $1::uuid),
+    e as (delete from holdfast.timers where instance = $1::uuid),
+    f as (delete from holdfast.inbox where instance = $1::uuid),
+    g as (delete from holdfast.dead_letters where instance = $1::uuid),
+    h as (delete from holdfast.steps where instance = $1::uuid),
+    i as (delete from holdfast.human_tasks where instance = $1::uuid),
+    j as (delete from holdfast.subscriptions where instance = $1::uuid),
+    k as (delete from holdfast.observations where instance = $1::uuid)
+delete from holdfast.instances where id = $1::uuid
+
+-- name: prune_receipts
+delete from holdfast.receipts where ctid = any (array(
+    select ctid from holdfast.receipts where created_at < ?::timestamptz limit ?::int8
+))
+
+-- name: prune_signals
+delete from holdfast.signals where ctid = any (array(
+    select ctid from holdfast.signals where expires_at < ?::timestamptz limit ?::int8
+))
+
+-- name: expired
+select tenant, id from holdfast.instances where ended_at < ?::timestamptz order by ended_at limit ?::int8
+
+-- name: make_partitions
+select holdfast.make_partitions(?::timestamptz, ?::int4)
+
+-- name: set_maintenance
+insert into holdfast.meta (name, value) values ('maintenance', ?::text) on conflict (name) do update set value = excluded.value
+
+-- name: end_maintenance
+delete from holdfast.meta where name = 'maintenance'
+
+-- name: backlog
+select 'effect', handler, count(*) from holdfast.effects group by handler
+union all select 'timer', definition, count(*) from holdfast.timers group by definition
+union all select 'inbox', definition, count(*) from holdfast.inbox group by definition
+order by 1, 2

@@ -1,0 +1,41 @@
+-- name: exists
+select to_regclass('holdfast.migrations') is not null
+
+-- name: version
+select coalesce(max(number), 0) from holdfast.migrations
+
+-- name: try_lock
+-- Held until the session ends; asked for again and again instead of waited for, so that a stuck migration blocks nobody's session.
+select pg_try_advisory_lock(4773520041)
+
+-- name: unlock
+select pg_advisory_unlock(4773520041)
+
+-- name: prepare
+create schema if not exists holdfast
+
+-- name: prepare_table
+create table if not exists holdfast.migrations (
+    number integer primary key, name text not null, applied_at timestamptz not null default clock_timestamp()
+)
+
+-- name: impatient
+select set_config('lock_timeout', '3s', true)
+
+-- name: remember
+insert into holdfast.migrations (number, name) values (?::int4, ?::text)
+
+-- name: role_exists
+select 1 from pg_roles where rolname = ?::text
+
+-- name: meta
+select value from holdfast.meta where name = ?::text
+
+-- name: set_meta
+insert into holdfast.meta (name, value) values (?::text, ?::text) on conflict (name) do update set value = excluded.value
+
+-- name: set_meta_once
+insert into holdfast.meta (name, value) values (?::text, ?::text) on conflict do nothing
+
+-- name: clock
+select clock_timestamp()

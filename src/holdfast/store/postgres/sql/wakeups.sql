@@ -1,0 +1,5 @@
+-- name: listen
+listen holdfast
+
+-- name: notify
+select pg_notify('holdfast', ?::text)

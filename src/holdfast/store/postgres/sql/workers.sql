@@ -1,0 +1,32 @@
+-- name: clock
+select coalesce(?::timestamptz, clock_timestamp())
+
+-- name: beat
+insert into holdfast.workers (id, name, handlers, started_at, alive_until)
+values (?::uuid, ?::text, ?::text[], ?::timestamptz, ?::timestamptz)
+on conflict (id) do update set handlers = excluded.handlers, alive_until = excluded.alive_until
+
+-- name: remove_dead
+delete from holdfast.workers where alive_until < ?::timestamptz returning id
+
+-- name: free_owned
+update holdfast.effects set owner = null, fence = fence + 1 where owner = any (?::uuid[]) returning handler
+
+-- name: free_orphans
+-- Whoever is not among the living owns nothing.
+update holdfast.effects e set owner = null, fence = fence + 1
+where e.owner is not null and not exists (select 1 from holdfast.workers w where w.id = e.owner)
+
+-- name: still_held
+select e.instance, e.number, e.fence from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
+join holdfast.effects e on e.instance = u.instance and e.number = u.number and e.owner = u.owner and e.fence = u.fence
+
+-- name: maintenance
+select value from holdfast.meta where name = 'maintenance'
+
+-- name: retire
+delete from holdfast.workers where id = ?::uuid
+
+-- name: live
+select id, name, handlers, started_at, alive_until from holdfast.workers
+where alive_until >= coalesce(?::timestamptz, clock_timestamp()) order by started_at, id

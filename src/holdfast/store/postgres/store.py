@@ -1,0 +1,116 @@
+"""The Postgres store: the parts, each on a connection of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import psycopg
+from psycopg import RawCursor
+from psycopg_pool import ConnectionPool
+
+from holdfast.errors import ConfigurationError
+from holdfast.store.migrating import bring_up, read_migrations
+from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
+from holdfast.store.postgres.commits import PostgresWriter, accept_within
+from holdfast.store.postgres.faults import translated
+from holdfast.store.postgres.feed import PostgresFeed
+from holdfast.store.postgres.keeping import PostgresKeeper
+from holdfast.store.postgres.lines import Connection, Line, patient_conninfo, prepare_connection
+from holdfast.store.postgres.reads import PostgresReader
+from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
+from holdfast.store.postgres.wakeups import PostgresWakeups
+from holdfast.store.postgres.workers import PostgresWorkers
+from holdfast.store.shapes import StoredMessage
+
+_READERS = 4
+_READER_PATIENCE_SECONDS = 10.0
+
+
+class PostgresStore:
+    """A store in a Postgres database."""
+
+    def __init__(self, dsn: str, *, codec: str, may_migrate: bool = True, prepare: bool = True) -> None:
+        self._dsn = dsn
+        self._prepare = prepare
+        self._lines: list[Line] = []
+        line = self._line()
+        self.url = line.url
+        try:
+            bring_up(PostgresSchema(line), read_migrations(__package__), may_migrate=may_migrate)
+            self._base = settle(line, codec)
+        finally:
+            line.close()
+        self._pool = ConnectionPool[Connection](
+            patient_conninfo(dsn),
+            min_size=0,
+            max_size=_READERS,
+            timeout=_READER_PATIENCE_SECONDS,
+            kwargs={"autocommit": True, "cursor_factory": RawCursor},
+            configure=lambda connection: prepare_connection(connection, prepare=prepare),
+            check=ConnectionPool.check_connection,
+            name="holdfast-readers",
+            open=True,
+        )
+
+    def writer(self) -> PostgresWriter:
+        """For a committer."""
+        return PostgresWriter(self._line(), self._base)
+
+    def effects(self) -> PostgresEffects:
+        """For a worker."""
+        return PostgresEffects(self._line())
+
+    def timers(self) -> PostgresTimers:
+        """For the timer loop."""
+        return PostgresTimers(self._line())
+
+    def inbox(self) -> PostgresInbox:
+        """For the inbox loop."""
+        return PostgresInbox(self._line())
+
+    def workers(self) -> PostgresWorkers:
+        """For the heartbeat."""
+        return PostgresWorkers(self._line())
+
+    def reader(self, tenant: str) -> PostgresReader:
+        """For callers of one tenant."""
+        return PostgresReader(self._pool, tenant, self.url)
+
+    def feed(self) -> PostgresFeed:
+        """For projections."""
+        return PostgresFeed(self._line(), self._base)
+
+    def keeper(self) -> PostgresKeeper:
+        """For operators and housekeeping."""
+        return PostgresKeeper(self._line())
+
+    def now(self) -> datetime:
+        """The server's time."""
+        line = Line(self._dsn, prepare=self._prepare)
+        try:
+            return read_clock(line)
+        finally:
+            line.close()
+
+    def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
+        """Put a message into the inbox in the caller's own transaction."""
+        if not isinstance(connection, psycopg.Connection):
+            raise ConfigurationError(f"give a psycopg connection to {self.url}, not a {type(connection).__name__}")
+        with translated(self.url):
+            return accept_within(connection, message, now)
+
+    def wakeups(self, notice: Callable[[str], None]) -> PostgresWakeups:
+        """Hints from other processes."""
+        return PostgresWakeups(self._line(), self._line(), notice)
+
+    def close(self) -> None:
+        """Hang up everywhere."""
+        self._pool.close()
+        for line in self._lines:
+            line.close()
+
+    def _line(self) -> Line:
+        line = Line(self._dsn, prepare=self._prepare)
+        self._lines.append(line)
+        return line

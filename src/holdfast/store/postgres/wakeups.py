@@ -1,0 +1,66 @@
+"""Hints between processes by LISTEN and NOTIFY, on connections of their own and never inside a commit.
+
+A NOTIFY inside the transaction makes commits queue up behind one another, which costs most of the throughput.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.store.postgres.lines import Line
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    listen: str
+    notify: str
+
+
+_sql = read_numbered(_Sql, __package__, "wakeups.sql")
+
+_SHORTEST_PAUSE_SECONDS = 0.02
+"""Hints are sent at most this often; those that come in between go together."""
+
+
+class PostgresWakeups:
+    """Hints to and from other processes."""
+
+    must_send = True
+
+    def __init__(self, ear: Line, mouth: Line, notice: Callable[[str], None]) -> None:
+        self._ear = ear
+        self._mouth = mouth
+        self._notice = notice
+        self._listening_on: object = None
+        self._said_at = 0.0
+        self._closed = threading.Event()
+
+    def send(self, hint: str) -> None:
+        """Tell the other processes, not too often."""
+        pause = self._said_at + _SHORTEST_PAUSE_SECONDS - time.monotonic()
+        if pause > 0:
+            time.sleep(pause)
+        with self._mouth.use() as connection:
+            connection.execute(_sql.notify, [hint])
+        self._said_at = time.monotonic()
+
+    def listen(self, timeout: float) -> None:
+        """Wait for hints, at most this long. After a new connection everything may have been missed, which is a hint too."""
+        with self._ear.use() as connection:
+            if connection is not self._listening_on:
+                connection.execute(_sql.listen)
+                self._listening_on = connection
+                self._notice("")
+            for hint in connection.notifies(timeout=timeout, stop_after=1):
+                self._notice(hint.payload)
+            if self._closed.is_set():
+                self._ear.close()
+
+    def close(self) -> None:
+        """Stop listening; the ear hangs up when it next looks."""
+        self._closed.set()
+        self._mouth.close()

@@ -1,0 +1,99 @@
+"""Who is alive. A worker's row is its lease on everything it holds: when the row is late, all of it is free again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import cast
+from uuid import UUID
+
+import msgspec
+
+from holdfast.kernel.ids import WorkerId
+from holdfast.store.postgres.arrays import texts, uuids
+from holdfast.store.postgres.lines import Connection, Line
+from holdfast.store.postgres.parts import effect_columns
+from holdfast.store.shapes import Beat, EffectClaim, Maintenance, WorkerInfo
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    clock: str
+    beat: str
+    remove_dead: str
+    free_owned: str
+    free_orphans: str
+    still_held: str
+    maintenance: str
+    retire: str
+    live: str
+
+
+_sql = read_numbered(_Sql, __package__, "workers.sql")
+
+
+class PostgresWorkers:
+    """Heartbeats."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def beat(
+        self,
+        worker: WorkerId,
+        held: Sequence[EffectClaim],
+        *,
+        name: str,
+        handlers: Sequence[str],
+        lease: timedelta,
+        now: datetime | None,
+    ) -> Beat:
+        """Live on, free what the dead held, and learn what is no longer one's own."""
+        with self._line.transaction() as connection:
+            moment = _clock(connection, now)
+            connection.execute(_sql.beat, [worker, name, texts(handlers), moment, moment + lease])
+            dead = [cast("UUID", row[0]) for row in connection.execute(_sql.remove_dead, [moment])]
+            mode = connection.execute(_sql.maintenance).fetchone()
+            return Beat(
+                now=moment,
+                lost=_lost(connection, held),
+                revived=_free(connection, dead),
+                maintenance=cast("Maintenance", mode[0]) if mode else "",
+            )
+
+    def retire(self, worker: WorkerId) -> None:
+        """Leave, and free whatever is still held."""
+        with self._line.transaction() as connection:
+            connection.execute(_sql.retire, [worker])
+            _free(connection, [worker])
+
+    def live(self, now: datetime | None) -> list[WorkerInfo]:
+        """The workers whose time has not run out."""
+        with self._line.use() as connection:
+            found = connection.execute(_sql.live, [now]).fetchall()
+        names = WorkerInfo.__struct_fields__
+        return [msgspec.convert(dict(zip(names, row, strict=True)), WorkerInfo) for row in found]
+
+
+def free_orphans(connection: Connection) -> None:
+    """Free what nobody alive owns."""
+    connection.execute(_sql.free_orphans)
+
+
+def _clock(connection: Connection, now: datetime | None) -> datetime:
+    row = connection.execute(_sql.clock, [now]).fetchone()
+    assert row is not None
+    return cast("datetime", row[0])
+
+
+def _lost(connection: Connection, held: Sequence[EffectClaim]) -> list[EffectClaim]:
+    if not held:
+        return []
+    kept = set(connection.execute(_sql.still_held, effect_columns(held), binary=True).fetchall())
+    return [claim for claim in held if (claim.instance, claim.number, claim.fence) not in kept]
+
+
+def _free(connection: Connection, workers: Sequence[UUID]) -> list[str]:
+    if not workers:
+        return []
+    return sorted({str(row[0]) for row in connection.execute(_sql.free_owned, [uuids(workers)])})

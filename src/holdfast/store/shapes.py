@@ -1,0 +1,366 @@
+"""The records that cross the line between the engine and a store. They carry bytes and identities; their meaning lies above."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.records import DeadLetterSource, Record
+
+Maintenance = Literal["", "pause", "refuse"]
+"""Whether processing is paused, and whether new commands are refused as well."""
+
+DEFAULT_TENANT = "default"
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """Names an instance: by its id, or by definition and business key."""
+
+    tenant: str
+    definition: str = ""
+    key: str = ""
+    instance: InstanceId | None = None
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """The row of an instance: a projection of its events that lists and gates are served from."""
+
+    id: InstanceId
+    tenant: str
+    definition: str
+    definition_version: str = ""
+    key: str = ""
+    """Business key, unique for tenant and definition; empty means none."""
+    status: str
+    reason: str = ""
+    version: int
+    """How many events the instance has."""
+    issued: int
+    """How many effects and timers it has issued; they are numbered from 0."""
+    parent: InstanceId | None = None
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None = None
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A cached state."""
+
+    version: int
+    """Number of the last event that it contains."""
+    state_version: int
+    """The decider's `state_version` that wrote it."""
+    data: bytes
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance as stored: its row, the newest snapshot, the events after that, and its pending timers."""
+
+    header: Header
+    snapshot: Snapshot | None
+    events: list[StoredEvent]
+    timers: dict[str, int]
+    """Numbers of the pending timers, by key."""
+
+
+class EffectClaim(msgspec.Struct, frozen=True):
+    """The right to finish an effect: void as soon as somebody else has claimed it."""
+
+    instance: InstanceId
+    number: int
+    worker: WorkerId
+    fence: int
+
+
+class TimerClaim(msgspec.Struct, frozen=True):
+    """A timer that is about to fire; void once it was replaced, cancelled or fired."""
+
+    instance: InstanceId
+    key: str
+    number: int
+
+
+class InboxClaim(msgspec.Struct, frozen=True):
+    """A message in hand; void once it was delivered or buried."""
+
+    id: int
+
+
+Claim = EffectClaim | TimerClaim | InboxClaim
+
+
+class StoredEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """An effect row: work to do outside the commit."""
+
+    instance: InstanceId
+    number: int
+    tenant: str
+    definition: str
+    handler: str
+    type: str
+    version: int
+    data: bytes
+    options: bytes = b""
+    """Delivery options that differ from the defaults, as bytes of the runtime."""
+    priority: int = 0
+    rank: int = 0
+    """Claim order: microseconds since 1970 at which the effect is as urgent as one of the highest priority."""
+    parked_until: datetime | None = None
+    """Not claimable before; None means now."""
+    owner: WorkerId | None = None
+    fence: int = 0
+    attempts: int = 0
+    error: str = ""
+    created_at: datetime
+
+    @property
+    def claim(self) -> EffectClaim:
+        """The right of its present owner."""
+        assert self.owner is not None, "an effect without an owner cannot be finished"
+        return EffectClaim(self.instance, self.number, self.owner, self.fence)
+
+
+class StoredTimer(msgspec.Struct, frozen=True, kw_only=True):
+    """A timer row: a command for later."""
+
+    instance: InstanceId
+    key: str
+    number: int
+    tenant: str
+    definition: str
+    type: str
+    version: int
+    data: bytes
+    due_at: datetime
+    attempts: int = 0
+    error: str = ""
+
+    @property
+    def claim(self) -> TimerClaim:
+        """The right to fire it."""
+        return TimerClaim(self.instance, self.key, self.number)
+
+
+class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """An inbox row: a command that was accepted and is not yet decided."""
+
+    address: Address
+    type: str
+    version: int = 1
+    data: bytes
+    command_id: str = ""
+    actor: str
+    comment: str = ""
+    id: int = 0
+    """Order of acceptance; given by the database."""
+    attempts: int = 0
+    error: str = ""
+
+    @property
+    def claim(self) -> InboxClaim:
+        """The right to deliver it."""
+        return InboxClaim(self.id)
+
+    @property
+    def target(self) -> str:
+        """What messages are ordered by: those with the same target are delivered in the order of acceptance."""
+        where = self.address
+        return f"{where.instance}" if where.instance is not None else f"{where.definition}:{where.key}"
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that gave up, with all that is needed to try again."""
+
+    tenant: str
+    source: DeadLetterSource
+    instance: InstanceId | None
+    definition: str
+    key: str = ""
+    number: int = 0
+    name: str
+    """Handler of an effect or step, key of a timer, target of a message."""
+    type: str = ""
+    version: int = 1
+    data: bytes = b""
+    options: bytes = b""
+    priority: int = 0
+    attempts: int = 0
+    reason: str
+    error: str
+    actor: str = ""
+    created_at: datetime
+    id: int = 0
+
+
+class ReceiptKey(NamedTuple):
+    """What makes a command idempotent: the same key in the same scope is carried out once."""
+
+    tenant: str
+    scope: str
+    key: str
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """Proof that the command with this key was carried out."""
+
+    key: ReceiptKey
+    instance: InstanceId
+    version: int
+    """The instance's version after the command."""
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """That a command arrived, and what it did to the status; only written when the engine is told to observe."""
+
+    tenant: str
+    instance: InstanceId
+    definition: str
+    input: str
+    from_status: str
+    to_status: str
+    skipped: bool
+    at: datetime
+
+
+class Change(msgspec.Struct, kw_only=True):
+    """Everything that one commit does to one instance. It is written whole or not at all."""
+
+    header: Header
+    expected: int
+    """Version that the instance must have now; 0 means that it is new."""
+    events: list[StoredEvent] = []
+    effects: list[StoredEffect] = []
+    withdrawn: list[int] = []
+    """Numbers of effects to remove."""
+    timers: list[StoredTimer] = []
+    cancelled: list[str] = []
+    """Keys of timers to remove."""
+    messages: list[StoredMessage] = []
+    records: list[Record] = []
+    receipts: list[Receipt] = []
+    consumed: list[Claim] = []
+    """What led to the change and is used up by it."""
+    snapshot: Snapshot | None = None
+
+
+class LostRaceError(Exception):
+    """A change was decided on a state that is no longer the newest, or on a claim that is void; nothing was written."""
+
+
+class Wanted(NamedTuple):
+    """How many effects of a handler a worker can take."""
+
+    handler: str
+    limit: int
+
+
+class Due(msgspec.Struct, frozen=True):
+    """What is due now, and when the next thing will be."""
+
+    timers: list[StoredTimer]
+    next_at: datetime | None
+
+
+class Beat(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker learns from its own heartbeat."""
+
+    now: datetime
+    """The database's time."""
+    lost: list[EffectClaim]
+    """Claims that are void: stop working on them."""
+    revived: list[str]
+    """Handlers of effects that were taken from workers that died."""
+    maintenance: Maintenance
+
+
+class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A live worker, for operators."""
+
+    id: WorkerId
+    name: str
+    handlers: list[str]
+    started_at: datetime
+    alive_until: datetime
+
+
+class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which instances to list: newest first, a page at a time."""
+
+    definition: str = ""
+    statuses: tuple[str, ...] = ()
+    """Empty means all."""
+    key: str = ""
+    parent: InstanceId | None = None
+    before: InstanceId | None = None
+    """Only instances born before this one: the last of the page before."""
+    limit: int = 100
+
+
+class StoredStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step row."""
+
+    instance: InstanceId
+    number: int
+    node: str
+    token: str
+    visit: int
+    kind: str
+    status: str
+    compensates: int | None
+    wait_kind: str
+    attempts: int
+    outcome: str
+    error: str
+    input: bytes | None
+    output: bytes | None
+    opened_at: datetime
+    moved_at: datetime
+
+
+class StoredTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to a person, with the answer once there is one."""
+
+    instance: InstanceId
+    number: int
+    subject: str
+    role: str
+    due_at: datetime | None
+    data: bytes | None
+    outcome: str | None
+    actor: str
+    comment: str
+    opened_at: datetime
+    closed_at: datetime | None
+
+
+class StoredSubscription(msgspec.Struct, frozen=True, kw_only=True):
+    """A wait for a signal."""
+
+    instance: InstanceId
+    number: int
+    signal: str
+    correlation: str
+    expires_at: datetime | None
+    opened_at: datetime
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """How much work waits, by what would do it."""
+
+    kind: Literal["effect", "timer", "inbox"]
+    name: str
+    """Handler of effects, definition of timers and messages."""
+    count: int
+
+
+class Transition(msgspec.Struct, frozen=True):
+    """An observed move, and how often it was seen."""
+
+    from_status: str
+    input: str
+    to_status: str
+    count: int

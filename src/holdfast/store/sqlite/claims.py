@@ -1,0 +1,171 @@
+"""Taking work from the tables that hold it. Claims are exact because only one connection writes at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from holdfast.kernel.ids import WorkerId
+from holdfast.store.shapes import (
+    DeadLetter,
+    Due,
+    EffectClaim,
+    InboxClaim,
+    StoredEffect,
+    StoredMessage,
+    TimerClaim,
+    Wanted,
+)
+from holdfast.store.sqlite import rows
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.records import bury
+from holdfast.store.sqlite.rows import instant, instant_or_none, text, text_or_none
+from holdfast.store.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    clock: str
+    ready_effects: str
+    own_effect: str
+    retry_effect: str
+    release_effect: str
+    take_effect: str
+    wake_effects: str
+    next_parked: str
+    due_timers: str
+    next_timer: str
+    retry_timer: str
+    take_timer: str
+    due_messages: str
+    retry_message: str
+    free_target: str
+    take_message: str
+    inbox_depth: str
+
+
+_sql = read_statements(_Sql, __package__, "claims.sql")
+
+
+def read_clock(connection: sqlite3.Connection, now: datetime | None) -> datetime:
+    """The instant that was given, or else SQLite's own."""
+    return now if now is not None else instant(connection.execute(_sql.clock).fetchone()[0])
+
+
+class SQLiteEffects:
+    """Effects that wait for a handler."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim(self, worker: WorkerId, wanted: Sequence[Wanted], limit: int) -> list[StoredEffect]:
+        """The most urgent effects for these handlers."""
+        with self._database.writing() as connection:
+            found = [
+                row
+                for each in wanted
+                for row in connection.execute(_sql.ready_effects, (each.handler, min(each.limit, limit)))
+            ]
+            found.sort(key=lambda row: (row[2], row[0], row[1]))
+            owned = (connection.execute(_sql.own_effect, (str(worker), *row[:2])).fetchone() for row in found[:limit])
+            return [rows.effect(row) for row in owned]
+
+    def retry(self, claim: EffectClaim, *, error: str, until: datetime | None) -> bool:
+        """Give the effect back after a failed attempt."""
+        with self._database.writing() as connection:
+            values = (text_or_none(until), error, *_key(claim))
+            return connection.execute(_sql.retry_effect, values).rowcount == 1
+
+    def release(self, claims: Sequence[EffectClaim]) -> int:
+        """Give effects back untried."""
+        with self._database.writing() as connection:
+            return connection.executemany(_sql.release_effect, map(_key, claims)).rowcount if claims else 0
+
+    def bury(self, claim: EffectClaim, letter: DeadLetter) -> bool:
+        """Move the effect to the dead letters."""
+        with self._database.writing() as connection:
+            return _move(connection, _sql.take_effect, _key(claim), letter)
+
+    def wake(self, now: datetime | None) -> tuple[list[str], datetime | None]:
+        """Make parked effects claimable whose time has come."""
+        with self._database.writing() as connection:
+            moment = text(read_clock(connection, now))
+            handlers = sorted({handler for (handler,) in connection.execute(_sql.wake_effects, (moment,))})
+            return handlers, instant_or_none(connection.execute(_sql.next_parked).fetchone()[0])
+
+
+class SQLiteTimers:
+    """Commands that wait for their time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> Due:
+        """The timers that are due."""
+        with self._database.writing() as connection:
+            moment = read_clock(connection, now)
+            at = text(moment)
+            due = connection.execute(_sql.due_timers, (text(moment + hold), at, at, limit)).fetchall()
+            following = connection.execute(_sql.next_timer, (at,)).fetchone()[0]
+            return Due(sorted(map(rows.timer, due), key=lambda timer: timer.due_at), instant_or_none(following))
+
+    def retry(self, claim: TimerClaim, *, error: str, until: datetime) -> bool:
+        """Let the timer fire again later."""
+        with self._database.writing() as connection:
+            values = (text(until), error, *_timer_key(claim))
+            return connection.execute(_sql.retry_timer, values).rowcount == 1
+
+    def bury(self, claim: TimerClaim, letter: DeadLetter) -> bool:
+        """Move the timer to the dead letters."""
+        with self._database.writing() as connection:
+            return _move(connection, _sql.take_timer, _timer_key(claim), letter)
+
+
+class SQLiteInbox:
+    """Commands that wait for their turn."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> list[StoredMessage]:
+        """The messages whose turn has come, in order."""
+        with self._database.writing() as connection:
+            moment = read_clock(connection, now)
+            at = text(moment)
+            found = connection.execute(_sql.due_messages, (text(moment + hold), at, at, limit)).fetchall()
+            return sorted(map(rows.message, found), key=lambda message: message.id)
+
+    def retry(self, claim: InboxClaim, *, error: str, until: datetime) -> bool:
+        """Deliver the message again later."""
+        with self._database.writing() as connection:
+            connection.execute(_sql.free_target, (claim.id,))
+            return connection.execute(_sql.retry_message, (text(until), error, claim.id)).rowcount == 1
+
+    def bury(self, claim: InboxClaim, letter: DeadLetter) -> bool:
+        """Move the message to the dead letters."""
+        with self._database.writing() as connection:
+            return _move(connection, _sql.take_message, (claim.id,), letter)
+
+    def depth(self) -> int:
+        """How many messages wait."""
+        with self._database.reading() as connection:
+            count: int = connection.execute(_sql.inbox_depth).fetchone()[0]
+            return count
+
+
+def _move(connection: sqlite3.Connection, take: str, key: tuple[object, ...], letter: DeadLetter) -> bool:
+    """One row goes and a dead letter comes, or neither."""
+    if connection.execute(take, key).rowcount != 1:
+        return False
+    bury(connection, letter)
+    return True
+
+
+def _key(claim: EffectClaim) -> tuple[object, ...]:
+    return (str(claim.instance), claim.number, str(claim.worker), claim.fence)
+
+
+def _timer_key(claim: TimerClaim) -> tuple[object, ...]:
+    return (str(claim.instance), claim.key, claim.number)

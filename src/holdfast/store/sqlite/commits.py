@@ -1,0 +1,301 @@
+"""Loading instances and writing commits. One writer at a time makes every check exact: what was read inside is still true."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+
+import msgspec
+
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.store.port import LostRaceError
+from holdfast.store.shapes import (
+    Address,
+    Change,
+    Claim,
+    EffectClaim,
+    InboxClaim,
+    Loaded,
+    Observation,
+    Receipt,
+    ReceiptKey,
+    Snapshot,
+    StoredEffect,
+    StoredMessage,
+    StoredTimer,
+    TimerClaim,
+)
+from holdfast.store.sqlite import rows
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.records import write_records
+from holdfast.store.sqlite.rows import text, text_or_none
+from holdfast.store.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    instance_by_id: str
+    instance_by_key: str
+    snapshot: str
+    events_after: str
+    timer_keys: str
+    effect_is_held: str
+    timer_is_set: str
+    message_is_there: str
+    receipt: str
+    cause_is_known: str
+    insert_instance: str
+    update_instance: str
+    insert_event: str
+    insert_effect: str
+    consume_effect: str
+    withdraw_effect: str
+    owned_effects: str
+    free_effect: str
+    set_timer: str
+    cancel_timer: str
+    consume_timer: str
+    insert_message: str
+    consume_message: str
+    insert_receipt: str
+    save_snapshot: str
+    insert_observation: str
+
+
+_sql = read_statements(_Sql, __package__, "commits.sql")
+
+
+class SQLiteUnit:
+    """One open transaction. The file's write lock is held, so nothing needs to be locked row by row."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
+        """The instances, as they are and stay until the transaction ends."""
+        return [load(self.connection, address, whole=whole) for address in addresses]
+
+    def void(self, claims: Sequence[Claim]) -> set[Claim]:
+        """Which of the claims are no longer good."""
+        return {claim for claim in claims if not self._holds(claim)}
+
+    def receipts(self, keys: Sequence[ReceiptKey]) -> dict[ReceiptKey, Receipt]:
+        """The receipts that exist."""
+        found = {key: self.connection.execute(_sql.receipt, key).fetchone() for key in keys}
+        return {key: Receipt(key, rows.instance_id(row[0]), row[1]) for key, row in found.items() if row is not None}
+
+    def causes(self, instances: Sequence[InstanceId], causes: Sequence[str]) -> set[str]:
+        """Which of the causes the histories already name."""
+        look = self.connection.execute
+        return {
+            cause
+            for instance, cause in zip(instances, causes, strict=True)
+            if look(_sql.cause_is_known, (str(instance), cause)).fetchone()
+        }
+
+    def write(self, changes: Sequence[Change], now: datetime) -> None:
+        """Write everything."""
+        _write(self.connection, changes, text(now))
+
+    def consume(self, claims: Sequence[Claim]) -> None:
+        """Use up claims without a change."""
+        if _consume(self.connection, claims) != len(claims):
+            raise LostRaceError("a claim is void")
+
+    def _holds(self, claim: Claim) -> bool:
+        query, values = _proof(claim)
+        return self.connection.execute(query, values).fetchone() is not None
+
+
+def _proof(claim: Claim) -> tuple[str, tuple[object, ...]]:
+    match claim:
+        case EffectClaim():
+            return _sql.effect_is_held, _effect_key(claim)
+        case TimerClaim():
+            return _sql.timer_is_set, (str(claim.instance), claim.key, claim.number)
+        case InboxClaim():
+            return _sql.message_is_there, (claim.id,)
+
+
+class SQLiteWriter:
+    """The committer's side of the file."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
+        """The instances as of the last commit."""
+        with self._database.reading() as connection:
+            return [load(connection, address, whole=whole) for address in addresses]
+
+    def write(
+        self,
+        changes: Sequence[Change],
+        *,
+        finished: Sequence[Claim] = (),
+        observations: Sequence[Observation] = (),
+        now: datetime,
+    ) -> None:
+        """One transaction for everything."""
+        with self._database.writing() as connection:
+            _write(connection, changes, text(now))
+            _consume(connection, finished)
+            connection.executemany(_sql.insert_observation, map(_observation, observations))
+
+    @contextmanager
+    def unit(self) -> Iterator[SQLiteUnit]:
+        """A transaction that holds the write lock."""
+        with self._database.writing() as connection:
+            yield SQLiteUnit(connection)
+
+    def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
+        """Put messages into the inbox."""
+        with self._database.writing() as connection:
+            return accept(connection, messages, now)
+
+    def disown(self, worker: WorkerId, held: Sequence[EffectClaim]) -> int:
+        """Free the effects that a worker owns without knowing it."""
+        known = {(str(claim.instance), claim.number, claim.fence) for claim in held}
+        with self._database.writing() as connection:
+            owned = connection.execute(_sql.owned_effects, (str(worker),)).fetchall()
+            unknown = [key for key in owned if key not in known]
+            connection.executemany(_sql.free_effect, unknown)
+            return len(unknown)
+
+
+def accept(connection: sqlite3.Connection, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
+    """Put messages into the inbox of a transaction that the caller has open; their ids."""
+    cursor = connection.cursor()
+    ids = []
+    for each in messages:
+        cursor.execute(_sql.insert_message, _message(each, text(now)))
+        ids.append(cursor.lastrowid or 0)
+    return ids
+
+
+def load(connection: sqlite3.Connection, address: Address, *, whole: bool) -> Loaded | None:
+    """One instance with its snapshot, the events after it and its timers."""
+    run = connection.execute
+    if address.instance is not None:
+        row = run(_sql.instance_by_id, (str(address.instance), address.tenant)).fetchone()
+    else:
+        row = run(_sql.instance_by_key, (address.tenant, address.definition, address.key)).fetchone()
+    if row is None:
+        return None
+    kept = None if whole else run(_sql.snapshot, (row[0],)).fetchone()
+    snapshot = None if kept is None else Snapshot(version=kept[0], state_version=kept[1], data=kept[2])
+    after = snapshot.version if snapshot else 0
+    return Loaded(
+        header=rows.header(row),
+        snapshot=snapshot,
+        events=[rows.event(each) for each in run(_sql.events_after, (row[0], after))],
+        timers=dict(run(_sql.timer_keys, (row[0],)).fetchall()),
+    )
+
+
+def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) -> None:
+    named = [(str(change.header.id), change) for change in changes]
+    _write_instances(connection, named)
+    claims = [claim for change in changes for claim in change.consumed]
+    if _consume(connection, claims) != len(claims):
+        raise LostRaceError("a claim is void")
+    many = connection.executemany
+    many(_sql.withdraw_effect, [(name, number) for name, each in named for number in each.withdrawn])
+    many(_sql.cancel_timer, [(name, key) for name, each in named for key in each.cancelled])
+    many(_sql.insert_event, [_event(name, event, now) for name, each in named for event in each.events])
+    many(_sql.insert_effect, [_effect(name, effect, now) for name, each in named for effect in each.effects])
+    many(_sql.set_timer, [_timer(name, timer) for name, each in named for timer in each.timers])
+    many(_sql.insert_message, [_message(message, now) for each in changes for message in each.messages])
+    many(_sql.insert_receipt, [_receipt(receipt, now) for each in changes for receipt in each.receipts])
+    many(_sql.save_snapshot, [_snapshot(name, each) for name, each in named if each.snapshot])
+    for each in changes:
+        if each.records:
+            write_records(connection, each.header, each.records, now)
+
+
+def _write_instances(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]]) -> None:
+    born = [_birth(name, each) for name, each in named if each.expected == 0]
+    moved = [_move(name, each) for name, each in named if each.expected != 0]
+    if born:
+        connection.executemany(_sql.insert_instance, born)
+    if moved and connection.executemany(_sql.update_instance, moved).rowcount != len(moved):
+        raise LostRaceError("an instance has moved on")
+
+
+def _consume(connection: sqlite3.Connection, claims: Sequence[Claim]) -> int:
+    """Remove what was claimed; how many of the claims were still good."""
+    if not claims:
+        return 0
+    effects = [_effect_key(claim) for claim in claims if isinstance(claim, EffectClaim)]
+    timers = [(str(claim.instance), claim.key, claim.number) for claim in claims if isinstance(claim, TimerClaim)]
+    messages = [(claim.id,) for claim in claims if isinstance(claim, InboxClaim)]
+    ways = ((_sql.consume_effect, effects), (_sql.consume_timer, timers), (_sql.consume_message, messages))
+    return sum(connection.executemany(statement, keys).rowcount for statement, keys in ways if keys)
+
+
+def _birth(name: str, change: Change) -> tuple[object, ...]:
+    head = change.header
+    return (
+        name, head.tenant, head.definition, head.definition_version, head.key or None, head.status, head.reason, head.version,
+        head.issued, None if head.parent is None else str(head.parent), text(head.created_at), text(head.updated_at),
+        text_or_none(head.ended_at),
+    )  # fmt: skip
+
+
+def _move(name: str, change: Change) -> tuple[object, ...]:
+    head = change.header
+    return (
+        head.status, head.reason, head.version, head.issued, text(head.updated_at), text_or_none(head.ended_at),
+        name, head.tenant, change.expected,
+    )  # fmt: skip
+
+
+def _event(name: str, event: StoredEvent, now: str) -> tuple[object, ...]:
+    return (
+        name, event.sequence, event.tenant, event.type, event.version, event.data, now, event.actor, event.comment, event.cause,
+    )  # fmt: skip
+
+
+def _effect(name: str, each: StoredEffect, now: str) -> tuple[object, ...]:
+    return (
+        name, each.number, each.tenant, each.definition, each.handler, each.type, each.version, each.data, each.options,
+        each.priority, each.rank, text_or_none(each.parked_until), None if each.owner is None else str(each.owner), each.fence,
+        each.attempts, each.error, now,
+    )  # fmt: skip
+
+
+def _timer(name: str, timer: StoredTimer) -> tuple[object, ...]:
+    return (
+        name, timer.key, timer.number, timer.tenant, timer.definition, timer.type, timer.version, timer.data, text(timer.due_at),
+    )  # fmt: skip
+
+
+def _message(each: StoredMessage, now: str) -> tuple[object, ...]:
+    where = each.address
+    return (
+        where.tenant, each.target, where.definition, where.key, None if where.instance is None else str(where.instance),
+        each.type, each.version, each.data, each.command_id, each.actor, each.comment, now,
+    )  # fmt: skip
+
+
+def _receipt(receipt: Receipt, now: str) -> tuple[object, ...]:
+    return (*receipt.key, str(receipt.instance), receipt.version, now)
+
+
+def _snapshot(name: str, change: Change) -> tuple[object, ...]:
+    kept = change.snapshot
+    assert kept is not None
+    return (name, change.header.tenant, kept.version, kept.state_version, kept.data)
+
+
+def _effect_key(claim: EffectClaim) -> tuple[object, ...]:
+    return (str(claim.instance), claim.number, str(claim.worker), claim.fence)
+
+
+def _observation(each: Observation) -> tuple[object, ...]:
+    return (
+        each.tenant, str(each.instance), each.definition, each.input, each.from_status, each.to_status, each.skipped,
+        text(each.at),
+    )  # fmt: skip

@@ -1,0 +1,185 @@
+"""The file and its connections: one that writes, and readers apart.
+
+One connection in the process does all writing and checkpointing, under a lock that is granted in the order of asking; so threads
+never meet "database is locked", and the lock can be waited for fairly. A second process may attach: every writing transaction
+begins IMMEDIATE and waits for its turn.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdfast.errors import ConfigurationError
+from holdfast.store.sqlite.faults import is_busy, translate, translated
+
+OLDEST_SQLITE = (3, 38, 0)
+_WAL_LIMIT = 64 * 1024 * 1024
+_BUSY_ROUND_MS = 5_000
+_NOBODY = -1
+
+
+class FairLock:
+    """A lock that is granted in the order of asking, and may be taken again by the thread that holds it."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: deque[threading.Lock] = deque()
+        self._owner: int | None = None
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        me = threading.get_ident()
+        with self._guard:
+            if self._owner in {None, me}:
+                self._owner = me
+                self._depth += 1
+                return
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        try:
+            turn.acquire()  # Released by the thread that hands the lock over.
+        except BaseException:
+            self._give_up(turn)
+            raise
+        self._owner = me
+
+    def __exit__(self, *_: object) -> None:
+        with self._guard:
+            self._depth -= 1
+            if not self._depth:
+                self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._owner = None
+        if self._waiting:
+            self._owner, self._depth = _NOBODY, 1  # Nobody can slip in between.
+            self._waiting.popleft().release()
+
+    def _give_up(self, turn: threading.Lock) -> None:
+        """An interrupt came while waiting: leave the queue, or pass on what was just handed over."""
+        with self._guard:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            else:
+                self._depth = 0
+                self._pass_on()
+
+
+class Database:
+    """An open SQLite database."""
+
+    def __init__(self, path: str, *, patience: float) -> None:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            wanted = ".".join(map(str, OLDEST_SQLITE))
+            raise ConfigurationError(f"SQLite {sqlite3.sqlite_version} is too old: {wanted} or newer is needed")
+        self.url = f"sqlite:///{path}" if path else "sqlite://"
+        self._path = path
+        self._patience = patience
+        self._lock = FairLock()
+        self._readers = threading.local()
+        self._open_readers: list[sqlite3.Connection] = []
+        if path and not Path(path).exists():
+            _create_private(path, self.url)
+        self._writer = self._connect()
+        if path:
+            self._prepare_file()
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the database outlives the process."""
+        return bool(self._path)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that may write: committed at the end of the block, rolled back when it raises."""
+        with self._lock, translated(self.url):
+            connection = self._writer
+            self._begin(connection)
+            try:
+                yield connection
+                connection.execute("commit")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("rollback")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A consistent view of the last commit. In memory there is one connection, so readers take turns with the writer."""
+        if not self._path:
+            with self._lock, translated(self.url):
+                yield self._writer
+            return
+        connection = self._reader()
+        with translated(self.url):
+            connection.execute("begin")
+            try:
+                yield connection
+            finally:
+                connection.execute("rollback")
+
+    def checkpoint(self) -> None:
+        """Bring the log into the file and cut it, when nobody reads an old state."""
+        if self._path:
+            with self._lock, translated(self.url):
+                self._writer.execute("pragma wal_checkpoint(truncate)")
+
+    def changed(self) -> int:
+        """A number that changes when another process commits."""
+        with self._lock, translated(self.url):
+            version: int = self._writer.execute("pragma data_version").fetchone()[0]
+        return version
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            for connection in (*self._open_readers, self._writer):
+                connection.close()
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        rounds = max(1, round(self._patience * 1000 / _BUSY_ROUND_MS))
+        for left in range(rounds, 0, -1):
+            try:
+                connection.execute("begin immediate")
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or left == 1:
+                    raise translate(error, self.url) from error
+            else:
+                return
+
+    def _connect(self) -> sqlite3.Connection:
+        with translated(self.url):
+            connection = sqlite3.connect(
+                self._path or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=512
+            )
+            connection.execute(f"pragma busy_timeout = {_BUSY_ROUND_MS}")
+            return connection
+
+    def _prepare_file(self) -> None:
+        with self._lock, translated(self.url):
+            self._writer.execute("pragma journal_mode = wal")
+            self._writer.execute("pragma synchronous = full")  # NORMAL loses acknowledged commits in a power cut.
+            self._writer.execute(f"pragma journal_size_limit = {_WAL_LIMIT}")
+
+    def _reader(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
+        if connection is None:
+            connection = self._readers.connection = self._connect()
+            connection.execute("pragma query_only = on")
+            self._open_readers.append(connection)
+        return connection
+
+
+def _create_private(path: str, url: str) -> None:
+    """Make the file readable by its owner alone: it holds everybody's data."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise ConfigurationError(f"{url} cannot be created: {error.strerror}; does the folder exist?") from error

@@ -1,0 +1,73 @@
+"""All events in one order. There is one writer, so the order of positions is the order of commits."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from holdfast.kernel.history import StoredEvent
+from holdfast.store.sqlite import rows
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.rows import text
+from holdfast.store.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    read: str
+    checkpoint: str
+    move: str
+    fail: str
+
+
+_sql = read_statements(_Sql, __package__, "feed.sql")
+
+
+class SQLiteFeed:
+    """The feed that projections read."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(self, *, after: int, limit: int) -> list[StoredEvent]:
+        """The events that follow a position."""
+        with self._database.reading() as connection:
+            return _read(connection, after, limit)
+
+    def checkpoint(self, name: str) -> int:
+        """How far a projection has read."""
+        with self._database.reading() as connection:
+            return _checkpoint(connection, name)
+
+    def advance(
+        self, name: str, *, limit: int, apply: Callable[[Sequence[StoredEvent], object], None], now: datetime
+    ) -> int:
+        """Apply the next events and move the checkpoint in one transaction."""
+        with self._database.writing() as connection:
+            events = _read(connection, _checkpoint(connection, name), limit)
+            if events:
+                apply(events, connection)
+                connection.execute(_sql.move, (name, events[-1].position, text(now)))
+            return len(events)
+
+    def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
+        """Begin anew."""
+        with self._database.writing() as connection:
+            clear(connection)
+            connection.execute(_sql.move, (name, 0, text(now)))
+
+    def fail(self, name: str, *, error: str, now: datetime) -> None:
+        """Note why a projection does not go on."""
+        with self._database.writing() as connection:
+            connection.execute(_sql.fail, (name, text(now), error))
+
+
+def _read(connection: sqlite3.Connection, after: int, limit: int) -> list[StoredEvent]:
+    return [rows.event(row) for row in connection.execute(_sql.read, (after, limit))]
+
+
+def _checkpoint(connection: sqlite3.Connection, name: str) -> int:
+    row = connection.execute(_sql.checkpoint, (name,)).fetchone()
+    return row[0] if row else 0

@@ -1,0 +1,143 @@
+"""What operators and housekeeping do: dead letters, retention, maintenance mode."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime
+
+import msgspec
+
+from holdfast.kernel.ids import InstanceId
+from holdfast.store.ranks import rank_of
+from holdfast.store.shapes import Address, Backlog, DeadLetter, Maintenance
+from holdfast.store.sqlite import rows
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.rows import text
+from holdfast.store.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    dead_letter: str
+    discard: str
+    revive_effect: str
+    revive_timer: str
+    revive_message: str
+    finished: str
+    allow: str
+    disallow: str
+    delete_events: str
+    delete_instance: str
+    delete_snapshot: str
+    delete_receipts: str
+    delete_effects: str
+    delete_timers: str
+    delete_messages: str
+    delete_letters: str
+    delete_steps: str
+    delete_tasks: str
+    delete_subscriptions: str
+    delete_observations: str
+    prune_receipts: str
+    prune_signals: str
+    expired: str
+    set_maintenance: str
+    end_maintenance: str
+    backlog: str
+
+
+_sql = read_statements(_Sql, __package__, "keeping.sql")
+
+_WHOLE = (
+    _sql.delete_events, _sql.delete_snapshot, _sql.delete_receipts, _sql.delete_effects, _sql.delete_timers,
+    _sql.delete_messages, _sql.delete_letters, _sql.delete_steps, _sql.delete_tasks, _sql.delete_subscriptions,
+    _sql.delete_observations, _sql.delete_instance,
+)  # fmt: skip
+
+
+class SQLiteKeeper:
+    """Housekeeping on the file."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def dead_letter(self, letter: int, *, tenant: str) -> DeadLetter | None:
+        """One dead letter."""
+        with self._database.reading() as connection:
+            row = connection.execute(_sql.dead_letter, (letter, tenant)).fetchone()
+        return rows.dead_letter(row) if row else None
+
+    def requeue(self, letter: DeadLetter, *, now: datetime) -> bool:
+        """Put a dead effect, timer or message back to work."""
+        with self._database.writing() as connection:
+            if connection.execute(_sql.discard, (letter.id, letter.tenant)).rowcount != 1:
+                return False
+            _revive(connection, letter, now)
+            return True
+
+    def discard(self, letter: int, *, tenant: str) -> bool:
+        """Forget a dead letter."""
+        with self._database.writing() as connection:
+            return connection.execute(_sql.discard, (letter, tenant)).rowcount == 1
+
+    def delete(self, instance: InstanceId, *, tenant: str) -> bool:
+        """Delete a finished instance with all its rows."""
+        name = (str(instance),)
+        with self._database.writing() as connection:
+            if connection.execute(_sql.finished, (*name, tenant)).fetchone() is None:
+                return False
+            connection.execute(_sql.allow, name)
+            for statement in _WHOLE:
+                connection.execute(statement, name)
+            connection.execute(_sql.disallow, name)
+            return True
+
+    def prune(self, *, receipts_before: datetime, signals_before: datetime, limit: int) -> int:
+        """Delete what is too old to matter."""
+        with self._database.writing() as connection:
+            gone = connection.execute(_sql.prune_receipts, (text(receipts_before), limit)).rowcount
+            return gone + connection.execute(_sql.prune_signals, (text(signals_before), limit)).rowcount
+
+    def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
+        """Finished instances that ended before an instant."""
+        with self._database.reading() as connection:
+            found = connection.execute(_sql.expired, (text(ended_before), limit)).fetchall()
+        return [Address(tenant=tenant, instance=rows.instance_id(name)) for tenant, name in found]
+
+    def tidy(self, now: datetime) -> None:  # noqa: ARG002 - the other driver needs the instant
+        """Keep the log short."""
+        self._database.checkpoint()
+
+    def maintain(self, mode: Maintenance) -> None:
+        """Switch maintenance mode."""
+        with self._database.writing() as connection:
+            if mode:
+                connection.execute(_sql.set_maintenance, (mode,))
+            else:
+                connection.execute(_sql.end_maintenance)
+
+    def backlog(self) -> list[Backlog]:
+        """How much work waits."""
+        with self._database.reading() as connection:
+            return [Backlog(*row) for row in connection.execute(_sql.backlog)]
+
+
+def _revive(connection: sqlite3.Connection, letter: DeadLetter, now: datetime) -> None:
+    name = None if letter.instance is None else str(letter.instance)
+    what = (letter.type, letter.version, letter.data)
+    match letter.source:
+        case "effect":
+            rank = rank_of(now, letter.priority)
+            values: tuple[object, ...] = (
+                name, letter.number, letter.tenant, letter.definition, letter.name, *what, letter.options, letter.priority, rank,
+                text(now),
+            )  # fmt: skip
+            connection.execute(_sql.revive_effect, values)
+        case "timer":
+            values = (name, letter.name, letter.number, letter.tenant, letter.definition, *what, text(now))
+            connection.execute(_sql.revive_timer, values)
+        case "inbox":
+            target = name or f"{letter.definition}:{letter.key}"
+            where = (letter.tenant, target, letter.definition, letter.key, name)
+            connection.execute(_sql.revive_message, (*where, *what, letter.actor, text(now)))
+        case "step" | "compensation":
+            raise AssertionError("a step is requeued by a command, which decides what happens")

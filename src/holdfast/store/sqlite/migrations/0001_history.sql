@@ -1,0 +1,283 @@
+-- The first schema. Takes the file's write lock; the file is empty.
+--
+-- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
+-- its work is done. `steps`, `human_tasks`, `subscriptions` and `dead_letters` are projections that a commit writes together with
+-- its events. `receipts` make commands idempotent. Instants are UTC text of fixed width, so that they compare as text.
+
+create table meta (
+    name  text not null primary key,
+    value text not null
+) strict, without rowid;
+
+create table definitions (
+    tenant       text not null check (tenant <> ''),
+    name         text not null,
+    version      text not null,
+    kind         text not null,
+    source       blob not null,
+    compiled     blob not null,
+    hash         text not null,
+    compiler     text not null,
+    status       text not null check (status in ('draft', 'published', 'retired')),
+    created_at   text not null,
+    primary key (tenant, name, version)
+) strict, without rowid;
+
+create trigger definitions_immutable before update on definitions
+when old.status <> 'draft' and (
+    new.source <> old.source or new.compiled <> old.compiled or new.hash <> old.hash or new.kind <> old.kind
+    or new.compiler <> old.compiler or new.status = 'draft'
+    or new.tenant <> old.tenant or new.name <> old.name or new.version <> old.version
+)
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+create table instances (
+    id                 text not null primary key,
+    tenant             text not null check (tenant <> ''),
+    definition         text not null,
+    definition_version text not null,
+    key                text,
+    status             text not null,
+    reason             text not null,
+    version            integer not null,
+    issued             integer not null,
+    parent             text,
+    created_at         text not null,
+    updated_at         text not null,
+    ended_at           text
+) strict, without rowid;
+create unique index instances_by_key on instances (tenant, definition, key) where key is not null;
+create index instances_by_definition on instances (tenant, definition, id);
+create index instances_by_status on instances (tenant, status, id);
+create index instances_by_parent on instances (parent) where parent is not null;
+
+create trigger instances_identity before update on instances
+when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.key is not old.key
+    or new.created_at <> old.created_at or new.version < old.version
+begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
+
+create table events (
+    position integer primary key autoincrement,
+    instance text not null,
+    sequence integer not null,
+    tenant   text not null check (tenant <> ''),
+    type     text not null,
+    version  integer not null,
+    data     blob not null,
+    at       text not null,
+    actor    text not null,
+    comment  text not null,
+    cause    text not null,
+    unique (instance, sequence)
+) strict;
+
+create table retention (instance text not null primary key) strict, without rowid;
+
+create trigger events_never_change before update on events
+begin select raise(abort, 'HF101 events are append-only'); end;
+create trigger events_never_go before delete on events
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF101 events are append-only'); end;
+
+create table snapshots (
+    instance      text not null primary key,
+    tenant        text not null,
+    version       integer not null,
+    state_version integer not null,
+    data          blob not null
+) strict, without rowid;
+
+create table receipts (
+    tenant     text not null check (tenant <> ''),
+    scope      text not null,
+    key        text not null,
+    instance   text not null,
+    version    integer not null,
+    created_at text not null,
+    primary key (tenant, scope, key)
+) strict, without rowid;
+create index receipts_by_age on receipts (created_at);
+
+create table effects (
+    instance     text not null,
+    number       integer not null,
+    tenant       text not null check (tenant <> ''),
+    definition   text not null,
+    handler      text not null,
+    type         text not null,
+    version      integer not null,
+    data         blob not null,
+    options      blob not null,
+    priority     integer not null check (priority between 0 and 100),
+    rank         integer not null,
+    parked_until text,
+    owner        text,
+    fence        integer not null,
+    attempts     integer not null,
+    error        text not null,
+    created_at   text not null,
+    primary key (instance, number)
+) strict, without rowid;
+create index effects_ready on effects (handler, rank) where owner is null and parked_until is null;
+create index effects_parked on effects (parked_until) where parked_until is not null;
+create index effects_owned on effects (owner) where owner is not null;
+
+create table timers (
+    instance      text not null,
+    key           text not null,
+    number        integer not null,
+    tenant        text not null check (tenant <> ''),
+    definition    text not null,
+    type          text not null,
+    version       integer not null,
+    data          blob not null,
+    due_at        text not null,
+    attempts      integer not null,
+    error         text not null,
+    claimed_until text,
+    primary key (instance, key, number)
+) strict, without rowid;
+create index timers_due on timers (due_at);
+
+create table inbox (
+    id            integer primary key autoincrement,
+    tenant        text not null check (tenant <> ''),
+    target        text not null,
+    definition    text not null,
+    key           text not null,
+    instance      text,
+    type          text not null,
+    version       integer not null,
+    data          blob not null,
+    command_id    text not null,
+    actor         text not null,
+    comment       text not null,
+    created_at    text not null,
+    attempts      integer not null default 0,
+    error         text not null default '',
+    due_at        text,
+    claimed_until text
+) strict;
+create index inbox_by_target on inbox (tenant, target, id);
+
+create table dead_letters (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> ''),
+    source     text not null check (source in ('step', 'compensation', 'effect', 'timer', 'inbox')),
+    instance   text,
+    definition text not null,
+    key        text not null,
+    number     integer not null,
+    name       text not null,
+    type       text not null,
+    version    integer not null,
+    data       blob not null,
+    options    blob not null,
+    priority   integer not null,
+    attempts   integer not null,
+    reason     text not null,
+    error      text not null,
+    actor      text not null,
+    created_at text not null
+) strict;
+create index dead_letters_by_instance on dead_letters (instance, source, number);
+
+create table steps (
+    instance    text not null,
+    number      integer not null,
+    tenant      text not null check (tenant <> ''),
+    node        text not null,
+    token       text not null,
+    visit       integer not null,
+    kind        text not null,
+    status      text not null check (status in ('pending', 'running', 'completed', 'failed', 'skipped', 'cancelled')),
+    compensates integer,
+    wait_kind   text not null,
+    attempts    integer not null,
+    outcome     text not null,
+    error       text not null,
+    input       blob,
+    output      blob,
+    opened_at   text not null,
+    moved_at    text not null,
+    primary key (instance, number)
+) strict, without rowid;
+
+create trigger steps_identity before update on steps
+when new.instance <> old.instance or new.number <> old.number or new.tenant <> old.tenant or new.node <> old.node
+    or new.token <> old.token or new.visit <> old.visit or new.kind <> old.kind or new.compensates is not old.compensates
+begin select raise(abort, 'HF104 the identity of a step never changes'); end;
+create trigger steps_final before update on steps
+when old.status in ('completed', 'failed', 'skipped', 'cancelled') and new.status <> old.status
+begin select raise(abort, 'HF105 a step that has ended never moves again'); end;
+
+create table human_tasks (
+    instance  text not null,
+    number    integer not null,
+    tenant    text not null check (tenant <> ''),
+    subject   text not null,
+    role      text not null,
+    due_at    text,
+    data      blob,
+    outcome   text,
+    actor     text not null,
+    comment   text not null,
+    opened_at text not null,
+    closed_at text,
+    primary key (instance, number)
+) strict, without rowid;
+create index human_tasks_open on human_tasks (tenant, role, opened_at) where closed_at is null;
+create trigger human_tasks_final before update on human_tasks
+when old.closed_at is not null
+begin select raise(abort, 'HF106 a decision that was made never changes'); end;
+
+create table subscriptions (
+    instance    text not null,
+    number      integer not null,
+    tenant      text not null check (tenant <> ''),
+    signal      text not null,
+    correlation text not null,
+    expires_at  text,
+    opened_at   text not null,
+    primary key (instance, number)
+) strict, without rowid;
+create index subscriptions_by_signal on subscriptions (tenant, signal, correlation);
+
+create table signals (
+    id          integer primary key autoincrement,
+    tenant      text not null check (tenant <> ''),
+    signal      text not null,
+    correlation text not null,
+    data        blob not null,
+    received_at text not null,
+    expires_at  text not null
+) strict;
+create index signals_by_name on signals (tenant, signal, correlation, id);
+
+create table workers (
+    id          text not null primary key,
+    name        text not null,
+    handlers    text not null,
+    started_at  text not null,
+    alive_until text not null
+) strict, without rowid;
+
+create table projections (
+    name       text not null primary key,
+    position   integer not null,
+    updated_at text not null,
+    error      text not null
+) strict, without rowid;
+
+create table observations (
+    id          integer primary key autoincrement,
+    tenant      text not null check (tenant <> ''),
+    instance    text not null,
+    definition  text not null,
+    input       text not null,
+    from_status text not null,
+    to_status   text not null,
+    skipped     integer not null,
+    at          text not null
+) strict;
+create index observations_by_instance on observations (instance, id);

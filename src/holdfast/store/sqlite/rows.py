@@ -1,0 +1,213 @@
+"""Rows to records and back: ids as text, instants as UTC text of fixed width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.store.shapes import (
+    Address,
+    DeadLetter,
+    Header,
+    Observation,
+    StoredEffect,
+    StoredMessage,
+    StoredStep,
+    StoredSubscription,
+    StoredTask,
+    StoredTimer,
+)
+
+Row = Sequence[Any]
+
+
+def text(at: datetime) -> str:
+    """An instant as it is stored."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def text_or_none(at: datetime | None) -> str | None:
+    """An instant, or none, as it is stored."""
+    return None if at is None else text(at)
+
+
+def instant(stored: str) -> datetime:
+    """A stored instant."""
+    return datetime.fromisoformat(stored)
+
+
+def instant_or_none(stored: str | None) -> datetime | None:
+    """A stored instant, or none."""
+    return None if stored is None else datetime.fromisoformat(stored)
+
+
+def instance_id(stored: str) -> InstanceId:
+    """A stored instance id."""
+    return InstanceId(UUID(stored))
+
+
+def header(row: Row) -> Header:
+    """A row of `instances`."""
+    return Header(
+        id=instance_id(row[0]),
+        tenant=row[1],
+        definition=row[2],
+        definition_version=row[3],
+        key=row[4] or "",
+        status=row[5],
+        reason=row[6],
+        version=row[7],
+        issued=row[8],
+        parent=None if row[9] is None else instance_id(row[9]),
+        created_at=instant(row[10]),
+        updated_at=instant(row[11]),
+        ended_at=instant_or_none(row[12]),
+    )
+
+
+def event(row: Row) -> StoredEvent:
+    """A row of `events`."""
+    return StoredEvent(
+        position=row[0],
+        instance=instance_id(row[1]),
+        sequence=row[2],
+        tenant=row[3],
+        type=row[4],
+        version=row[5],
+        data=row[6],
+        at=instant(row[7]),
+        actor=row[8],
+        comment=row[9],
+        cause=row[10],
+    )
+
+
+def effect(row: Row) -> StoredEffect:
+    """A row of `effects`."""
+    return StoredEffect(
+        instance=instance_id(row[0]),
+        number=row[1],
+        tenant=row[2],
+        definition=row[3],
+        handler=row[4],
+        type=row[5],
+        version=row[6],
+        data=row[7],
+        options=row[8],
+        priority=row[9],
+        rank=row[10],
+        parked_until=instant_or_none(row[11]),
+        owner=None if row[12] is None else WorkerId(UUID(row[12])),
+        fence=row[13],
+        attempts=row[14],
+        error=row[15],
+        created_at=instant(row[16]),
+    )
+
+
+def timer(row: Row) -> StoredTimer:
+    """A row of `timers`."""
+    return StoredTimer(
+        instance=instance_id(row[0]),
+        key=row[1],
+        number=row[2],
+        tenant=row[3],
+        definition=row[4],
+        type=row[5],
+        version=row[6],
+        data=row[7],
+        due_at=instant(row[8]),
+        attempts=row[9],
+        error=row[10],
+    )
+
+
+def message(row: Row) -> StoredMessage:
+    """A row of `inbox`."""
+    where = None if row[4] is None else instance_id(row[4])
+    return StoredMessage(
+        id=row[0],
+        address=Address(tenant=row[1], definition=row[2], key=row[3], instance=where),
+        type=row[5],
+        version=row[6],
+        data=row[7],
+        command_id=row[8],
+        actor=row[9],
+        comment=row[10],
+        attempts=row[11],
+        error=row[12],
+    )
+
+
+def dead_letter(row: Row) -> DeadLetter:
+    """A row of `dead_letters`."""
+    return DeadLetter(
+        id=row[0],
+        tenant=row[1],
+        source=row[2],
+        instance=None if row[3] is None else instance_id(row[3]),
+        definition=row[4],
+        key=row[5],
+        number=row[6],
+        name=row[7],
+        type=row[8],
+        version=row[9],
+        data=row[10],
+        options=row[11],
+        priority=row[12],
+        attempts=row[13],
+        reason=row[14],
+        error=row[15],
+        actor=row[16],
+        created_at=instant(row[17]),
+    )
+
+
+def step(row: Row) -> StoredStep:
+    """A row of `steps`."""
+    names = StoredStep.__struct_fields__
+    values = dict(zip(names, row, strict=True))
+    values |= {"instance": instance_id(row[0]), "opened_at": instant(row[-2]), "moved_at": instant(row[-1])}
+    return StoredStep(**values)
+
+
+def task(row: Row) -> StoredTask:
+    """A row of `human_tasks`."""
+    values = dict(zip(StoredTask.__struct_fields__, row, strict=True))
+    values |= {
+        "instance": instance_id(row[0]),
+        "due_at": instant_or_none(values["due_at"]),
+        "opened_at": instant(values["opened_at"]),
+        "closed_at": instant_or_none(values["closed_at"]),
+    }
+    return StoredTask(**values)
+
+
+def subscription(row: Row) -> StoredSubscription:
+    """A row of `subscriptions`."""
+    return StoredSubscription(
+        instance=instance_id(row[0]),
+        number=row[1],
+        signal=row[2],
+        correlation=row[3],
+        expires_at=instant_or_none(row[4]),
+        opened_at=instant(row[5]),
+    )
+
+
+def observation(row: Row) -> Observation:
+    """A row of `observations`."""
+    return Observation(
+        tenant=row[0],
+        instance=instance_id(row[1]),
+        definition=row[2],
+        input=row[3],
+        from_status=row[4],
+        to_status=row[5],
+        skipped=bool(row[6]),
+        at=instant(row[7]),
+    )

@@ -1,0 +1,91 @@
+-- name: instance_by_id
+select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+from instances where id = ? and tenant = ?;
+
+-- name: instance_by_key
+select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+from instances where tenant = ? and definition = ? and key = ?;
+
+-- name: snapshot
+select version, state_version, data from snapshots where instance = ?;
+
+-- name: events_after
+select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause
+from events where instance = ? and sequence > ? order by sequence;
+
+-- name: timer_keys
+select key, number from timers where instance = ?;
+
+-- name: effect_is_held
+select 1 from effects where instance = ? and number = ? and owner = ? and fence = ?;
+
+-- name: timer_is_set
+select 1 from timers where instance = ? and key = ? and number = ?;
+
+-- name: message_is_there
+select 1 from inbox where id = ?;
+
+-- name: receipt
+select instance, version from receipts where tenant = ? and scope = ? and key = ?;
+
+-- name: cause_is_known
+select 1 from events where instance = ? and cause = ? limit 1;
+
+-- name: insert_instance
+insert into instances (
+    id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: update_instance
+-- The gate of a commit: it changes the row only if nobody has changed it since it was read.
+update instances set status = ?, reason = ?, version = ?, issued = ?, updated_at = ?, ended_at = ?
+where id = ? and tenant = ? and version = ?;
+
+-- name: insert_event
+insert into events (instance, sequence, tenant, type, version, data, at, actor, comment, cause)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_effect
+insert into effects (
+    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+    attempts, error, created_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: consume_effect
+delete from effects where instance = ? and number = ? and owner = ? and fence = ?;
+
+-- name: withdraw_effect
+delete from effects where instance = ? and number = ?;
+
+-- name: owned_effects
+select instance, number, fence from effects where owner = ?;
+
+-- name: free_effect
+update effects set owner = null, fence = fence + 1, attempts = attempts - 1 where instance = ? and number = ? and fence = ?;
+
+-- name: set_timer
+insert into timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '');
+
+-- name: cancel_timer
+delete from timers where instance = ? and key = ?;
+
+-- name: consume_timer
+delete from timers where instance = ? and key = ? and number = ?;
+
+-- name: insert_message
+insert into inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: consume_message
+delete from inbox where id = ?;
+
+-- name: insert_receipt
+insert into receipts (tenant, scope, key, instance, version, created_at) values (?, ?, ?, ?, ?, ?);
+
+-- name: save_snapshot
+insert or replace into snapshots (instance, tenant, version, state_version, data) values (?, ?, ?, ?, ?);
+
+-- name: insert_observation
+insert into observations (tenant, instance, definition, input, from_status, to_status, skipped, at)
+values (?, ?, ?, ?, ?, ?, ?, ?);

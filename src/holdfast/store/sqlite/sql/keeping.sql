@@ -1,0 +1,88 @@
+-- name: dead_letter
+select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, reason, error,
+    actor, created_at
+from dead_letters where id = ? and tenant = ?;
+
+-- name: discard
+delete from dead_letters where id = ? and tenant = ?;
+
+-- name: revive_effect
+insert into effects (
+    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+    attempts, error, created_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, 0, 0, '', ?);
+
+-- name: revive_timer
+insert into timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '') on conflict do nothing;
+
+-- name: revive_message
+insert into inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
+values (?, ?, ?, ?, ?, ?, ?, ?, '', ?, '', ?);
+
+-- name: finished
+select 1 from instances where id = ? and tenant = ? and ended_at is not null
+    and not exists (select 1 from instances child where child.parent = instances.id and child.ended_at is null);
+
+-- name: allow
+insert into retention (instance) values (?);
+
+-- name: disallow
+delete from retention where instance = ?;
+
+-- name: delete_events
+delete from events where instance = ?;
+
+-- name: delete_instance
+delete from instances where id = ?;
+
+-- name: delete_snapshot
+delete from snapshots where instance = ?;
+
+-- name: delete_receipts
+delete from receipts where instance = ?;
+
+-- name: delete_effects
+delete from effects where instance = ?;
+
+-- name: delete_timers
+delete from timers where instance = ?;
+
+-- name: delete_messages
+delete from inbox where instance = ?;
+
+-- name: delete_letters
+delete from dead_letters where instance = ?;
+
+-- name: delete_steps
+delete from steps where instance = ?;
+
+-- name: delete_tasks
+delete from human_tasks where instance = ?;
+
+-- name: delete_subscriptions
+delete from subscriptions where instance = ?;
+
+-- name: delete_observations
+delete from observations where instance = ?;
+
+-- name: prune_receipts
+delete from receipts where (tenant, scope, key) in (select tenant, scope, key from receipts where created_at < ? limit ?);
+
+-- name: prune_signals
+delete from signals where id in (select id from signals where expires_at < ? limit ?);
+
+-- name: expired
+select tenant, id from instances where ended_at < ? order by ended_at limit ?;
+
+-- name: set_maintenance
+insert into meta (name, value) values ('maintenance', ?) on conflict (name) do update set value = excluded.value;
+
+-- name: end_maintenance
+delete from meta where name = 'maintenance';
+
+-- name: backlog
+select 'effect', handler, count(*) from effects group by handler
+union all select 'timer', definition, count(*) from timers group by definition
+union all select 'inbox', definition, count(*) from inbox group by definition
+order by 1, 2;

@@ -1,0 +1,26 @@
+-- name: beat
+insert into workers (id, name, handlers, started_at, alive_until) values (?, ?, ?, ?, ?)
+on conflict (id) do update set handlers = excluded.handlers, alive_until = excluded.alive_until;
+
+-- name: remove_dead
+delete from workers where alive_until < ?;
+
+-- name: free_orphans
+-- Whoever is not among the living owns nothing.
+update effects set owner = null, fence = fence + 1
+where owner is not null and owner not in (select id from workers) returning handler;
+
+-- name: still_held
+select 1 from effects where instance = ? and number = ? and owner = ? and fence = ?;
+
+-- name: maintenance
+select value from meta where name = 'maintenance';
+
+-- name: retire
+delete from workers where id = ?;
+
+-- name: free_held
+update effects set owner = null, fence = fence + 1 where owner = ?;
+
+-- name: live
+select id, name, handlers, started_at, alive_until from workers where alive_until >= ? order by started_at, id;

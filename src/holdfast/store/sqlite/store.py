@@ -1,0 +1,167 @@
+"""The SQLite store: the parts, on one database."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from holdfast.errors import ConfigurationError
+from holdfast.store.migrating import Migration, bring_up, read_migrations
+from holdfast.store.shapes import StoredMessage
+from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
+from holdfast.store.sqlite.commits import SQLiteWriter, accept
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.faults import translated
+from holdfast.store.sqlite.feed import SQLiteFeed
+from holdfast.store.sqlite.keeping import SQLiteKeeper
+from holdfast.store.sqlite.reads import SQLiteReader
+from holdfast.store.sqlite.workers import SQLiteWorkers
+
+DEFAULT_PATIENCE = 60.0
+"""Seconds to wait for another process to let go of the file before giving up."""
+
+
+class SQLiteStore:
+    """A store in a file, or in memory."""
+
+    def __init__(self, path: str, *, codec: str, may_migrate: bool = True, patience: float = DEFAULT_PATIENCE) -> None:
+        self._database = Database(path, patience=patience)
+        self.url = self._database.url
+        try:
+            bring_up(_Schema(self._database), read_migrations(__package__), may_migrate=may_migrate)
+            _check_codec(self._database, codec)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def writer(self) -> SQLiteWriter:
+        """For a committer."""
+        return SQLiteWriter(self._database)
+
+    def effects(self) -> SQLiteEffects:
+        """For a worker."""
+        return SQLiteEffects(self._database)
+
+    def timers(self) -> SQLiteTimers:
+        """For the timer loop."""
+        return SQLiteTimers(self._database)
+
+    def inbox(self) -> SQLiteInbox:
+        """For the inbox loop."""
+        return SQLiteInbox(self._database)
+
+    def workers(self) -> SQLiteWorkers:
+        """For the heartbeat."""
+        return SQLiteWorkers(self._database)
+
+    def reader(self, tenant: str) -> SQLiteReader:
+        """For callers of one tenant."""
+        return SQLiteReader(self._database, tenant)
+
+    def feed(self) -> SQLiteFeed:
+        """For projections."""
+        return SQLiteFeed(self._database)
+
+    def keeper(self) -> SQLiteKeeper:
+        """For operators and housekeeping."""
+        return SQLiteKeeper(self._database)
+
+    def now(self) -> datetime:
+        """The host's time, which is the file's."""
+        with self._database.reading() as connection:
+            return read_clock(connection, None)
+
+    def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
+        """Put a message into the inbox in the caller's own transaction."""
+        if not isinstance(connection, sqlite3.Connection):
+            raise ConfigurationError(f"give a sqlite3 connection to {self.url}, not a {type(connection).__name__}")
+        with translated(self.url):
+            return accept(connection, [message], now)[0]
+
+    def wakeups(self, notice: Callable[[str], None]) -> DataVersion:
+        """Hints that another process has committed."""
+        return DataVersion(self._database, notice)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+
+class DataVersion:
+    """SQLite cannot call other processes, but it counts what they commit: the count is looked at a few times a second."""
+
+    must_send = False
+
+    def __init__(self, database: Database, notice: Callable[[str], None]) -> None:
+        self._database = database
+        self._notice = notice
+        self._seen = database.changed() if database.is_file else 0
+        self._closed = threading.Event()
+
+    def send(self, hint: str) -> None:
+        """Nothing to do: the commit itself is what others see."""
+
+    def listen(self, timeout: float) -> None:
+        """Look whether somebody else has committed."""
+        self._closed.wait(timeout)
+        if not self._database.is_file or self._closed.is_set():
+            return
+        now = self._database.changed()
+        if now != self._seen:
+            self._seen = now
+            self._notice("")
+
+    def close(self) -> None:
+        """Stop waiting."""
+        self._closed.set()
+
+
+class _Schema:
+    """The schema's version, kept in the file's header."""
+
+    def __init__(self, database: Database) -> None:
+        self.url = database.url
+        self._database = database
+
+    def version(self) -> int:
+        """The file's user_version."""
+        with self._database.reading() as connection:
+            number: int = connection.execute("pragma user_version").fetchone()[0]
+            return number
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Writers exclude one another; the version is looked at again inside."""
+        yield
+
+    def apply(self, migration: Migration) -> None:
+        """All statements and the new version, or nothing."""
+        with self._database.writing() as connection:
+            if connection.execute("pragma user_version").fetchone()[0] >= migration.number:
+                return  # Another process was faster.
+            for statement in _statements(migration.sql):
+                connection.execute(statement)
+            connection.execute(f"pragma user_version = {migration.number}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script; a trigger's body holds semicolons of its own."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+
+
+def _check_codec(database: Database, codec: str) -> None:
+    with database.writing() as connection:
+        connection.execute("insert into meta (name, value) values ('codec', ?) on conflict do nothing", (codec,))
+        kept = connection.execute("select value from meta where name = 'codec'").fetchone()[0]
+    if kept != codec:
+        raise ConfigurationError(
+            f"{database.url} was written with the {kept!r} codec; open it with that one, not with {codec!r}"
+        )

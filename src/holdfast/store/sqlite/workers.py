@@ -1,0 +1,85 @@
+"""Who is alive. A worker's row is its lease on everything it holds: when the row is late, all of it is free again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import msgspec
+
+from holdfast.kernel.ids import WorkerId
+from holdfast.store.shapes import Beat, EffectClaim, WorkerInfo
+from holdfast.store.sqlite.claims import read_clock
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.rows import instant, text
+from holdfast.store.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    beat: str
+    remove_dead: str
+    free_orphans: str
+    still_held: str
+    maintenance: str
+    retire: str
+    free_held: str
+    live: str
+
+
+_sql = read_statements(_Sql, __package__, "workers.sql")
+
+_SEPARATOR = "\n"
+
+
+class SQLiteWorkers:
+    """Heartbeats."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def beat(
+        self,
+        worker: WorkerId,
+        held: Sequence[EffectClaim],
+        *,
+        name: str,
+        handlers: Sequence[str],
+        lease: timedelta,
+        now: datetime | None,
+    ) -> Beat:
+        """Live on, free what the dead held, and learn what is no longer one's own."""
+        with self._database.writing() as connection:
+            run = connection.execute
+            moment = read_clock(connection, now)
+            run(_sql.beat, (str(worker), name, _SEPARATOR.join(handlers), text(moment), text(moment + lease)))
+            run(_sql.remove_dead, (text(moment),))
+            revived = sorted({handler for (handler,) in run(_sql.free_orphans)})
+            lost = [
+                claim
+                for claim in held
+                if not run(_sql.still_held, (str(claim.instance), claim.number, str(worker), claim.fence)).fetchone()
+            ]
+            mode = run(_sql.maintenance).fetchone()
+            return Beat(now=moment, lost=lost, revived=revived, maintenance=mode[0] if mode else "")
+
+    def retire(self, worker: WorkerId) -> None:
+        """Leave, and free whatever is still held."""
+        with self._database.writing() as connection:
+            connection.execute(_sql.retire, (str(worker),))
+            connection.execute(_sql.free_held, (str(worker),))
+
+    def live(self, now: datetime | None) -> list[WorkerInfo]:
+        """The workers whose time has not run out."""
+        with self._database.reading() as connection:
+            found = connection.execute(_sql.live, (text(read_clock(connection, now)),)).fetchall()
+        return [
+            WorkerInfo(
+                id=WorkerId(UUID(row[0])),
+                name=row[1],
+                handlers=row[2].split(_SEPARATOR) if row[2] else [],
+                started_at=instant(row[3]),
+                alive_until=instant(row[4]),
+            )
+            for row in found
+        ]

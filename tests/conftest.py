@@ -1,0 +1,23 @@
+"""Fixtures for all tests. Every test that asks for Postgres gets a real one; nothing is skipped for want of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.databases import Databases, any_server
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Databases]:
+    """One server for the session (one for each worker of a parallel run), with the template ready."""
+    with any_server() as databases, databases.with_template():
+        yield databases
+
+
+@pytest.fixture
+def postgres_dsn(postgres_server: Databases) -> Iterator[str]:
+    """The URL of a database of the test's own: a fresh clone of the template, dropped afterwards."""
+    with postgres_server.prepared() as dsn:
+        yield dsn

@@ -1,0 +1,54 @@
+"""The databases that tests are given: fresh, prepared, and of any server."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from holdfast.testing.postgres import temporary_server
+from support import databases
+from support.databases import VARIABLE, Databases, any_server
+
+
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_each_test_has_a_database_of_its_own(postgres_dsn: str, attempt: int) -> None:
+    """What one test writes is not there for the next."""
+    with psycopg.connect(postgres_dsn) as connection:
+        connection.execute("create table marks ()")
+
+
+def test_a_database_goes_although_it_is_in_use(postgres_server: Databases) -> None:
+    """A connection that a test forgot does not keep its database."""
+    with postgres_server.prepared() as dsn:
+        connection = psycopg.connect(dsn)
+    with pytest.raises(psycopg.OperationalError):
+        connection.execute("select 1")
+    connection.close()
+    with pytest.raises(psycopg.OperationalError, match="does not exist"):
+        psycopg.connect(dsn)
+
+
+def test_another_server_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HOLDFAST_TEST_DSN leads the tests to another server, and they leave nothing there."""
+    monkeypatch.setattr(databases, "prepare_template", mark_template)
+    with temporary_server() as other:
+        monkeypatch.setenv(VARIABLE, other.dsn())
+        with any_server() as named, named.with_template(), named.prepared() as dsn, named.empty() as empty:
+            assert f":{other.port}/" in dsn
+            assert (count_marks(dsn), count_marks(empty)) == (1, 0)
+        with psycopg.connect(other.dsn()) as connection:
+            assert connection.execute("select count(*) from pg_database").fetchone() == (3,)
+
+
+def mark_template(dsn: str) -> None:
+    """Leave a table by which a clone of the template is recognized."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("create table marks ()")
+
+
+def count_marks(dsn: str) -> int:
+    """How many tables `marks` the database has."""
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute("select count(*) from pg_tables where tablename = 'marks'").fetchone()
+    assert row is not None
+    return int(row[0])
