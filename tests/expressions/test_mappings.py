@@ -90,6 +90,7 @@ def test_a_bare_word_is_a_forgotten_quote(source: str, message: str) -> None:
         ("{{literal}} {entity.express}", "{literal} true"),
         ("{{{entity.express}", "{true"),
         ("a\\b\n{entity.rate}", "a\\b\n1.5"),
+        ("\\{entity.rate}\\", "\\1.5\\"),
         ("{entity.nope?}!", "!"),
         ("👩\u200d🚀 {entity.rate}", "👩\u200d🚀 1.5"),
     ],

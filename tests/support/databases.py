@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
+from holdfast.store.opening import open_store
 from holdfast.testing.postgres import create_database, drop_database, temporary_server
 
 VARIABLE = "HOLDFAST_TEST_DSN"
@@ -15,6 +16,7 @@ VARIABLE = "HOLDFAST_TEST_DSN"
 
 def prepare_template(dsn: str) -> None:
     """Bring the template database into the state in which each test finds its own; called once per session."""
+    open_store(dsn).close()
 
 
 class Databases:

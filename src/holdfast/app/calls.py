@@ -17,6 +17,7 @@ from holdfast.kernel.program import Program
 from holdfast.runtime.clockwork import receipt_key
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Service
+from holdfast.runtime.submissions import Outcome
 from holdfast.runtime.tracking import Tracked
 from holdfast.store.shapes import (
     Address,
@@ -194,8 +195,16 @@ class Calls:
             receipt = receipt_key(address, _checked(command_id, "command id", may_be_empty=True))
         except HoldfastError as error:
             return _failed(error)
-        reply = self._service.execute(address, command, actor=self.actor, comment=comment, receipt=receipt)
-        return reply.then(lambda _: None)
+        reply: Reply[None] = Reply()
+
+        def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
+            if error is None:
+                reply.set_result(None)
+            else:
+                reply.set_error(error)
+
+        self._service.execute(address, command, actor=self.actor, comment=comment, receipt=receipt, settled=settled)
+        return reply
 
     def _message(self, program: Program, command: object, *, command_id: str, comment: str) -> StoredMessage:
         encoded = program.commands.encode(command)

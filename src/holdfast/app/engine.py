@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from types import FrameType, TracebackType
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -20,7 +21,7 @@ from holdfast.kernel.moment import SYSTEM
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.wire import Codec, JsonCodec
 from holdfast.runtime.clock import Clock, DatabaseClock
-from holdfast.runtime.handlers import Function
+from holdfast.runtime.handlers import EffectContext, Function
 from holdfast.runtime.identity import Chance, SystemChance
 from holdfast.runtime.projecting import Projection
 from holdfast.runtime.replies import Reply
@@ -36,8 +37,24 @@ S = TypeVar("S")
 C = TypeVar("C")
 E = TypeVar("E")
 F = TypeVar("F")
+F_contra = TypeVar("F_contra", contravariant=True)
+C_co = TypeVar("C_co", covariant=True)
 
 _log = logging.getLogger("holdfast")
+
+
+class EffectHandler(Protocol[F_contra, C_co]):
+    """An object that handles the effects of a decider."""
+
+    def handle(self, context: EffectContext, effect: F_contra, /) -> C_co | Awaitable[C_co | None] | None:
+        """Do what the effect asks for; a command for the instance, or None."""
+        ...
+
+
+Handling: TypeAlias = (
+    Callable[[EffectContext, F], C | None] | Callable[[EffectContext, F], Awaitable[C | None]] | EffectHandler[F, C]
+)
+"""How a decider's effects are handled: a function or an object with `handle`, plain or async."""
 
 _READERS = 4
 
@@ -95,7 +112,7 @@ class Engine(Calls):
     def register(
         self,
         decider: Decider[S, C, E, F],
-        effects: Function | None = None,
+        effects: Handling[F, C] | None = None,
         *,
         concurrency: int | None = None,
         timeout: timedelta | None = None,
@@ -107,8 +124,9 @@ class Engine(Calls):
         """
         program = self.registry.add(decider)
         if effects is not None:
+            function = cast("Function", getattr(effects, "handle", effects))
             self.service.shared.handlers.register(
-                program.type, effects, concurrency=concurrency, timeout=timeout, retry=retry
+                program.type, function, concurrency=concurrency, timeout=timeout, retry=retry
             )
         return self
 

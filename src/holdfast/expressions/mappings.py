@@ -23,9 +23,11 @@ from holdfast.expressions.reasons import Reason
 from holdfast.expressions.suggestions import suggestion
 from holdfast.expressions.tree import Constant, Node, Variable, variables
 
-_QUOTED = re.compile(r"""\s*('(?:[^'\\\t\r\n]|\\.)*'|"(?:[^"\\\t\r\n]|\\.)*")\s*""")
+_QUOTED = re.compile(r"""[ \t\r\n]*('(?:[^'\\\t\r\n]|\\.)*'|"(?:[^"\\\t\r\n]|\\.)*")[ \t\r\n]*""")
 _ESCAPE = re.compile(r"\\U[0-9A-Fa-f]{8}|\\u[0-9A-Fa-f]{4}|\\.")
-_PIECE = re.compile(rf"{{{{|}}}}|{{[^{{}}]*}}|[{{}}]|{_ESCAPE.pattern}|[^{{}}\\]+|\\")
+_BRACES = r"\{\{|\}\}|\{[^{}]*\}|[{}]"
+_PLAIN_PIECE = re.compile(rf"{_BRACES}|[^{{}}]+")
+_QUOTED_PIECE = re.compile(rf"{_BRACES}|{_ESCAPE.pattern}|[^{{}}\\]+")
 
 
 def read_mapping(source: str, builder: Builder) -> Node:
@@ -63,7 +65,7 @@ def _quoted_template(quoted: re.Match[str], options: Options) -> Node:
 
 
 def _pieces(source: str, builder: Builder, at: int, *, is_quoted: bool) -> Iterator[str | Variable]:
-    for match in _PIECE.finditer(source):
+    for match in (_QUOTED_PIECE if is_quoted else _PLAIN_PIECE).finditer(source):
         piece, position = match[0], at + match.start()
         if piece in {"{{", "}}"}:
             yield piece[0]

@@ -50,7 +50,9 @@ class EffectContext:
         """When the call counts as failed; None means never."""
         self.connection: object = None
         """The open transaction's connection, for transactional effects; None otherwise."""
-        self._cancelled = threading.Event()
+        self._is_cancelled = False
+        self._told: threading.Event | None = None
+        """Made when somebody waits; few calls ever do."""
 
     @property
     def idempotency_key(self) -> str:
@@ -60,15 +62,21 @@ class EffectContext:
     @property
     def cancelled(self) -> bool:
         """Whether the result is no longer wanted. A plain function looks at it now and then; a coroutine is cancelled."""
-        return self._cancelled.is_set()
+        return self._is_cancelled
 
     def wait_cancelled(self, timeout: float) -> bool:
         """Sleep, but wake up when the result is no longer wanted; whether that is so."""
-        return self._cancelled.wait(timeout)
+        if self._told is None:
+            self._told = threading.Event()
+        if self._is_cancelled:
+            return True
+        return self._told.wait(timeout)
 
     def cancel(self) -> None:
         """The result is no longer wanted."""
-        self._cancelled.set()
+        self._is_cancelled = True
+        if self._told is not None:
+            self._told.set()
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -117,17 +125,16 @@ class Handlers:
         """Add a handler; there can be only one under a name."""
         if name in self._by_name:
             raise ConfigurationError(f"there is already a handler for {name!r}; a decider or step has exactly one")
-        target = getattr(function, "handle", function)
-        if not callable(target):
+        if not callable(function):
             raise ConfigurationError(
                 f"the handler for {name!r} is a {type(function).__name__}: give a function or an object with `handle`"
             )
         if concurrency is not None and concurrency < 1:
             raise ConfigurationError(f"the handler for {name!r} needs a concurrency of at least 1, not {concurrency}")
-        is_async = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
+        is_async = self.is_async(function)
         handler = Handler(
             name=name,
-            function=target,
+            function=function,
             is_async=is_async,
             concurrency=concurrency or (_MANY if is_async else _FEW),
             timeout=timeout,
@@ -142,6 +149,18 @@ class Handlers:
             return self._by_name[name]
         except KeyError:
             raise NotFoundError("handler", name) from None
+
+    def wrap(self, wrapper: Callable[[Function], Function]) -> None:
+        """Put something around every handler, for tests."""
+        self._by_name = {
+            name: msgspec.structs.replace(handler, function=wrapper(handler.function))
+            for name, handler in self._by_name.items()
+        }
+
+    @staticmethod
+    def is_async(function: object) -> bool:
+        """Whether calling it gives a coroutine."""
+        return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
     def all(self) -> list[Handler]:
         """All handlers."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Generator
 from typing import Generic, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -67,7 +69,8 @@ class Reply(Generic[T]):
         if self._state != _DONE:
             loop = asyncio.get_running_loop()
             arrived = loop.create_future()
-            self.when_done(lambda: _tell(loop, arrived))
+            box = _postbox(loop)
+            self.when_done(lambda: box.put(arrived))
             yield from arrived
         return self._answer()
 
@@ -123,10 +126,32 @@ class Reply(Generic[T]):
             _log.error("a call failed and nobody looked at its reply: %s", self._error)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, arrived: asyncio.Future[None]) -> None:
-    def wake() -> None:
-        if not arrived.done():
-            arrived.set_result(None)
+class _Postbox:
+    """Answers on their way to one event loop. A commit brings many at once: the loop is woken once for all of them."""
 
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(wake)
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def put(self, arrived: asyncio.Future[None]) -> None:
+        """Another answer is there."""
+        is_first = not self._waiting
+        self._waiting.append(arrived)
+        if is_first and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._empty)
+
+    def _empty(self) -> None:
+        while self._waiting:
+            arrived = self._waiting.popleft()
+            if not arrived.done():
+                arrived.set_result(None)
+
+
+_postboxes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Postbox] = WeakKeyDictionary()
+
+
+def _postbox(loop: asyncio.AbstractEventLoop) -> _Postbox:
+    box = _postboxes.get(loop)
+    if box is None:
+        box = _postboxes[loop] = _Postbox(loop)
+    return box

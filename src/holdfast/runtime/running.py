@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from holdfast.kernel.ids import WorkerId, effect_key
 from holdfast.runtime.clockwork import Clockwork
@@ -130,6 +130,12 @@ class Runtime:
                 self.worker.run_here(effect, body)
             return 1
         return 0
+
+    def next_due(self) -> datetime | None:
+        """When the next timer or parked effect comes due; None if there is none."""
+        _, due_at = self.clockwork.fire()
+        _, wake_at = self.clockwork.unpark()
+        return min((at for at in (due_at, wake_at) if at is not None), default=None)
 
     # -- what comes back
 

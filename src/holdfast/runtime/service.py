@@ -8,9 +8,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 
 from holdfast.errors import StoppedError
-from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.ids import WorkerId
 from holdfast.kernel.program import Program
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.committer import Committer
@@ -20,10 +21,9 @@ from holdfast.runtime.drafting import Surroundings
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.issuing import Leasing
 from holdfast.runtime.loops import Loop
-from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.shared import Shared
-from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.submissions import Settled, Submission
 from holdfast.runtime.tracking import Memory
 from holdfast.store.port import Store, Writer
 from holdfast.store.shapes import Address, Change, EffectClaim, Maintenance, ReceiptKey, StoredMessage
@@ -53,6 +53,9 @@ class Service:
             snapshot_events=settings.snapshot_events,
             observe=settings.observe_inputs,
         )
+        self._name = str(chance.new_id(clock.now()))
+        self._count = count()
+        """Name and number make the id of a command, which its events carry as their cause."""
         self.on_written: Callable[[Batch], None] | None = None
         """Set by a runtime: it runs what was handed over, and minds the timers."""
         self.on_hint: Callable[[], None] | None = None
@@ -90,35 +93,25 @@ class Service:
         comment: str = "",
         receipt: ReceiptKey | None = None,
         may_create: bool = True,
-        parent: InstanceId | None = None,
-    ) -> Reply[Outcome]:
+        settled: Settled,
+    ) -> None:
         """Have a command carried out."""
-        reply: Reply[Outcome] = Reply()
         if self.maintenance() == "refuse":
-            reply.set_error(StoppedError("maintenance mode refuses commands; try again when it has ended"))
-            return reply
-
-        def settled(outcome: Outcome | None, error: BaseException | None) -> None:
-            if outcome is not None:
-                reply.set_result(outcome)
-            else:
-                reply.set_error(error or AssertionError("a command without outcome needs an error"))
-
+            settled(None, StoppedError("maintenance mode refuses commands; try again when it has ended"))
+            return
         self._submit(
             Submission(
                 address=address,
                 command=command,
-                cause=str(self.shared.chance.new_id(self.shared.clock.now())),
+                cause=f"{self._name}.{next(self._count)}",
                 settled=settled,
                 actor=actor,
                 comment=comment,
                 receipt=receipt,
                 may_create=may_create,
-                parent=parent,
                 deadline=time.monotonic() + self.shared.settings.patience.total_seconds(),
             )
         )
-        return reply
 
     def transactor(self, writer: Writer) -> Committing:
         """What commits one command inside an open transaction; it remembers nothing."""

@@ -1,0 +1,187 @@
+"""Crashing an engine at every commit boundary and around every handler call, and proving that the outcome is the same.
+
+A scenario is run once to the end. Then it is run again for each point at which the process could die: there the engine is thrown
+away, a new one is opened on the same database, its predecessor's lease runs out, and the scenario is played once more, as clients
+that got no answer would. The outcome must equal that of the run without a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TypeVar, cast
+
+import msgspec
+
+from holdfast.runtime.clock import ManualClock
+from holdfast.runtime.handlers import EffectContext, Function, Handlers
+from holdfast.runtime.settings import Settings
+from holdfast.store.opening import open_store
+from holdfast.store.port import Store
+from holdfast.store.shapes import InstanceQuery
+from holdfast.testing.manual import START, ManualEngine
+
+T = TypeVar("T")
+
+_MANY = 10_000
+
+
+class Crash(BaseException):
+    """The process dies here. Not an Exception, so that nothing in the engine can survive it."""
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run, and what to compare."""
+
+    prepare: Callable[[ManualEngine], object]
+    """Registers deciders and handlers on a new engine."""
+    play: Callable[[ManualEngine], object]
+    """What clients and time do. It is played again after a crash, so commands that must count once carry a command id."""
+    outcome: Callable[[ManualEngine], object] | None = None
+    """What must be equal; by default the statuses and histories of all instances, without ids and times."""
+
+
+class CrashReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What was tried."""
+
+    points: int
+    """Places at which the engine was stopped."""
+    outcome: object
+    """The outcome of every run."""
+
+
+def crash_everywhere(
+    scenario: Scenario,
+    *,
+    new_store: Callable[[], Store] = lambda: open_store("sqlite://"),
+    settings: Settings | None = None,
+) -> CrashReport:
+    """Run a scenario once for each point at which it can be stopped; AssertionError names the first point that makes a difference."""
+    expected, points = _run(scenario, new_store(), settings, crash_at=None)
+    for point in range(1, points + 1):
+        outcome, _ = _run(scenario, new_store(), settings, crash_at=point)
+        if outcome != expected:
+            raise AssertionError(
+                f"a crash at point {point} of {points} changes the outcome:\n  {expected!r}\n  {outcome!r}"
+            )
+    if not points:
+        raise AssertionError("the scenario has no point at which it could be stopped: it does nothing")
+    return CrashReport(points=points, outcome=expected)
+
+
+def histories(engine: ManualEngine) -> object:
+    """Statuses and histories of all instances, without ids and times."""
+    headers = engine.instances(InstanceQuery(limit=_MANY)).result()
+    reader = engine.service.store.reader(engine.tenant)
+    told = [
+        (head.definition, head.key, head.status, head.reason, [(e.type, e.data) for e in reader.events(head.id)])
+        for head in headers
+    ]
+    return sorted(told)
+
+
+def _run(scenario: Scenario, store: Store, settings: Settings | None, *, crash_at: int | None) -> tuple[object, int]:
+    boundary = _Boundary(crash_at)
+    clock = ManualClock(START)
+    used = settings or Settings()
+    try:
+        engine = _engine(scenario, _wrapped(store, boundary), used, clock, seed=1)
+        boundary.wrap_handlers(engine.service.shared.handlers)
+        try:
+            boundary.is_armed = True
+            scenario.play(engine)
+        except Crash:
+            boundary.is_armed = False
+            clock.move(used.lease + timedelta(seconds=1))
+            engine = _engine(scenario, store, used, clock, seed=2)
+            scenario.play(engine)
+        boundary.is_armed = False
+        return (scenario.outcome or histories)(engine), boundary.count
+    finally:
+        store.close()
+
+
+def _engine(scenario: Scenario, store: Store, settings: Settings, clock: ManualClock, *, seed: int) -> ManualEngine:
+    engine = ManualEngine(store=store, settings=settings, clock=clock, seed=seed)
+    scenario.prepare(engine)
+    return engine
+
+
+class _Boundary:
+    """Counts the points at which the process could die, and lets it die at one of them."""
+
+    def __init__(self, crash_at: int | None) -> None:
+        self._crash_at = crash_at
+        self.count = 0
+        self.is_armed = False
+
+    def cross(self) -> None:
+        """The process could die here."""
+        if not self.is_armed:
+            return
+        self.count += 1
+        if self.count == self._crash_at:
+            raise Crash
+
+    def wrap_handlers(self, handlers: Handlers) -> None:
+        """A handler call has two sides: before it, and after it with nothing recorded yet."""
+        handlers.wrap(self._wrapped_handler)
+
+    def _wrapped_handler(self, function: Function) -> Function:
+        def call(context: EffectContext, effect: object) -> object:
+            self.cross()
+            result = function(context, effect)
+            self.cross()
+            return result
+
+        async def call_async(context: EffectContext, effect: object) -> object:
+            self.cross()
+            result = await cast("Callable[..., object]", function)(context, effect)  # type: ignore[misc]
+            self.cross()
+            return result
+
+        return call_async if Handlers.is_async(function) else call
+
+
+def _wrapped(store: Store, boundary: _Boundary) -> Store:
+    """The store with a boundary on both sides of every change."""
+    return cast("Store", _Wrapped(store, boundary))
+
+
+_PARTS = {"writer", "effects", "timers", "inbox"}
+_CHANGES = {"write", "accept", "claim", "retry", "release", "bury", "wake", "unit"}
+
+
+class _Wrapped:
+    """Passes everything on; what changes the database crosses the boundary before and after."""
+
+    def __init__(self, target: object, boundary: _Boundary) -> None:
+        self._target = target
+        self._boundary = boundary
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._target, name)
+        if name in _PARTS:
+            return lambda: _Wrapped(found(), self._boundary)
+        if name == "unit":
+            return self._unit
+        if name in _CHANGES:
+            return self._crossing(found)
+        return found
+
+    def _crossing(self, change: Callable[..., T]) -> Callable[..., T]:
+        def call(*arguments: object, **options: object) -> T:
+            self._boundary.cross()
+            result = change(*arguments, **options)
+            self._boundary.cross()
+            return result
+
+        return call
+
+    @contextmanager
+    def _unit(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a stand-in for the driver's own
+        with self._target.unit() as unit:  # type: ignore[attr-defined]
+            yield unit
+            self._boundary.cross()
+        self._boundary.cross()

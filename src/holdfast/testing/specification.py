@@ -1,0 +1,135 @@
+"""Testing a decider in three sentences, with no database and no clock.
+
+given(Order(), Placed("o-1", 5)).when(Pay("o-1")).then(Paid("o-1"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from holdfast.errors import HoldfastError
+from holdfast.kernel.decider import Decider
+from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message, Rejection, Timer
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.moment import Moment
+from holdfast.kernel.program import Program
+from holdfast.kernel.wire import Codec, JsonCodec
+
+S = TypeVar("S")
+C = TypeVar("C")
+E = TypeVar("E")
+F = TypeVar("F")
+
+A_MOMENT = Moment(now=datetime(2030, 1, 1, 12, tzinfo=UTC), instance=InstanceId(UUID(int=7)))
+
+
+class Then(Generic[S]):
+    """What came of a command, and what must have come of it. Each check gives the same object, so that they can be chained."""
+
+    def __init__(self, state: S, answer: Answer | HoldfastError) -> None:
+        self.state = state
+        """The state afterwards; the one before if nothing happened."""
+        self.answer = answer
+
+    def then(
+        self,
+        *events: object,
+        effects: Sequence[object] | None = None,
+        timers: Sequence[Timer] | None = None,
+        messages: Sequence[Message] | None = None,
+    ) -> Then[S]:
+        """Exactly these events happened, in this order; with exactly these effects, timers and messages, where given."""
+        decision = self._decision()
+        _same("events", list(decision.events), list(events))
+        if effects is not None:
+            _same(
+                "effects", [_like(given, wanted) for given, wanted in _pairs(decision.effects, effects)], list(effects)
+            )
+        if timers is not None:
+            _same("timers", list(decision.timers), list(timers))
+        if messages is not None:
+            _same("messages", list(decision.messages), list(messages))
+        return self
+
+    def then_state(self, state: S) -> Then[S]:
+        """The state afterwards is this one."""
+        _same("state", self.state, state)
+        return self
+
+    def then_rejected(self, code: str) -> Then[S]:
+        """The command was refused with this code."""
+        _check(isinstance(self.answer, Rejection), f"expected a rejection, got {self.answer!r}")
+        assert isinstance(self.answer, Rejection)
+        _same("rejection", self.answer.code, code)
+        return self
+
+    def then_nothing(self) -> Then[S]:
+        """The command was ignored: nothing happened."""
+        _check(isinstance(self.answer, Ignored), f"expected nothing to happen, got {self.answer!r}")
+        return self
+
+    def then_error(self, kind: type[HoldfastError]) -> Then[S]:
+        """The decider failed with this kind of error."""
+        _check(isinstance(self.answer, kind), f"expected {kind.__name__}, got {self.answer!r}")
+        return self
+
+    def _decision(self) -> Decision:
+        if not isinstance(self.answer, Decision):
+            raise AssertionError(f"expected a decision, got {self.answer!r}")  # noqa: TRY004 - a failed check, not a wrong type
+        return self.answer
+
+
+class Given(Generic[S, C, E, F]):
+    """A decider with a past."""
+
+    def __init__(self, decider: Decider[S, C, E, F], events: Sequence[E], codec: Codec | None = None) -> None:
+        self._decider = decider
+        self._program = Program(decider, codec or JsonCodec())
+        self.state: S = decider.initial()
+        for event in events:
+            self._program.events.encode(event)  # An event that is not declared could never have been stored.
+            self.state = decider.evolve(self.state, event)
+        self._version = len(events)
+
+    def when(self, command: C, *, moment: Moment = A_MOMENT) -> Then[S]:
+        """The decider answers a command."""
+        now = msgspec.structs.replace(moment, version=self._version)
+        try:
+            answer = self._program.answer(self.state, command, now)
+        except HoldfastError as error:
+            return Then(self.state, error)
+        state = self.state
+        if isinstance(answer, Decision):
+            for event in answer.events:
+                self._program.events.encode(event)
+                state = self._decider.evolve(state, event)  # type: ignore[arg-type]
+        return Then(state, answer)
+
+
+def given(decider: Decider[S, C, E, F], *events: E) -> Given[S, C, E, F]:
+    """A decider to which these events have happened."""
+    return Given(decider, events)
+
+
+def _pairs(found: Sequence[Effect], wanted: Sequence[object]) -> list[tuple[Effect, object]]:
+    padded = [*wanted, *([None] * (len(found) - len(wanted)))]
+    return list(zip(found, padded, strict=False))
+
+
+def _like(found: Effect, wanted: object) -> object:
+    """An effect as the test wrote it: with its options, or only its body."""
+    return found if isinstance(wanted, Effect) else found.body
+
+
+def _same(what: str, found: object, wanted: object) -> None:
+    _check(found == wanted, f"{what} differ:\n  expected {wanted!r}\n  got      {found!r}")
+
+
+def _check(holds: bool, complaint: str) -> None:  # noqa: FBT001 - reads as a sentence at the call
+    if not holds:
+        raise AssertionError(complaint)
