@@ -19,6 +19,7 @@ from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Service
 from holdfast.runtime.submissions import Outcome
 from holdfast.runtime.tracking import Tracked
+from holdfast.store.port import Keeper
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -54,7 +55,6 @@ class Calls:
         self.tenant = _checked(tenant, "tenant")
         self.actor = _checked(actor, "actor")
         self._reader = service.store.reader(tenant)
-        self._keeper = service.store.keeper()
 
     # -- commands
 
@@ -159,8 +159,9 @@ class Calls:
         """Put a dead effect, timer or message back to work, with its attempts reset."""
 
         def put_back() -> None:
-            found = self._keeper.dead_letter(letter, tenant=self.tenant)
-            if found is None or not self._keeper.requeue(found, now=self._service.shared.clock.now()):
+            found = self._keep(lambda keeper: keeper.dead_letter(letter, tenant=self.tenant))
+            now = self._service.shared.clock.now()
+            if found is None or not self._keep(lambda keeper: keeper.requeue(found, now=now)):
                 raise NotFoundError("dead letter", letter)
             self._service.hint()
 
@@ -170,7 +171,7 @@ class Calls:
         """Forget a dead letter."""
 
         def forget() -> None:
-            if not self._keeper.discard(letter, tenant=self.tenant):
+            if not self._keep(lambda keeper: keeper.discard(letter, tenant=self.tenant)):
                 raise NotFoundError("dead letter", letter)
 
         return self._read(forget)
@@ -179,7 +180,7 @@ class Calls:
         """Delete a finished instance, whole. The only deletion there is."""
 
         def remove() -> None:
-            if not self._keeper.delete(instance, tenant=self.tenant):
+            if not self._keep(lambda keeper: keeper.delete(instance, tenant=self.tenant)):
                 raise NotFoundError("finished instance", instance)
 
         return self._read(remove)
@@ -235,6 +236,9 @@ class Calls:
 
     def _history(self, program: Program, header: Header) -> list[views.Recorded]:
         return [views.recorded(event, program) for event in self._reader.events(header.id)]
+
+    def _keep(self, work: Callable[[Keeper], T]) -> T:
+        return self._service.operate(lambda parts: work(parts.keeper()))
 
     def _read(self, question: Callable[[], T]) -> Reply[T]:
         """Ask the database: on a thread for reading, or here if the engine has none."""

@@ -210,19 +210,20 @@ class Engine(Calls):
 
     def maintain(self, mode: Maintenance) -> Reply[None]:
         """Maintenance mode for all processes: "pause" stops processing, "refuse" refuses commands too, "" ends it."""
-        return self._read(lambda: self._keeper.maintain(mode))
+        return self._read(lambda: self._keep(lambda keeper: keeper.maintain(mode)))
 
     def backlog(self) -> Reply[list[Backlog]]:
         """How much work waits, by handler and by definition."""
-        return self._read(self._keeper.backlog)
+        return self._read(lambda: self._keep(lambda keeper: keeper.backlog()))
 
     def inbox_depth(self) -> Reply[int]:
         """How many accepted commands wait for their turn."""
-        return self._read(self._store.inbox().depth)
+        return self._read(lambda: self.service.operate(lambda parts: parts.inbox().depth()))
 
     def workers(self) -> Reply[list[WorkerInfo]]:
         """The workers that are alive, in all processes."""
-        return self._read(lambda: self._store.workers().live(self.service.shared.clock.judge()))
+        moment = self.service.shared.clock.judge()
+        return self._read(lambda: self.service.operate(lambda parts: parts.workers().live(moment)))
 
     def health(self) -> Health:
         """Whether this process does its work."""
@@ -234,6 +235,6 @@ class Engine(Calls):
 
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""
-        for each in self._keeper.backlog():
+        for each in self._keep(lambda keeper: keeper.backlog()):
             if each.kind != "effect" and each.name not in self.registry.names():
                 _log.warning("%d %ss wait for %r, which is not registered here", each.count, each.kind, each.name)

@@ -13,7 +13,7 @@ from holdfast.runtime.loops import Chores
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import TimerFired
-from holdfast.store.port import Effects, Inbox, Timers
+from holdfast.store.port import Parts
 from holdfast.store.shapes import Address, ReceiptKey, StoredMessage, StoredTimer
 
 _log = logging.getLogger("holdfast.clockwork")
@@ -27,12 +27,10 @@ _MOST = 200
 class Clockwork:
     """Hands in what is due. One thread steps it."""
 
-    def __init__(
-        self, timers: Timers, inbox: Inbox, effects: Effects, shared: Shared, *, effects_ready: Callable[[], None]
-    ) -> None:
-        self._timers = timers
-        self._inbox = inbox
-        self._effects = effects
+    def __init__(self, parts: Parts, shared: Shared, *, effects_ready: Callable[[], None]) -> None:
+        self._timers = parts.timers()
+        self._inbox = parts.inbox()
+        self._effects = parts.effects()
         self._shared = shared
         self._verdicts = Verdicts(shared)
         self._effects_ready = effects_ready

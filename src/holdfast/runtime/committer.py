@@ -50,6 +50,7 @@ class Committer:
         self._is_busy = False
         self._thread: threading.Thread | None = None
         self._is_stopped = False
+        self._owes_recovery = False
 
     def submit(self, submission: Submission) -> None:
         """Take a command; its `settled` is called when it is committed or has failed."""
@@ -135,8 +136,17 @@ class Committer:
             else:
                 self._settle(batch)
                 break
-        if had_outage:
+        self._owes_recovery = self._owes_recovery or had_outage
+        if self._owes_recovery:
+            self._recover()
+
+    def _recover(self) -> None:
+        try:
             self._recovered()
+        except StoreUnavailableError as error:
+            _log.warning("the database is away again: %s", error)  # It is still owed, and done after the next commit.
+        else:
+            self._owes_recovery = False
 
     @property
     def _may_wait(self) -> bool:

@@ -56,13 +56,17 @@ class Fetching:
             self.report(effect, error)
             return None
 
+    def claim(self, wanted: list[Wanted], limit: int) -> list[StoredEffect]:
+        """The most urgent effects of these handlers, now ours."""
+        return self._effects.claim(self._worker.identity, wanted, limit)
+
     def _claim(self) -> int:
         wanted = self._worker.reserve_room(_MOST)
         if not wanted:
             return 0
         found: list[StoredEffect] = []
         try:
-            found = self._effects.claim(self._worker.identity, wanted, sum(each.limit for each in wanted))
+            found = self.claim(wanted, sum(each.limit for each in wanted))
         finally:
             self._return_slots(wanted, found)
         ready = [(effect, self.readied(effect)) for effect in found]

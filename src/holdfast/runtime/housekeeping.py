@@ -7,7 +7,7 @@ from datetime import datetime
 
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.telemetry import HandlerMissing
-from holdfast.store.port import Keeper, Workers
+from holdfast.store.port import Parts
 from holdfast.store.shapes import Backlog
 
 _log = logging.getLogger("holdfast.housekeeping")
@@ -19,9 +19,9 @@ _MOST = 1000
 class Housekeeping:
     """Keeps the database tidy. One thread steps it."""
 
-    def __init__(self, keeper: Keeper, workers: Workers, shared: Shared) -> None:
-        self._keeper = keeper
-        self._workers = workers
+    def __init__(self, parts: Parts, shared: Shared) -> None:
+        self._keeper = parts.keeper()
+        self._workers = parts.workers()
         self._shared = shared
         self._missed_at: dict[str, datetime] = {}
 

@@ -35,16 +35,13 @@ class Runtime:
         ends = Ends(returned=self._returned, failed=self._failed, transact=transacting.run)
         self.worker = Worker(self.identity, ends, shared)
         self.fetching = Fetching(store.effects(), self.worker, shared)
-        self._effects = store.effects()
-        self.clockwork = Clockwork(
-            store.timers(), store.inbox(), store.effects(), shared, effects_ready=self.fetching.chores.wake_loop
-        )
+        self.clockwork = Clockwork(store.line(), shared, effects_ready=self.fetching.chores.wake_loop)
         name = shared.settings.worker_name or f"{socket.gethostname()}:{os.getpid()}"
         self.heart = Heart(
             store.workers(), self.worker, shared, name=name, effects_ready=self.fetching.chores.wake_loop
         )
         self.projecting = Projecting(store.feed(), shared)
-        self.housekeeping = Housekeeping(store.keeper(), store.workers(), shared)
+        self.housekeeping = Housekeeping(store.line(), shared)
         self._wakeups = store.wakeups(self._noticed)
         self._loops: list[Loop] = []
 
@@ -84,7 +81,7 @@ class Runtime:
         heart.stop()
         heart.join(_STEP_SECONDS)
         if abandoned:
-            self._effects.release(abandoned)
+            self._service.operate(lambda parts: parts.effects().release(abandoned))
 
     def retire(self) -> None:
         """Leave the list of the living, once the last result is committed."""
@@ -124,7 +121,7 @@ class Runtime:
     def execute_next(self) -> int:
         """Claim one effect and call its handler here; 0 if none is due."""
         wanted = [Wanted(name, 1) for name in self._shared.handlers.names()]
-        for effect in self._effects.claim(self.identity, wanted, 1) if wanted else ():
+        for effect in self.fetching.claim(wanted, 1) if wanted else ():
             body = self.fetching.readied(effect)
             if body is not None and self.worker.reserve(effect.handler):
                 self.worker.run_here(effect, body)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import count
+from typing import TypeVar
 
 from holdfast.errors import StoppedError
 from holdfast.kernel.ids import WorkerId
@@ -25,10 +26,12 @@ from holdfast.runtime.settings import Settings
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Settled, Submission
 from holdfast.runtime.tracking import Memory
-from holdfast.store.port import Store, Writer
+from holdfast.store.port import Parts, Store, Writer
 from holdfast.store.shapes import Address, Change, EffectClaim, Maintenance, ReceiptKey, StoredMessage
 
 _LONG_SECONDS = 3600.0
+
+T = TypeVar("T")
 
 
 class Service:
@@ -66,8 +69,8 @@ class Service:
         """Set by a runtime: whether commands are refused."""
         clock.synchronise(store.now())
         self._writer = store.writer()
-        self._acceptor = store.writer()
-        self._accepting = threading.Lock()
+        self._desk = store.line()
+        self._at_desk = threading.Lock()
         self.committer = Committer(
             self._committing(self._writer, Memory(settings.cache_size)),
             self.shared.telemetry,
@@ -138,10 +141,14 @@ class Service:
         now = self.shared.clock.now()
         if connection is not None:
             return self.store.accept_within(connection, message, now)
-        with self._accepting:
-            number = self._acceptor.accept([message], now)[0]
+        number = self.operate(lambda parts: parts.writer().accept([message], now)[0])
         self.hint()
         return number
+
+    def operate(self, work: Callable[[Parts], T]) -> T:
+        """Do an operator's work, one at a time, on a connection that is kept for it."""
+        with self._at_desk:
+            return work(self._desk)
 
     def hint(self) -> None:
         """There is work that nobody was told of."""

@@ -312,11 +312,8 @@ class Keeper(Protocol):
         ...
 
 
-class Store(Protocol):
-    """A database that is ready for work. Each call gives an object for use by one thread at a time."""
-
-    url: str
-    """Where it is, without secrets, for messages."""
+class Parts(Protocol):
+    """The sides of a store. Objects from one source share its connection, so they are for one thread at a time."""
 
     def writer(self) -> Writer:
         """For a committer."""
@@ -338,16 +335,27 @@ class Store(Protocol):
         """For the heartbeat."""
         ...
 
-    def reader(self, tenant: str) -> Reader:
-        """For callers of one tenant; safe for use by several threads."""
-        ...
-
     def feed(self) -> Feed:
         """For projections."""
         ...
 
     def keeper(self) -> Keeper:
         """For operators and housekeeping."""
+        ...
+
+
+class Store(Parts, Protocol):
+    """A database that is ready for work. Each part that is asked for directly gets a connection of its own."""
+
+    url: str
+    """Where it is, without secrets, for messages."""
+
+    def line(self) -> Parts:
+        """The parts on one connection, for one thread."""
+        ...
+
+    def reader(self, tenant: str) -> Reader:
+        """For callers of one tenant; safe for use by several threads."""
         ...
 
     def now(self) -> datetime:

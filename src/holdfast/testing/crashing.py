@@ -149,7 +149,7 @@ def _wrapped(store: Store, boundary: _Boundary) -> Store:
     return cast("Store", _Wrapped(store, boundary))
 
 
-_PARTS = {"writer", "effects", "timers", "inbox"}
+_PARTS = {"line", "writer", "effects", "timers", "inbox"}
 _CHANGES = {"write", "accept", "claim", "retry", "release", "bury", "wake", "unit"}
 
 

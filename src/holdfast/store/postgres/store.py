@@ -27,7 +27,43 @@ _READERS = 4
 _READER_PATIENCE_SECONDS = 10.0
 
 
-class PostgresStore:
+class PostgresParts:
+    """The sides of the store, on the lines that a source gives: one for all, or one for each."""
+
+    def __init__(self, line: Callable[[], Line], base: int) -> None:
+        self._next_line = line
+        self._base = base
+
+    def writer(self) -> PostgresWriter:
+        """For a committer."""
+        return PostgresWriter(self._next_line(), self._base)
+
+    def effects(self) -> PostgresEffects:
+        """For a worker."""
+        return PostgresEffects(self._next_line())
+
+    def timers(self) -> PostgresTimers:
+        """For the timer loop."""
+        return PostgresTimers(self._next_line())
+
+    def inbox(self) -> PostgresInbox:
+        """For the inbox loop."""
+        return PostgresInbox(self._next_line())
+
+    def workers(self) -> PostgresWorkers:
+        """For the heartbeat."""
+        return PostgresWorkers(self._next_line())
+
+    def feed(self) -> PostgresFeed:
+        """For projections."""
+        return PostgresFeed(self._next_line(), self._base)
+
+    def keeper(self) -> PostgresKeeper:
+        """For operators and housekeeping."""
+        return PostgresKeeper(self._next_line())
+
+
+class PostgresStore(PostgresParts):
     """A store in a Postgres database."""
 
     def __init__(self, dsn: str, *, codec: str, may_migrate: bool = True, prepare: bool = True) -> None:
@@ -38,9 +74,10 @@ class PostgresStore:
         self.url = line.url
         try:
             bring_up(PostgresSchema(line), read_migrations(__package__), may_migrate=may_migrate)
-            self._base = settle(line, codec)
+            base = settle(line, codec)
         finally:
             line.close()
+        super().__init__(self._line, base)
         self._pool = ConnectionPool[Connection](
             patient_conninfo(dsn),
             min_size=0,
@@ -53,37 +90,14 @@ class PostgresStore:
             open=True,
         )
 
-    def writer(self) -> PostgresWriter:
-        """For a committer."""
-        return PostgresWriter(self._line(), self._base)
-
-    def effects(self) -> PostgresEffects:
-        """For a worker."""
-        return PostgresEffects(self._line())
-
-    def timers(self) -> PostgresTimers:
-        """For the timer loop."""
-        return PostgresTimers(self._line())
-
-    def inbox(self) -> PostgresInbox:
-        """For the inbox loop."""
-        return PostgresInbox(self._line())
-
-    def workers(self) -> PostgresWorkers:
-        """For the heartbeat."""
-        return PostgresWorkers(self._line())
+    def line(self) -> PostgresParts:
+        """The parts on one connection."""
+        line = self._line()
+        return PostgresParts(lambda: line, self._base)
 
     def reader(self, tenant: str) -> PostgresReader:
         """For callers of one tenant."""
         return PostgresReader(self._pool, tenant, self.url)
-
-    def feed(self) -> PostgresFeed:
-        """For projections."""
-        return PostgresFeed(self._line(), self._base)
-
-    def keeper(self) -> PostgresKeeper:
-        """For operators and housekeeping."""
-        return PostgresKeeper(self._line())
 
     def now(self) -> datetime:
         """The server's time."""

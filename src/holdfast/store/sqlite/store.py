@@ -37,6 +37,10 @@ class SQLiteStore:
             self._database.close()
             raise
 
+    def line(self) -> SQLiteStore:
+        """There is one writing connection, and its lock makes it safe for all threads."""
+        return self
+
     def writer(self) -> SQLiteWriter:
         """For a committer."""
         return SQLiteWriter(self._database)
