@@ -21,6 +21,7 @@ import sys
 import tokenize
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -246,9 +247,30 @@ def family(error: type[HoldfastError]) -> Iterator[type[HoldfastError]]:
         yield from family(child)
 
 
+# The page of settings.
+
+
+def settings_page() -> str:
+    """Every setting with its default and its meaning, from the source of `Settings`."""
+    tree = ast.parse((ROOT / "src/holdfast/runtime/settings.py").read_text(encoding="utf-8"))
+    declared = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Settings")
+    body = [
+        (f"`{ast.unparse(field.target)}`", f"`{ast.unparse(field.value)}`", text.value.value)
+        for field, text in pairwise(declared.body)
+        if isinstance(field, ast.AnnAssign)
+        and field.value
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    ]
+    lines = ["# Settings", "", NOTICE, "", "Given as `Engine(url, settings=Settings(concurrency=50))`.", ""]
+    return "\n".join(lines + table(("setting", "default", "meaning"), body)) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "requirements.md": requirements_page,
     "reference/errors.md": errors_page,
+    "reference/settings.md": settings_page,
 }
 
 if __name__ == "__main__":

@@ -273,6 +273,23 @@ def test_hidden_characters_can_be_escaped(hidden: str) -> None:
     assert hidden not in str(expression)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        '{"\\u202e": 1}',
+        '{"\\u001b[2J": 1, "\\u001b[2J": 2}',
+        '{"field": "a", "operator": "\\u001b[2J", "value": 1}',
+        '{"' + "x" * 3000 + '": 1}',
+    ],
+)
+def test_messages_are_safe_to_print(source: str) -> None:
+    """What an error repeats of its source is made visible and cut short, also where JSON escapes hid it."""
+    message = str(refused(source, spelling="json"))
+    assert message.isprintable()
+    assert "\u202e" not in message
+    assert len(message) < 200
+
+
 FORMATS = ["%s", "%(a)s", "{0}", "{a.__class__}", "$a", "{!r}", "{:>9999999}", "\\x41", "%n%n%n"]
 
 

@@ -182,6 +182,12 @@ def test_a_place_may_expect_a_kind(source: str, expects: str, problems: list[tup
     assert found(source, expects) == problems
 
 
+def test_a_problem_is_told_once() -> None:
+    """A wrong name inside a list is one problem, not one for the list and one for the comparison."""
+    assert found("actor.user_id in ['x', entity.nope]") == [("unknown_name", 23)]
+    assert found("[entity.nope] contains actor.user_id") == [("unknown_name", 1)]
+
+
 def test_checking_keeps_the_meaning_of_everything_but_times() -> None:
     """A checked expression differs from the unchecked one only where ISO texts became times."""
     assert parse("entity.quantity > 5").check(SCHEMA) == parse("entity.quantity > 5")

@@ -105,6 +105,8 @@ def test_templates_fill_their_holes(source: str, text: str) -> None:
     ("shown", "text"),
     [
         (5.0, "5"),
+        (-0.0, "0"),
+        (Decimal("0E+5"), "0"),
         (0.1, "0.1"),
         (1e22, "10000000000000000000000"),
         (Decimal("1.50"), "1.5"),

@@ -124,6 +124,14 @@ def test_a_root_namespace_is_shared_by_all_spellings() -> None:
     assert {each.hash for each in expressions} == {parse("input.count? > 5 && now? != null").hash}
 
 
+def test_the_root_namespace_can_be_named() -> None:
+    """A path that names the root is not put into the root a second time, so printed text reads back."""
+    options = Options(root="data", namespaces=frozenset({"now"}))
+    expression = parse("count > 5 && data.count < 9", options=options)
+    assert str(expression) == "data.count > 5 && data.count < 9"
+    assert parse(str(expression), options=options) == expression
+
+
 @pytest.mark.row("E-617", "F-184", "R-107")
 @given(tree=conditions, lenient=st.booleans())
 @untimed

@@ -144,6 +144,8 @@ def test_any_tree_is_stored_and_hashed(tree: Node) -> None:
         (("tree", "operator"), "**"),
         (("tree", "left", "path"), ["__class__ x"]),
         (("tree", "left", "path"), []),
+        (("tree", "left", "path"), ["entity\n"]),
+        (("tree", "right"), {"node": "constant", "value": "\ud800"}),
         (("tree", "left", "absent"), "anything"),
         (("tree", "node"), "call"),
         (("tree", "right", "text"), "1e9"),

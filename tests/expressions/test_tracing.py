@@ -143,7 +143,7 @@ def test_messages_never_hold_values(source: str) -> None:
         (float("nan"), "nan"),
         (float("-inf"), "-inf"),
         (object(), "[object]"),
-        ({1: (2,)}, {"1": "[tuple]"}),
+        ({1: (2,)}, {"[int]": "[tuple]"}),
     ],
 )
 def test_the_record_is_plain_json(read: object, shown: object) -> None:

@@ -276,6 +276,14 @@ def test_now_is_fixed_for_one_evaluation() -> None:
     assert value("now == now && now <= now", {"now": NOON}) is True
 
 
+@pytest.mark.row("E-616", "E-618")
+def test_now_is_a_moment_even_as_a_text() -> None:
+    """Data that came as JSON has `now` as a text; it is compared as the moment it denotes, not letter by letter."""
+    data: dict[str, object] = {"entity": {"due": "2026-03-31"}, "now": "2026-03-31T12:00:00Z"}
+    assert value("entity.due < now", data) is False
+    assert failed(parse("entity.due < now"), {**data, "now": "noon"}).reason == "bad_time"
+
+
 @pytest.mark.row("E-618")
 @pytest.mark.parametrize(
     ("left", "operator", "right", "answer"),

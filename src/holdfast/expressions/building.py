@@ -19,6 +19,7 @@ from holdfast.expressions.options import Options
 from holdfast.expressions.reasons import Reason
 from holdfast.expressions.tree import (
     NAME_PATTERN,
+    ORDERINGS,
     Absent,
     And,
     Comparison,
@@ -33,10 +34,11 @@ from holdfast.expressions.tree import (
     Variable,
 )
 
-ORDERINGS: Final = frozenset({"<", "<=", ">", ">="})
-
 RESERVED: Final = frozenset({"true", "false", "null", "and", "or", "not", "in", "contains"})
 """The words of the language; no variable begins with one, in any case."""
+
+NOW: Final = ("now",)
+"""The one variable whose type needs no schema: as a text it would be compared letter by letter."""
 
 NodeT = TypeVar("NodeT", bound=Node)
 
@@ -66,9 +68,14 @@ class Builder:
             )
         names = tuple(match[1].split("."))
         _check_names(names, at)
-        if self.options.root and names[0] not in self.options.namespaces:
+        if self.options.root and names[0] not in self.options.tops:
             names = (self.options.root, *names)
-        return Variable(path=names, absent="null" if match[2] or self.lenient else "error", at=at)
+        return Variable(
+            path=names,
+            absent="null" if match[2] or self.lenient else "error",
+            read_as="datetime" if names == NOW else None,
+            at=at,
+        )
 
     def items(self, items: Iterable[Constant | Number | Variable], at: int) -> Items:
         """A list literal."""

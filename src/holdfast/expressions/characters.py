@@ -33,6 +33,8 @@ ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "'": "'", '"': '"', "\\": "\\", "{":
 
 ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))", re.DOTALL)
 
+LONGEST_MENTION = 40
+
 _LAST_CODE_POINT = 0x10FFFF
 _ASTRAL = 0x10000
 
@@ -73,6 +75,11 @@ def escaped(character: str) -> str:
 def visible(text: str) -> str:
     """The text with every hidden character and every unusual space written as an escape."""
     return "".join(escaped(each) if is_hidden(each) or _is_odd_space(each) else each for each in text)
+
+
+def mention(text: str) -> str:
+    """A word from outside for a message: in quotes, visible, and not longer than a line can bear."""
+    return f"'{visible(text[:LONGEST_MENTION])}{'…' if len(text) > LONGEST_MENTION else ''}'"
 
 
 def quoted(text: str) -> str:

@@ -12,12 +12,13 @@ from typing import Final, NamedTuple, assert_never
 from msgspec.structs import replace
 
 from holdfast.errors import ExpressionError
-from holdfast.expressions.building import ORDERINGS
+from holdfast.expressions.characters import mention
 from holdfast.expressions.reasons import Reason
 from holdfast.expressions.schemas import ANY, BOOL, Type
 from holdfast.expressions.suggestions import suggestion
 from holdfast.expressions.temporal import read_time
 from holdfast.expressions.tree import (
+    ORDERINGS,
     And,
     Comparison,
     Constant,
@@ -140,7 +141,8 @@ class Checker:
     def _check_membership(self, needle: Typed, haystack: Typed, node: Comparison) -> None:
         if isinstance(haystack.node, Items):
             for item in haystack.node.items:
-                self._check_equality(needle, self.visit(item), node)
+                # What is wrong with the item itself was noted when the list was visited.
+                self._check_equality(needle, Checker(self.schema).visit(item), node)
         elif haystack.type.items is not None:
             self._check_equality(needle, Typed(haystack.node, haystack.type.items), node)
 
@@ -163,7 +165,9 @@ class Checker:
 
     def _check_text(self, node: Constant, text: str, beside: Type) -> None:
         if beside.values and text not in beside.values:
-            self._note(f"'{text}' is not possible here{suggestion(text, beside.values)}", node, Reason.UNKNOWN_VALUE)
+            self._note(
+                f"{mention(text)} is not possible here{suggestion(text, beside.values)}", node, Reason.UNKNOWN_VALUE
+            )
         kind = _temporal(beside)
         if kind is not None:
             try:

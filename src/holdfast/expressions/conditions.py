@@ -11,6 +11,7 @@ from typing import Final
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions.building import Builder
+from holdfast.expressions.characters import mention
 from holdfast.expressions.jsontext import Numeral, Spot, read_json, text_places
 from holdfast.expressions.native import read_native
 from holdfast.expressions.reasons import Reason
@@ -76,7 +77,7 @@ def _check_shape(spot: Spot, keys: Mapping[str, Spot]) -> None:
     known = frozenset().union(*(allowed for _, allowed in SHAPES))
     for key, value in keys.items():
         if key not in known:
-            raise _wrong(f"'{key}' is not a key of a condition{suggestion(key, sorted(known))}", value)
+            raise _wrong(f"{mention(key)} is not a key of a condition{suggestion(key, sorted(known))}", value)
     raise _wrong("a condition has field, operator and value; or else one of all, any, not, expression", spot)
 
 
@@ -86,7 +87,7 @@ def _comparison(spot: Spot, keys: Mapping[str, Spot], builder: Builder) -> Compa
     if name == EXISTS:
         return _existence(keys, builder, operator.at)
     if name not in OPERATORS:
-        message = f"there is no operator '{name}'; there are {', '.join([*OPERATORS, EXISTS])}"
+        message = f"there is no operator {mention(name)}; there are {', '.join([*OPERATORS, EXISTS])}"
         raise _wrong(message, operator, reason=Reason.UNKNOWN_OPERATOR)
     if "value" not in keys:
         raise _wrong(f"'{name}' needs a value", spot)

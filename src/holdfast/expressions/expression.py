@@ -104,15 +104,14 @@ class Expression:
         try:
             stored = msgspec.convert(data, _Stored)
             check_tree(stored.tree, options.limits)
-        except (msgspec.ValidationError, RecursionError):
+            is_genuine = digest(stored.tree) == stored.hash
+        except (msgspec.ValidationError, RecursionError, ValueError):
             raise ExpressionError("this is not a stored expression", reason=Reason.BAD_FORM) from None
+        if not is_genuine:
+            message = "the stored expression is not the one that was hashed"
+            raise ExpressionError(message, reason=Reason.BAD_FORM, source=stored.source)
         admit(stored.tree, stored.spelling, options)
-        expression = cls(stored.source, stored.spelling, stored.tree)
-        if expression.hash != stored.hash:
-            raise ExpressionError(
-                "the stored expression is not the one that was hashed", reason=Reason.BAD_FORM, source=stored.source
-            )
-        return expression
+        return cls(stored.source, stored.spelling, stored.tree)
 
     def _checked(self, schema: object, expects: Kind | None) -> tuple[Node, tuple[ExpressionError, ...]]:
         checker = Checker(schema_type(schema))

@@ -5,16 +5,17 @@ One action, nine functions, fields, literals, parentheses and pipes; everything 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
-from lark import Token, Transformer_NonRecursive
+from lark import Token
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions.building import Builder
-from holdfast.expressions.characters import unescape
+from holdfast.expressions.characters import mention
+from holdfast.expressions.literals import TERMINALS, LiteralTree
 from holdfast.expressions.reasons import Reason
 from holdfast.expressions.syntax import END, VALUE, Grammar
-from holdfast.expressions.tree import Constant, Node, Number, Operator, Variable
+from holdfast.expressions.tree import Constant, Node, Operator, Variable
 
 COMPARISONS: Final[dict[str, Operator]] = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 MANY: Final = 1000
@@ -27,14 +28,12 @@ ARITY: Final = {
 }
 """Every function, with the least and the most values it takes. `eq` asks whether the first equals any other."""
 
-CONSTANTS: Final = {"true": True, "false": False, "nil": None}
-
 GRAMMAR: Final = Grammar(
     r"""
     start: _OPEN pipeline _CLOSE
     pipeline: command ("|" command)*
     ?command: FUNCTION operand* -> call | operand
-    ?operand: FIELD -> field | NUMBER -> number | STRING -> string | RAW -> raw | CONSTANT -> constant
+    ?operand: FIELD -> field | NUMBER -> number | CONSTANT -> constant | DOUBLE_QUOTED -> string | RAW -> raw
             | "(" pipeline ")"
 
     _OPEN: /\{\{-?/
@@ -42,15 +41,13 @@ GRAMMAR: Final = Grammar(
     CONSTANT.2: /(true|false|nil)\b/
     FUNCTION: /[A-Za-z_][A-Za-z0-9_]*/
     FIELD: /(\.[A-Za-z_][A-Za-z0-9_]*)+/
-    NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
-    STRING: /"([^"\\\t\r\n]|\\.)*"/
     RAW: /`[^`]*`/
-    %ignore /[ \t\r\n]+/
-    """,
+    """
+    + TERMINALS,
     words={
         "_OPEN": "'{{'",
         "FUNCTION": "a function",
-        **dict.fromkeys(("FIELD", "NUMBER", "STRING", "RAW", "CONSTANT"), VALUE),
+        **dict.fromkeys(("FIELD", "NUMBER", "CONSTANT"), VALUE),
         "VBAR": "'|'",
         "RPAR": "')'",
         "_CLOSE": "'}}'",
@@ -75,39 +72,27 @@ def read_go(source: str, builder: Builder) -> Node:
     return GRAMMAR.read(source, _GoTree(builder))
 
 
-class _GoTree(Transformer_NonRecursive[Token, Node]):
+class _GoTree(LiteralTree):
     """What each rule of the grammar builds."""
 
-    def __init__(self, builder: Builder) -> None:
-        super().__init__()
-        self.builder = builder
+    constants: ClassVar = {"true": True, "false": False, "nil": None}
 
     def start(self, parts: list[Node]) -> Node:
         return parts[0]
 
     def field(self, parts: list[Token]) -> Variable:
-        return self.builder.variable(parts[0].removeprefix("."), _at(parts[0]))
-
-    def number(self, parts: list[Token]) -> Number:
-        return self.builder.number(parts[0], _at(parts[0]))
-
-    def string(self, parts: list[Token]) -> Constant:
-        at = _at(parts[0])
-        return Constant(value=unescape(parts[0][1:-1], at + 1), at=at)
+        return self.builder.variable(parts[0].removeprefix("."), self.at(parts[0]))
 
     def raw(self, parts: list[Token]) -> Constant:
-        return Constant(value=parts[0][1:-1], at=_at(parts[0]))
-
-    def constant(self, parts: list[Token]) -> Constant:
-        return Constant(value=CONSTANTS[parts[0]], at=_at(parts[0]))
+        return Constant(value=parts[0][1:-1], at=self.at(parts[0]))
 
     def call(self, parts: tuple[Token, *tuple[Node, ...]]) -> Call:
         name, *arguments = parts
         if name not in ARITY:
             raise ExpressionError(
-                f"there is no function '{name}'; there are {', '.join(ARITY)}",
+                f"there is no function {mention(name)}; there are {', '.join(ARITY)}",
                 reason=Reason.UNKNOWN_FUNCTION,
-                position=_at(name),
+                position=self.at(name),
             )
         return Call(name, arguments)
 
@@ -124,24 +109,22 @@ class _GoTree(Transformer_NonRecursive[Token, Node]):
         return value[0]
 
     def _applied(self, name: Token, arguments: list[Node]) -> Node:
-        _check_arity(name, len(arguments))
+        at = self.at(name)
+        _check_arity(name, len(arguments), at)
         if name == "not":
-            return self.builder.negation(arguments[0], _at(name))
+            return self.builder.negation(arguments[0], at)
         if name == "and":
             return self.builder.conjunction(arguments)
         if name == "or":
             return self.builder.disjunction(arguments)
         first, *others = arguments
-        operator = COMPARISONS[name]
-        return self.builder.disjunction([self.builder.comparison(operator, first, each, _at(name)) for each in others])
+        return self.builder.disjunction(
+            [self.builder.comparison(COMPARISONS[name], first, each, at) for each in others]
+        )
 
 
-def _check_arity(name: Token, count: int) -> None:
+def _check_arity(name: Token, count: int, at: int) -> None:
     least, most = ARITY[name]
     if not least <= count <= most:
         wanted = f"{least} or more" if most > least else f"exactly {least}"
-        raise ExpressionError(f"'{name}' takes {wanted} values, not {count}", reason=Reason.SYNTAX, position=_at(name))
-
-
-def _at(token: Token) -> int:
-    return token.start_pos or 0
+        raise ExpressionError(f"'{name}' takes {wanted} values, not {count}", reason=Reason.SYNTAX, position=at)

@@ -10,28 +10,27 @@ import msgspec
 from lark import Token, Transformer_NonRecursive
 
 from holdfast.errors import ExpressionError
-from holdfast.expressions.characters import is_hidden
+from holdfast.expressions.characters import is_hidden, mention
+from holdfast.expressions.literals import TERMINALS
 from holdfast.expressions.reasons import Reason
 from holdfast.expressions.syntax import END, VALUE, Grammar
 
 GRAMMAR: Final = Grammar(
     r"""
     ?start: value
-    ?value: STRING -> string | NUMBER -> number | CONSTANT -> constant | array | object
+    ?value: DOUBLE_QUOTED -> string | NUMBER -> number | CONSTANT -> constant | array | object
     array: OPEN_LIST [value ("," value)*] "]"
     object: OPEN_OBJECT [pair ("," pair)*] "}"
-    pair: STRING ":" value
+    pair: DOUBLE_QUOTED ":" value
 
     OPEN_LIST: "["
     OPEN_OBJECT: "{"
     CONSTANT: /(true|false|null)\b/
-    NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
-    STRING: /"([^"\\\t\r\n]|\\.)*"/
-    %ignore /[ \t\r\n]+/
-    """,
+    """
+    + TERMINALS,
     words={
         **dict.fromkeys(("NUMBER", "CONSTANT", "OPEN_LIST", "OPEN_OBJECT"), VALUE),
-        "STRING": "a text in double quotes",
+        "DOUBLE_QUOTED": "a text in double quotes",
         "COMMA": "','",
         "COLON": "':'",
         "RSQB": "']'",
@@ -76,6 +75,8 @@ def json_source(document: object) -> str:
             "a condition is plain JSON data: objects, lists, texts, numbers, true, false and null",
             reason=Reason.BAD_CONDITION,
         ) from None
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(json.dumps(each)[1:-1] if is_hidden(each) else each for each in text)
 
 
@@ -122,7 +123,7 @@ class _Spots(Transformer_NonRecursive[Token, Spot]):
             name = _text(key)
             if name in members:
                 raise ExpressionError(
-                    f"the key '{name}' stands here twice", reason=Reason.BAD_CONDITION, position=_at(key)
+                    f"the key {mention(name)} stands here twice", reason=Reason.BAD_CONDITION, position=_at(key)
                 )
             members[name] = value
         return self._nested(brace, members, list(members.values()))

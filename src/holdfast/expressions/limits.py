@@ -84,11 +84,11 @@ def check_tree(tree: Node, limits: Limits) -> None:
             canonical_number(node.text, limits.digits, node.at)
 
 
-def check_dereferences(tree: Node, limits: Limits, namespaces: AbstractSet[str]) -> None:
-    """Refuse an expression that reads too much; points at the variable that goes over."""
+def check_dereferences(tree: Node, limits: Limits, tops: AbstractSet[str]) -> None:
+    """Refuse an expression that reads too much; the names in `tops` are free. Points at the variable that goes over."""
     count = 0
     for variable in variables(tree):
-        count += len(variable.path) - (variable.path[0] in namespaces)
+        count += len(variable.path) - (variable.path[0] in tops)
         if count > limits.dereferences:
             raise ExpressionError(
                 f"an expression may follow {limits.dereferences} names into the data; this is one too many",

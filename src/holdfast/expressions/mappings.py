@@ -91,11 +91,11 @@ def _merged(pieces: list[str | Variable], at: int) -> Iterator[Constant | Variab
 
 
 def _check_namespaces(tree: Node, options: Options) -> None:
-    known = options.namespaces | {options.root}
+    known = options.tops
     for variable in variables(tree):
         first = variable.path[0]
         if first not in known:
-            hint = suggestion(first, sorted(options.namespaces)) or "; a text is written in quotes"
+            hint = suggestion(first, sorted(known)) or "; a text is written in quotes"
             raise ExpressionError(
                 f"'{first}' is not a namespace{hint}", reason=Reason.UNKNOWN_NAME, position=variable.at
             )

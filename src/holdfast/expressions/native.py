@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import ClassVar, Final, cast
 
-from lark import Token, Transformer_NonRecursive
+from lark import Token
 
 from holdfast.expressions.building import Builder
-from holdfast.expressions.characters import unescape
-from holdfast.expressions.syntax import END, VALUE, Grammar, Locate
+from holdfast.expressions.literals import TERMINALS, LiteralTree
+from holdfast.expressions.syntax import END, VALUE, Grammar, Locate, unmoved
 from holdfast.expressions.tree import Comparison, Constant, Items, Node, Not, Number, Operator, Variable
-
-PRECEDENCE: Final = ("!", "== != < <= > >= in contains", "not", "&& and", "|| or")
-"""The operators, the ones that bind tightest first. Comparisons do not chain."""
-
-CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
 _CHAIN = "comparisons do not chain; join two with &&"
 _ARITHMETIC = "there is no arithmetic"
@@ -29,7 +24,8 @@ GRAMMAR: Final = Grammar(
     ?comparison: operand | operand OPERATOR operand -> compared
     ?operand: BANG operand -> negation | atom
     ?atom: scalar | OPEN [scalar ("," scalar)*] "]" -> items | "(" disjunction ")"
-    ?scalar: PATH -> variable | NUMBER -> number | STRING -> string | CONSTANT -> constant
+    ?scalar: PATH -> variable | NUMBER -> number | CONSTANT -> constant
+           | (SINGLE_QUOTED | DOUBLE_QUOTED) -> string
 
     _OR: /\|\||or\b/
     _AND: /&&|and\b/
@@ -39,12 +35,10 @@ GRAMMAR: Final = Grammar(
     OPERATOR: /[=!<>]=|[<>]|in\b|contains\b/
     CONSTANT.2: /(true|false|null)\b/
     PATH: /[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\??/
-    NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
-    STRING: /'([^'\\\t\r\n]|\\.)*'|"([^"\\\t\r\n]|\\.)*"/
-    %ignore /[ \t\r\n]+/
-    """,
+    """
+    + TERMINALS,
     words={
-        **dict.fromkeys(("PATH", "NUMBER", "STRING", "CONSTANT"), VALUE),
+        **dict.fromkeys(("PATH", "NUMBER", "CONSTANT"), VALUE),
         "OPERATOR": "a comparison",
         "_AND": "&&",
         "_OR": "||",
@@ -71,49 +65,33 @@ GRAMMAR: Final = Grammar(
 )
 
 
-def read_native(source: str, builder: Builder, locate: Locate = int) -> Node:
+def read_native(source: str, builder: Builder, locate: Locate = unmoved) -> Node:
     """The tree of a native source; `locate` tells where its characters stand if it is part of a larger text."""
     return GRAMMAR.read(source, _NativeTree(builder, locate), locate)
 
 
-class _NativeTree(Transformer_NonRecursive[Token, Node]):
+class _NativeTree(LiteralTree):
     """What each rule of the grammar builds."""
 
-    def __init__(self, builder: Builder, locate: Locate) -> None:
-        super().__init__()
-        self.builder = builder
-        self.locate = locate
+    constants: ClassVar = {"true": True, "false": False, "null": None}
 
     def variable(self, parts: list[Token]) -> Variable:
-        return self.builder.variable(parts[0], self._at(parts[0]))
-
-    def number(self, parts: list[Token]) -> Number:
-        return self.builder.number(parts[0], self._at(parts[0]))
-
-    def string(self, parts: list[Token]) -> Constant:
-        at = self._at(parts[0])
-        return Constant(value=unescape(parts[0][1:-1], at + 1), at=at)
-
-    def constant(self, parts: list[Token]) -> Constant:
-        return Constant(value=CONSTANTS[parts[0]], at=self._at(parts[0]))
+        return self.builder.variable(parts[0], self.at(parts[0]))
 
     def items(self, parts: tuple[Token, *tuple[Constant | Number | Variable, ...]]) -> Items:
         bracket, *items = parts
-        return self.builder.items(items, self._at(bracket))
+        return self.builder.items(items, self.at(bracket))
 
     def compared(self, parts: tuple[Node, Token, Node]) -> Comparison:
         left, operator, right = parts
-        return self.builder.comparison(cast("Operator", str(operator)), left, right, self._at(operator))
+        return self.builder.comparison(cast("Operator", str(operator)), left, right, self.at(operator))
 
     def negation(self, parts: tuple[Token, Node]) -> Not:
         sign, part = parts
-        return self.builder.negation(part, self._at(sign))
+        return self.builder.negation(part, self.at(sign))
 
     def conjunction(self, parts: list[Node]) -> Node:
         return self.builder.conjunction(parts)
 
     def disjunction(self, parts: list[Node]) -> Node:
         return self.builder.disjunction(parts)
-
-    def _at(self, token: Token) -> int:
-        return self.locate(token.start_pos or 0)

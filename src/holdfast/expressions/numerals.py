@@ -22,11 +22,9 @@ LONGEST_TEXT = 400
 def canonical_number(text: str, digits: int, at: int) -> str:
     """The literal without exponent, sign of zero or trailing zeros. Refuses what would be longer than `digits`."""
     number = _decimal(text, at)
-    if number.is_zero():
-        return "0"
     # The size is judged on the exponent, before the number is written out: 1e999999999 has a billion digits.
     whole, places = number.adjusted() + 1, -int(number.as_tuple().exponent)
-    if max(whole, 1) + max(places, 0) > digits:
+    if not number.is_zero() and max(whole, 1) + max(places, 0) > digits:
         raise ExpressionError(
             f"a number may have {digits} digits; this one has more", reason=Reason.BAD_NUMBER, position=at
         )
@@ -68,6 +66,8 @@ def align_numbers(left: AnyNumber, right: AnyNumber) -> tuple[AnyNumber, AnyNumb
 
 
 def _plain(number: Decimal) -> str:
+    if number.is_zero():
+        return "0"
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 

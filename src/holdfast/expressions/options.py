@@ -37,6 +37,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     """The bounds on size."""
 
+    @property
+    def tops(self) -> frozenset[str]:
+        """Every name that can stand at the top of the data."""
+        return self.namespaces | {self.root} if self.root else self.namespaces
+
     def __post_init__(self) -> None:
         for name in (self.root or "unused", *self.namespaces):
             if re.fullmatch(NAME_PATTERN, name) is None:

@@ -47,7 +47,7 @@ def read_tree(source: str, spelling: Spelling, options: Options) -> Node:
 
 def admit(tree: Node, spelling: Spelling, options: Options) -> None:
     """Refuse a tree that reads too much, or whose types cannot fit whatever the data is."""
-    check_dereferences(tree, options.limits, options.namespaces)
+    check_dereferences(tree, options.limits, options.tops)
     checker = Checker(ANY)
     typed = checker.visit(tree)
     if spelling in CONDITIONS:

@@ -10,12 +10,18 @@ from lark import Lark, Token, Transformer_NonRecursive
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
 from holdfast.errors import ExpressionError
-from holdfast.expressions.characters import describe
+from holdfast.expressions.characters import describe, mention
 from holdfast.expressions.reasons import Reason
 
 ResultT = TypeVar("ResultT")
 Locate: TypeAlias = Callable[[int], int]
 """From a character of the text being parsed to the character of the source that a person sees."""
+
+
+def unmoved(position: int) -> int:
+    """The place of a character in a text that is not part of another."""
+    return position
+
 
 VALUE = "a value"
 END = "the end"
@@ -35,7 +41,7 @@ class Grammar:
         """The LALR tables; made at first use, since many programs never parse in every spelling."""
         return Lark(self.text, parser="lalr", maybe_placeholders=False)
 
-    def read(self, source: str, builder: Transformer_NonRecursive[Token, ResultT], locate: Locate = int) -> ResultT:
+    def read(self, source: str, builder: Transformer_NonRecursive[Token, ResultT], locate: Locate = unmoved) -> ResultT:
         """Parse the source and build with it, or raise an error that points at the mistake."""
         try:
             return builder.transform(self.parser.parse(source))
@@ -48,7 +54,7 @@ class Grammar:
         if isinstance(error, UnexpectedToken):
             ended = error.token.type == "$END"
             position = locate(len(source) if ended else error.token.start_pos or 0)
-            found, text = (END, "") if ended else (f"'{error.token}'", str(error.token))
+            found, text = (END, "") if ended else (mention(error.token), str(error.token))
             return self._surprise(error, found, text, position)
         assert isinstance(error, UnexpectedCharacters)
         index = cast("int", error.pos_in_stream)

@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.expressions.compiling import ABSENT
 from holdfast.expressions.tree import And, Comparison, Node, Not, Or, variables
+from holdfast.expressions.values import KINDS
 
 MASK: Final = "[masked]"
 """What a record shows in the place of a sensitive value."""
@@ -62,13 +63,11 @@ def record(
     sensitive: AbstractSet[str] = frozenset(),
 ) -> Explanation:
     """The record of an evaluation from what its notebook holds. `sensitive` are paths whose values are masked."""
-    shown = {name: _shown(name, value, sensitive) for name, value in notebook.items() if value is not ABSENT}
-    absent = tuple(name for name, value in notebook.items() if value is ABSENT)
     return Explanation(
         expression=source,
-        variables={name: shown.get(name) for name in notebook},
+        variables={name: _shown(name, value, sensitive) for name, value in notebook.items()},
         result=MASK if failure is None and _reveals(tree, sensitive) else plain(result),
-        absent=absent,
+        absent=tuple(name for name, value in notebook.items() if value is ABSENT),
         failure=failure,
     )
 
@@ -81,28 +80,35 @@ def plain(value: object, path: str = "", sensitive: AbstractSet[str] = frozenset
         return TOO_DEEP
 
 
+def _shown(name: str, value: object, sensitive: AbstractSet[str]) -> object:
+    if value is ABSENT:
+        return None
+    return MASK if _is_covered(name, sensitive) else plain(value, name, sensitive)
+
+
 def _plain(value: object, path: str, sensitive: AbstractSet[str]) -> object:
     if path in sensitive:
         return MASK
+    # As everywhere, only the exact types are plain: what another type says of itself is not asked.
+    if type(value) not in KINDS:
+        return f"[{type(value).__name__}]"
     match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if isfinite(value) else str(value)
+        case list():
+            return [_plain(each, path, sensitive) for each in value]
+        case dict():
+            return {_key(key): _plain(each, f"{path}.{_key(key)}", sensitive) for key, each in value.items()}
+        case float() if not isfinite(value):
+            return str(value)
         case Decimal():
             return str(value)
         case date() | timedelta():
             return msgspec.to_builtins(value)
-        case list():
-            return [_plain(each, path, sensitive) for each in value]
-        case dict():
-            return {str(key): _plain(each, f"{path}.{key}", sensitive) for key, each in value.items()}
         case _:
-            return f"[{type(value).__name__}]"
+            return value
 
 
-def _shown(name: str, value: object, sensitive: AbstractSet[str]) -> object:
-    return MASK if _is_covered(name, sensitive) else plain(value, name, sensitive)
+def _key(key: object) -> str:
+    return key if type(key) is str else f"[{type(key).__name__}]"
 
 
 def _is_covered(name: str, sensitive: AbstractSet[str]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Annotated, Literal, TypeAlias, assert_never
+from typing import Annotated, Final, Literal, TypeAlias, assert_never
 
 import msgspec
 import rfc8785
@@ -17,8 +17,9 @@ from msgspec import Meta
 NAME_PATTERN = "[A-Za-z_][A-Za-z0-9_]*"
 """How one name of a path is spelt: ASCII only, so that no name can look like another."""
 
-Name: TypeAlias = Annotated[str, Meta(pattern=f"^{NAME_PATTERN}$")]
+Name: TypeAlias = Annotated[str, Meta(pattern=rf"^{NAME_PATTERN}\Z")]
 Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "in", "contains"]
+ORDERINGS: Final[frozenset[Operator]] = frozenset({"<", "<=", ">", ">="})
 Absent: TypeAlias = Literal["error", "null", "zero", "false", "list", "text"]
 Temporal: TypeAlias = Literal["date", "datetime", "duration"]
 
@@ -43,7 +44,7 @@ class Constant(Located, frozen=True, kw_only=True, tag="constant"):
 class Number(Located, frozen=True, kw_only=True, tag="number"):
     """A number, as canonical decimal text: hashing needs a form that no platform rounds."""
 
-    text: Annotated[str, Meta(pattern=r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$")]
+    text: Annotated[str, Meta(pattern=r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?\Z")]
 
 
 class Variable(Located, frozen=True, kw_only=True, tag="variable"):

@@ -98,13 +98,14 @@ class Worker:
         self._slot_freed: Callable[[], None] = lambda: None
         self._idle = threading.Condition(self._lock)
         self._pool = ThreadPoolExecutor(shared.settings.threads, thread_name_prefix="holdfast-handler")
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_thread: threading.Thread | None = None
 
     def start(self, slot_freed: Callable[[], None]) -> None:
         """Take work from now on; `slot_freed` is called when there is room for more."""
         self._slot_freed = slot_freed
         self._is_open = True
+        self._loop = asyncio.new_event_loop()
         self._loop_thread = threading.Thread(target=self._loop.run_forever, name="holdfast-loop", daemon=True)
         self._loop_thread.start()
 
@@ -158,8 +159,8 @@ class Worker:
             for execution in executions:
                 self._held[execution.key] = execution
         coroutines = [each for each in executions if each.handler.is_async and not each.options.transactional]
-        if coroutines:
-            self._loop.call_soon_threadsafe(self._launch, coroutines)
+        if coroutines and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._launch, self._loop, coroutines)
         for execution in executions:
             if not execution.handler.is_async or execution.options.transactional:
                 self._pool.submit(self._call, execution)
@@ -215,9 +216,9 @@ class Worker:
     def _prepare(self, effect: StoredEffect, body: object) -> Execution:
         return Execution(effect, body, self._handlers.get(effect.handler), options_of(effect))
 
-    def _launch(self, executions: Sequence[Execution]) -> None:
+    def _launch(self, loop: asyncio.AbstractEventLoop, executions: Sequence[Execution]) -> None:
         for execution in executions:
-            execution.task = self._loop.create_task(self._await(execution))
+            execution.task = loop.create_task(self._await(execution))
 
     async def _await(self, execution: Execution) -> None:
         limit = self._begin(execution)
@@ -297,11 +298,11 @@ class Worker:
 
     def _interrupt(self, execution: Execution) -> None:
         execution.context.cancel()
-        if execution.handler.is_async and not self._loop.is_closed():
+        if execution.handler.is_async and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_cancel, execution)
 
     def _stop_loop(self) -> None:
-        if self._loop_thread is None:
+        if self._loop_thread is None or self._loop is None:
             return
         future = asyncio.run_coroutine_threadsafe(_finish_tasks(), self._loop)
         with contextlib.suppress(TimeoutError):

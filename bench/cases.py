@@ -1,0 +1,45 @@
+"""Every row that the benchmark can print, and what measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bench.figures import Figures
+from bench.rounds import Round
+from bench.workloads import append, claim, limit, queue, recovery
+
+
+class Case(NamedTuple):
+    """One row."""
+
+    workload: str
+    """Chosen by this name on the command line; one name may stand for several rows."""
+    name: str
+    """How the row is called."""
+    prepare: Callable[[Round], None]
+    """Brings the fresh database into the state in which measuring begins; not counted, and in another process."""
+    measure: Callable[[Round], Figures]
+    """What is counted."""
+
+
+CLAIM_FEW, CLAIM_MANY = "claim 1,000", "claim 1,000,000"
+
+CASES = (
+    Case("limit", "limit", limit.prepare, limit.measure),
+    Case("W3", "W3", queue.prepare, queue.measure_in_turn),
+    Case("W3", "W3 together", queue.prepare, queue.measure_together),
+    Case("W3", "W3 answered", queue.prepare, queue.measure_answered),
+    Case("W4", "W4", append.prepare, append.measure_coroutines),
+    Case("W4", "W4 threads", append.prepare, append.measure_threads),
+    Case("claim", CLAIM_FEW, claim.preparation(claim.FEW), claim.measure),
+    Case("claim", CLAIM_MANY, claim.preparation(claim.MANY), claim.measure),
+    Case("recovery", "recovery", recovery.prepare, recovery.measure),
+)
+
+WORKLOADS = tuple(dict.fromkeys(case.workload for case in CASES))
+
+
+def case_named(name: str) -> Case:
+    """The case of a row."""
+    return next(case for case in CASES if case.name == name)

@@ -1,0 +1,86 @@
+"""The smallest decider with an effect: a job is enqueued, its effect runs, and it may say that it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+from holdfast import Decider, Decision, EffectContext, Engine, Ignored, Moment, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """There is a job to do."""
+
+    workflow_id: str
+    i: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The job is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """The job waits."""
+
+    i: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The job has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Do the job."""
+
+    i: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Whether the job has ended."""
+
+    is_done: bool = False
+
+
+class Jobs(Decider[State, Enqueue | Finish, Enqueued | Finished, Run]):
+    """One instance for each job."""
+
+    type = "jobs"
+
+    def initial(self) -> State:
+        """Nothing was asked for."""
+        return State()
+
+    def evolve(self, state: State, event: Enqueued | Finished) -> State:
+        """Only the end matters."""
+        return State(is_done=True) if isinstance(event, Finished) else state
+
+    def decide(self, state: State, command: Enqueue | Finish, moment: Moment) -> Decision | Ignored:
+        """A job is enqueued once; it may finish once."""
+        if isinstance(command, Finish):
+            return Decision((Finished(),))
+        if moment.version or state.is_done:
+            return Ignored(reason="enqueued before")
+        return Decision.event(Enqueued(command.i)).with_effect(Run(command.i))
+
+    def is_terminal(self, state: State) -> bool:
+        """A finished job has ended."""
+        return state.is_done
+
+
+Handler = Callable[[EffectContext, Run], Awaitable[Finish | None]]
+
+
+def commands(count: int) -> Iterator[Enqueue]:
+    """This many jobs, each on an instance of its own."""
+    return (Enqueue(f"job-{i}", i) for i in range(count))
+
+
+def open_jobs(url: str, handler: Handler, settings: Settings | None = None) -> Engine:
+    """An engine that knows jobs; it does not work before it is started."""
+    return Engine(url, settings=settings).register(Jobs(), handler)

@@ -1,0 +1,103 @@
+"""W3: no-op jobs, one command each on an instance of its own, enqueued and drained by one process.
+
+The unit of work is a job. Three ways: enqueue all, then drain (as queues are usually measured); both at once; and with a handler
+that answers with a command, so that each job is two decisions and ends its instance.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+
+from bench.figures import Figures, percentiles
+from bench.jobs import Enqueue, Finish, Jobs, Run, commands, open_jobs
+from bench.rounds import Round
+from bench.watching import Calls, Commits, wait_until_empty
+
+from holdfast import EffectContext, Engine, Reply
+from holdfast.store.opening import open_store
+
+JOBS = 10_000
+IN_FLIGHT = 1_000
+"""Commands that one caller has sent and not yet heard of."""
+
+
+def prepare(this: Round) -> None:
+    """Make the tables."""
+    open_store(this.url).close()
+
+
+def measure_in_turn(this: Round) -> Figures:
+    """Enqueue everything, then start to work."""
+    return _in_turn(this, None)
+
+
+def measure_answered(this: Round) -> Figures:
+    """As in turn, but each handler returns a command, which ends its instance."""
+    return _in_turn(this, Finish())
+
+
+def _in_turn(this: Round, answer: Finish | None) -> Figures:
+    calls = Calls()
+
+    async def handle(_context: EffectContext, _effect: Run) -> Finish | None:
+        calls.note()
+        return answer
+
+    count = this.sized(JOBS)
+    engine = open_jobs(this.url, handle)
+    commits = Commits(engine)
+    begun = time.perf_counter()
+    enqueue(engine, commands(count))
+    enqueued = time.perf_counter()
+    engine.start()
+    ended = _done(engine, calls, count)
+    return Figures(
+        per_second=count / (ended - begun),
+        commits_per_step=commits.count / count,
+        extra={"enqueue_per_second": count / (enqueued - begun), "drain_per_second": count / (ended - enqueued)},
+    )
+
+
+def measure_together(this: Round) -> Figures:
+    """Enqueue into an engine that works already. The latency is that from the call to its handler, with many in flight."""
+    sent: dict[int, float] = {}
+    calls = Calls()
+    waits: list[float] = []
+
+    async def handle(_context: EffectContext, effect: Run) -> None:
+        calls.note()
+        waits.append(calls.times[-1] - sent[effect.i])
+
+    count = this.sized(JOBS)
+    engine = open_jobs(this.url, handle).start()
+    commits = Commits(engine)
+    begun = time.perf_counter()
+    enqueue(engine, commands(count), sent)
+    ended = _done(engine, calls, count)
+    p50, p99 = percentiles(waits)
+    return Figures(per_second=count / (ended - begun), p50_ms=p50, p99_ms=p99, commits_per_step=commits.count / count)
+
+
+def _done(engine: Engine, calls: Calls, count: int) -> float:
+    """When all jobs were done and committed, each once; the engine is stopped then."""
+    calls.wait_for(count)
+    wait_until_empty(engine)
+    ended = time.perf_counter()
+    engine.stop()
+    assert len(calls.times) == count, f"{len(calls.times)} calls for {count} jobs"
+    return ended
+
+
+def enqueue(engine: Engine, jobs: Iterable[Enqueue], sent: dict[int, float] | None = None) -> None:
+    """Send one command for each job from one thread; back when all are committed."""
+    pending: deque[Reply[None]] = deque()
+    for job in jobs:
+        if sent is not None:
+            sent[job.i] = time.perf_counter()
+        pending.append(engine.execute(Jobs, job))
+        if len(pending) >= IN_FLIGHT:
+            pending.popleft().result()
+    for reply in pending:
+        reply.result()

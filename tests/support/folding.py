@@ -1,0 +1,67 @@
+"""The check behind every engine test: what is stored, cached and remembered equals the fold of the events."""
+
+from __future__ import annotations
+
+from holdfast import Engine, Header, InstanceQuery
+from holdfast.kernel.history import StoredEvent, check_sequence
+from holdfast.kernel.program import Program
+from holdfast.store.port import Reader
+from holdfast.store.shapes import Address, Loaded
+
+_ALL = 10_000
+
+
+def assert_folded(engine: Engine) -> None:
+    """Fold every instance that the engine knows from its events, and compare whatever else claims to know its state."""
+    reader = engine.service.store.reader(engine.tenant)
+    for header in reader.instances(InstanceQuery(limit=_ALL)):
+        if header.definition in engine.registry.names():
+            _Instance(engine, reader, header).check()
+
+
+class _Instance:
+    def __init__(self, engine: Engine, reader: Reader, header: Header) -> None:
+        self._engine = engine
+        self._address = Address(tenant=header.tenant, definition=header.definition, key=header.key, instance=header.id)
+        self._program: Program = engine.registry.get(header.definition)
+        self._whole = self._loaded(reader, whole=True)
+        self._kept = self._loaded(reader, whole=False)
+        self._header = self._whole.header
+
+    def _loaded(self, reader: Reader, *, whole: bool) -> Loaded:
+        loaded = reader.load(self._address, whole=whole)
+        assert loaded is not None
+        return loaded
+
+    def check(self) -> None:
+        """All that must hold of one instance."""
+        events, header = self._whole.events, self._header
+        check_sequence(events, after=0)
+        assert header.version == len(events), "the row counts other events than there are"
+        state = self._fold(events)
+        status = self._program.status(state)
+        assert (header.status, header.reason) == (status.word, status.reason), "the row shows another status"
+        assert (header.ended_at is not None) == status.is_terminal
+        assert not (status.is_terminal and self._whole.timers), "an instance that has ended has timers"
+        self._check_snapshot(events)
+        self._check_memory(state)
+
+    def _check_snapshot(self, events: list[StoredEvent]) -> None:
+        snapshot = self._kept.snapshot
+        if snapshot is None or snapshot.state_version != self._program.state_version:
+            return
+        restored = self._program.restore(snapshot.data)
+        assert self._bytes(restored) == self._bytes(self._fold(events[: snapshot.version])), "the snapshot is wrong"
+
+    def _check_memory(self, state: object) -> None:
+        remembered = self._engine.service.committer._committing._memory.find(self._address)
+        if remembered is None or remembered.header.version != self._header.version:
+            return
+        assert self._bytes(remembered.state) == self._bytes(state), "the state in memory is wrong"
+        assert remembered.timers == self._whole.timers, "the timers in memory are wrong"
+
+    def _fold(self, events: list[StoredEvent]) -> object:
+        return self._program.replay(self._program.initial(), events)
+
+    def _bytes(self, state: object) -> object:
+        return self._program.snapshot(state) or state
