@@ -110,6 +110,13 @@ def test_one_condition_three_spellings(*, lenient: bool) -> None:
     assert canonical(native.tree) == canonical(go.tree) == canonical(structured.tree)
 
 
+def test_equal_expressions_are_one_in_a_set() -> None:
+    """Expressions that mean the same are interchangeable as keys, and show their native form when printed."""
+    same = {parse("a>1"), parse("a > 1.0"), parse({"field": "a", "op": "gt", "value": 1})}
+    assert repr(same) == "{Expression('a > 1')}"
+    assert parse("a > 1") != "a > 1"
+
+
 def test_a_root_namespace_is_shared_by_all_spellings() -> None:
     """Bare names fall into the namespace that the caller names; names of namespaces stay."""
     options = Options(root="input", lenient=True)

@@ -49,8 +49,8 @@ def number_text(number: AnyNumber) -> str:
 
 def as_decimal(number: AnyNumber) -> Decimal:
     """The decimal that a number stands for."""
-    if isinstance(number, float) and not number.is_integer():
-        return Decimal(repr(number))
+    if isinstance(number, float):
+        return Decimal(int(number)) if number.is_integer() else Decimal(repr(number))
     return Decimal(number)
 
 
