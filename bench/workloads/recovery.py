@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -79,7 +78,7 @@ def _start_victim(this: Round, count: int) -> subprocess.Popen[str]:
     """A worker that has all the jobs in hand and will never finish them."""
     arguments = (this.url, str(count), str(_settings(this).lease.total_seconds()))
     command = [sys.executable, "-m", "bench.workloads.recovery", *arguments]
-    victim = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    victim = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert victim.stdout is not None
     if victim.stdout.readline() != "holding\n":
         raise RuntimeError("the worker that was to be killed ended by itself")
@@ -87,7 +86,7 @@ def _start_victim(this: Round, count: int) -> subprocess.Popen[str]:
 
 
 def hold(url: str, count: int, lease: timedelta) -> None:
-    """Be the worker that is killed."""
+    """Be the worker that is killed; end, too, when the process is gone that was to do it."""
     calls, holding = Calls(), threading.Event()
 
     async def handle(_context: EffectContext, _effect: Run) -> None:
@@ -99,9 +98,9 @@ def hold(url: str, count: int, lease: timedelta) -> None:
     open_jobs(url, handle, Settings(lease=lease, beat_interval=lease / 4)).start()
     holding.wait()
     print("holding", flush=True)
-    signal.pause()
+    sys.stdin.read()
+    os._exit(0)
 
 
 if __name__ == "__main__":
     hold(sys.argv[1], int(sys.argv[2]), timedelta(seconds=float(sys.argv[3])))
-    os._exit(0)

@@ -46,7 +46,6 @@ def test_false_has_an_exit_code_of_its_own(run: Run) -> None:
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (1, "false")
 
 
-@pytest.mark.row("E-182")
 def test_a_mistake_is_pointed_at(run: Run) -> None:
     """A wrong expression is printed with a caret under the mistake, on standard error."""
     result = run("entity.grand_total = 5")

@@ -130,6 +130,7 @@ def test_strict_unless_asked() -> None:
         ('{"expression": "a >"}', "syntax", 19),
         ('{"expression": "a == \\"x\\" >"}', "syntax", 27),
         ('{"expression": "\\ud83d\\ude00 > 1"}', "syntax", 16),
+        ('{"expression": "a == \\"x\\" && b == \'\\\\q\'"}', "bad_string", 36),
         ('{"not": {"not": 1, "not": 2}}', "bad_condition", 19),
         ('{"field": "a", "operator": "eq", "value": "\\ud800"}', "bad_string", 42),
         ('{"field": "a", "operator": "eq", "value": NaN}', "syntax", 42),

@@ -70,7 +70,7 @@ def test_operators_and_literals(source: str, *, result: bool) -> None:
     assert value(source, DATA) is result
 
 
-@pytest.mark.row("E-602", "E-609", "E-029", "E-710")
+@pytest.mark.row("E-602", "E-609", "E-029")
 @pytest.mark.parametrize(
     ("source", "position"),
     [

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from expressions.trying import failed, refused
 from holdfast.errors import ExpressionError
 from holdfast.expressions import parse, point
@@ -13,7 +11,6 @@ def drawn(error: ExpressionError) -> tuple[str, str]:
     return line, line[caret.index("^") :][:1]
 
 
-@pytest.mark.row("E-182", "E-858")
 def test_the_caret_stands_under_the_mistake() -> None:
     """The source, a caret under the character, and the message with its code."""
     assert point(refused("a.b > 1 && c = 'x'")) == (

@@ -110,7 +110,7 @@ def test_null_equals_only_null(source: str, *, result: bool) -> None:
     assert value(source, data) is result
 
 
-@pytest.mark.row("E-449", "E-614")
+@pytest.mark.row("E-614")
 @pytest.mark.parametrize(
     ("source", "data", "reason"),
     [

@@ -34,7 +34,7 @@ class Registry:
         }  # Replaced whole: other threads read it without a lock.
         return program
 
-    def get(self, name: str) -> Program:
+    def get(self, name: str, version: str = "", /) -> Program:  # noqa: ARG002 - deciders have one version, the code
         """The program of a definition."""
         try:
             return self._programs[name]

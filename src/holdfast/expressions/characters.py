@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
 from holdfast.errors import ExpressionError
@@ -92,9 +93,9 @@ def inside_quotes(text: str) -> str:
     return visible(re.sub(r"[\\'{}]", r"\\\g<0>", text))
 
 
-def unescape(body: str, at: int) -> str:
-    """The text that a string's body stands for; `at` is where the body begins."""
-    return ESCAPE.sub(lambda match: _unescape_one(match, at + match.start()), body)
+def unescape(body: str, locate: Callable[[int], int]) -> str:
+    """The text that a string's body stands for; `locate` tells where a character of the body stands."""
+    return ESCAPE.sub(lambda match: _unescape_one(match, locate(match.start())), body)
 
 
 def _unescape_one(match: re.Match[str], at: int) -> str:

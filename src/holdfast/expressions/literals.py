@@ -38,8 +38,9 @@ class LiteralTree(Transformer_NonRecursive[Token, Node]):
 
     def string(self, parts: list[Token]) -> Constant:
         """A text in quotes."""
-        at = self.at(parts[0])
-        return Constant(value=unescape(parts[0][1:-1], at + 1), at=at)
+        token = parts[0]
+        inside = (token.start_pos or 0) + 1
+        return Constant(value=unescape(token[1:-1], lambda index: self.locate(inside + index)), at=self.at(token))
 
     def constant(self, parts: list[Token]) -> Constant:
         """True, false or null."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import groupby
+from operator import add
 
 from msgspec.structs import replace
 
@@ -78,7 +80,7 @@ def _pieces(source: str, builder: Builder, at: int, *, is_quoted: bool) -> Itera
         elif piece.startswith("{"):
             yield builder.variable(piece[1:-1], position + 1)
         else:
-            yield unescape(piece, position) if is_quoted else piece
+            yield unescape(piece, partial(add, position)) if is_quoted else piece
 
 
 def _merged(pieces: list[str | Variable], at: int) -> Iterator[Constant | Variable]:

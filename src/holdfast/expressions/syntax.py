@@ -13,6 +13,10 @@ from holdfast.errors import ExpressionError
 from holdfast.expressions.characters import describe, mention
 from holdfast.expressions.reasons import Reason
 
+VALUE = "a value"
+END = "the end"
+QUOTES = frozenset("'\"`")
+
 ResultT = TypeVar("ResultT")
 Locate: TypeAlias = Callable[[int], int]
 """From a character of the text being parsed to the character of the source that a person sees."""
@@ -21,11 +25,6 @@ Locate: TypeAlias = Callable[[int], int]
 def unmoved(position: int) -> int:
     """The place of a character in a text that is not part of another."""
     return position
-
-
-VALUE = "a value"
-END = "the end"
-QUOTES = frozenset("'\"`")
 
 
 class Grammar:

@@ -23,7 +23,12 @@ LARGEST_INTEGER = 2**53 - 1
 
 def canonical_bytes(value: object) -> bytes:
     """The canonical JSON of `value`, as the bytes that are hashed."""
-    return rfc8785.dumps(_stable(value, "$"))
+    try:
+        return rfc8785.dumps(_stable(value, "$"))
+    except (rfc8785.CanonicalizationError, UnicodeError) as error:
+        raise PayloadError(f"UNSTABLE_VALUE: {error}") from error
+    except RecursionError as error:
+        raise PayloadError("UNSTABLE_VALUE: the value is nested too deep to be hashed") from error
 
 
 def canonical_hash(value: object) -> str:

@@ -61,7 +61,7 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
 
     @abstractmethod
     def evolve(self, state: State, event: Event) -> State:
-        """The state after `event`."""
+        """The state after `event`. It may be the given state, changed in place: nobody looks at that one again."""
 
     @abstractmethod
     def decide(self, state: State, command: Command, moment: Moment) -> Answer:

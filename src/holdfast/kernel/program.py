@@ -6,7 +6,7 @@ This is all the runtime knows of a workflow. The built-in machine and a user's c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from holdfast.errors import CommandError, DefinitionError, Diagnostic, HoldfastError, PayloadError, ReplayError
 from holdfast.kernel.decider import Decider, Status, declared_types
@@ -116,6 +116,14 @@ class Program:
                 f"{self.type!r} cannot read event {event.sequence} ({event.type} version {event.version}) "
                 f"of instance {event.instance}: {error}"
             ) from error
+
+
+class Programs(Protocol):
+    """Finds the program that runs a definition; NotFoundError if nobody knows it."""
+
+    def __call__(self, definition: str, version: str = "", /) -> Program:
+        """The program of this version; without a version any that speaks the definition's vocabulary."""
+        ...
 
 
 def _declared(decider: Decider[S, C, E, F]) -> tuple[type, tuple[type, ...], tuple[type, ...], tuple[type, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import Literal
 
@@ -10,8 +11,6 @@ import msgspec
 from holdfast.errors import ConfigurationError
 
 Backoff = Literal["fixed", "linear", "exponential"]
-
-_LARGEST_EXPONENT = 62
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +36,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 (self.max_attempts < 0, "max_attempts must not be negative"),
                 (self.delay < timedelta(0), "delay must not be negative"),
                 (self.cap < timedelta(0), "cap must not be negative"),
-                (self.factor < 1, "factor must be at least 1"),
+                (not self.factor >= 1, "factor must be at least 1"),
                 (not 0 <= self.jitter <= 1, "jitter must lie between 0 and 1"),
                 (self.backoff not in {"fixed", "linear", "exponential"}, f"unknown backoff {self.backoff!r}"),
             )
@@ -52,8 +51,11 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     def wait_after(self, attempts: int, chance: float = 0.0) -> timedelta:
         """How long to wait after the failure of call number `attempts`; `chance` in [0, 1) picks the jitter."""
-        failures = max(attempts, 1)
-        wait = min(self.delay * self._growth(failures), self.cap) if self.delay else self.delay
+        if not self.delay:
+            return self.delay
+        growth = self._growth(max(attempts, 1))
+        # Compared as numbers first: the product may be longer than a timedelta can say.
+        wait = self.cap if growth >= self.cap / self.delay else self.delay * growth
         return wait * (1 + self.jitter * chance)
 
     def _growth(self, failures: int) -> float:
@@ -63,7 +65,14 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
             case "linear":
                 return float(failures)
             case "exponential":
-                return float(self.factor ** min(failures - 1, _LARGEST_EXPONENT))
+                return _power(self.factor, failures - 1)
+
+
+def _power(base: float, exponent: int) -> float:
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return math.inf
 
 
 NO_RETRY = RetryPolicy(max_attempts=1)

@@ -184,7 +184,15 @@ class Committing:
     # -- what both share
 
     def _round(self, found: Found, batch: Batch, now: datetime, *, is_careful: bool) -> Round:
-        return Round(self._around, found, batch, now=now, new_id=self._chance.new_id, is_careful=is_careful)
+        return Round(
+            self._around,
+            found,
+            batch,
+            now=now,
+            new_id=self._chance.new_id,
+            forget=self._memory.forget,
+            is_careful=is_careful,
+        )
 
     def _fold(self, addresses: Sequence[Address], loaded: Sequence[Loaded | None], source: Writer | Unit) -> Found:
         """The states of stored instances; an error stands for one that cannot be folded, so that it fails alone."""
@@ -199,7 +207,7 @@ class Committing:
         return found
 
     def _folded(self, address: Address, loaded: Loaded, source: Writer | Unit) -> Tracked:
-        program = self._around.programs(loaded.header.definition)
+        program = self._around.programs(loaded.header.definition, loaded.header.definition_version)
         if address.definition and address.definition != loaded.header.definition:
             raise NotFoundError("instance", address.instance or address.key)
         snapshot = loaded.snapshot

@@ -55,6 +55,7 @@ class Round:
         *,
         now: datetime,
         new_id: Callable[[datetime], UUID],
+        forget: Callable[[InstanceId], None],
         is_careful: bool,
     ) -> None:
         self._around = around
@@ -62,6 +63,7 @@ class Round:
         self._batch = batch
         self._now = now
         self._new_id = new_id
+        self._forget = forget
         self._is_careful = is_careful
         self._drafts: dict[InstanceId | Address, Draft] = {}
         self._answers: dict[InstanceId | Address, list[Answer]] = {}
@@ -116,9 +118,9 @@ class Round:
         address = each.address
         if not each.may_create:
             raise NotFoundError("instance", address.instance or address.key)
-        program = self._around.programs(address.definition)
+        program = self._around.programs(address.definition, each.definition_version)
         identity = address.instance or InstanceId(self._new_id(self._now))
-        return Draft(self._around, new_header(address, identity, parent=each.parent, now=self._now), program, None)
+        return Draft(self._around, new_header(each, identity, self._now), program, None)
 
     def _may_be_wrong(self, each: Submission, tracked: Tracked | None) -> bool:
         """Whether an answer that writes nothing needs proof: the state is from memory, or the command may have been carried out."""
@@ -134,3 +136,4 @@ class Round:
         draft = self._drafts.pop(name, None)
         if draft is not None:
             draft.give_up()
+            self._forget(draft.header.id)

@@ -6,7 +6,6 @@ the same batch do not notice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
@@ -17,14 +16,13 @@ from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
-from holdfast.kernel.program import Program
+from holdfast.kernel.program import Program, Programs
 from holdfast.kernel.records import merge
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.issuing import Leasing, effect_row, message_row, timer_row
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.tracking import NO_SNAPSHOTS, Tracked
 from holdfast.store.shapes import (
-    Address,
     Change,
     Claim,
     EffectClaim,
@@ -43,9 +41,7 @@ class VoidClaimError(Exception):
 class Surroundings:
     """What drafts need to know besides the instance."""
 
-    def __init__(
-        self, programs: Callable[[str], Program], *, ageing: float, snapshot_events: int, observe: bool
-    ) -> None:
+    def __init__(self, programs: Programs, *, ageing: float, snapshot_events: int, observe: bool) -> None:
         self.programs = programs
         self.ageing = ageing
         self.snapshot_events = snapshot_events
@@ -297,17 +293,19 @@ class Draft:
         return new + (self.before.bytes_since if self.before else 0)
 
 
-def new_header(address: Address, identity: InstanceId, *, parent: InstanceId | None, now: datetime) -> Header:
+def new_header(submission: Submission, identity: InstanceId, now: datetime) -> Header:
     """The row of an instance to which nothing has happened yet."""
+    address = submission.address
     return Header(
         id=identity,
         tenant=address.tenant,
         definition=address.definition,
+        definition_version=submission.definition_version,
         key=address.key,
         status="running",
         version=0,
         issued=0,
-        parent=parent,
+        parent=submission.parent,
         created_at=now,
         updated_at=now,
     )

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from holdfast.errors import StoppedError
 from holdfast.kernel.ids import WorkerId
-from holdfast.kernel.program import Program
+from holdfast.kernel.program import Programs
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.committer import Committer
 from holdfast.runtime.committing import Committing
@@ -44,7 +44,7 @@ class Service:
         *,
         clock: Clock,
         chance: Chance,
-        programs: Callable[[str], Program],
+        programs: Programs,
         has_threads: bool,
     ) -> None:
         self.store = store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.kernel.program import Program
+from holdfast.kernel.program import Programs
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.handlers import Handlers
 from holdfast.runtime.identity import Chance
@@ -22,7 +22,7 @@ class Shared:
         *,
         clock: Clock,
         chance: Chance,
-        programs: Callable[[str], Program],
+        programs: Programs,
         submit: Callable[[Submission], None],
     ) -> None:
         self.settings = settings

@@ -40,6 +40,8 @@ class Submission(msgspec.Struct, kw_only=True, eq=False):
     """Makes the command idempotent for its caller."""
     claim: Claim | None = None
     """The effect, timer or message that the commit uses up."""
+    definition_version: str = ""
+    """Version of the definition that a new instance is pinned to; empty for deciders."""
     may_create: bool = False
     """Whether the command may be the first of its instance."""
     parent: InstanceId | None = None

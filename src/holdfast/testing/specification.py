@@ -5,6 +5,7 @@ given(Order(), Placed("o-1", 5)).when(Pay("o-1")).then(Paid("o-1"))
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
@@ -103,7 +104,7 @@ class Given(Generic[S, C, E, F]):
             answer = self._program.answer(self.state, command, now)
         except HoldfastError as error:
             return Then(self.state, error)
-        state = self.state
+        state = copy.deepcopy(self.state)
         if isinstance(answer, Decision):
             for event in answer.events:
                 self._program.events.encode(event)

@@ -1,0 +1,218 @@
+"""Registration, and the parts of an engine: a service that takes commands, a runtime that works."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import pytest
+
+import holdfast.kernel.decider
+import holdfast.kernel.decision
+import holdfast.runtime.clockwork
+import holdfast.runtime.fetching
+import holdfast.store.port
+from holdfast import ConfigurationError, DefinitionError, Engine, NotFoundError
+from holdfast.kernel.wire import JsonCodec
+from holdfast.runtime.clock import ManualClock
+from holdfast.runtime.identity import SeededChance
+from holdfast.runtime.running import Runtime
+from holdfast.runtime.service import Service
+from holdfast.store.opening import open_store
+from support.engines import Live, Place
+from support.samples import (
+    Add,
+    Counter,
+    Do,
+    Doll,
+    Ledger,
+    Order,
+    Puppet,
+    Shop,
+    act,
+    done,
+)
+from support.samples import Place as PlaceOrder
+from support.waiting import arrives, eventually
+
+
+@pytest.mark.row("D-030")
+def test_the_service_works_without_the_runtime(live: Live) -> None:
+    """An engine that was never started takes commands and answers questions; it only does no work."""
+    engine = live.engine().register(Order(), Shop())
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    found = engine.get(Order, "o-1").result()
+    assert (found.state.status, len(found.effects), len(found.timers)) == ("placed", 1, 1)
+    assert not engine.health().is_healthy
+
+
+@pytest.mark.row("D-031")
+def test_run_works_until_the_shutdown_signal(live: Live) -> None:
+    """`run` starts the workers and returns, stopped, once it is told to end."""
+    engine = live.engine().register(Order(), Shop())
+    ending = threading.Event()
+    running = threading.Thread(target=engine.run, args=(ending,))
+    running.start()
+    other = live.engine().register(Order())
+    other.execute(Order, PlaceOrder("o-1", 5)).result()
+    eventually(lambda: other.load_state(Order, "o-1").result().status == "shipped")
+    ending.set()
+    running.join(10)
+    assert not running.is_alive()
+
+
+@pytest.mark.row("D-031")
+def test_run_gives_the_signals_back(live: Live) -> None:
+    """On the main thread SIGTERM ends `run`, and afterwards the process has its own signal handlers again."""
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    engine = live.engine()
+    threading.Thread(target=lambda: (eventually(lambda: engine.health().loops), signal.raise_signal(signal.SIGTERM))).start()
+    engine.run()
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+@pytest.mark.row("D-032")
+def test_one_engine_bundles_both_parts(place: Place) -> None:
+    """For a program with one process the engine is both, and both parts can be reached."""
+    engine = place.engine()
+    assert isinstance(engine.service, Service)
+    assert isinstance(engine.runtime, Runtime)
+
+
+@pytest.mark.row("D-033")
+def test_one_registration_serves_calls_and_effects(place: Place) -> None:
+    """A registered type is reached by typed calls, by dynamic calls and by its effects; calls to `register` chain."""
+    shop, ledger = Shop(), Ledger()
+    engine = place.engine().register(Order(), shop).register(Puppet(act), lambda c, e: ledger.add(e))
+    engine.execute_dynamic("order", {"type": "Place", "workflow_id": "o-1", "amount": 5}).result()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    assert shop.ledger.entries == ["Charge", "Deliver"]
+    assert len(ledger.entries) == 1
+
+
+@pytest.mark.row("D-034")
+def test_a_type_is_registered_once(place: Place) -> None:
+    """A second decider, or a second handler, under the same name is refused with the name."""
+    engine = place.engine().register(Puppet(), done)
+    with pytest.raises(ConfigurationError, match="already a decider of type 'puppet'") as caught:
+        engine.register(Puppet(), done)
+    assert caught.value.code == "bad_configuration"
+    with pytest.raises(ConfigurationError, match="already a handler for 'puppet'"):
+        engine.service.shared.handlers.register("puppet", done)
+
+
+@pytest.mark.row("D-034")
+@pytest.mark.parametrize(("handler", "concurrency"), [(42, None), (done, 0)])
+def test_a_handler_that_cannot_be_called_is_refused(place: Place, handler: object, concurrency: int | None) -> None:
+    """A handler is a function or an object with `handle`, and takes at least one call at a time."""
+    with pytest.raises(ConfigurationError, match="the handler for 'puppet'"):
+        place.engine().register(Puppet(), handler, concurrency=concurrency)  # type: ignore[arg-type]
+
+
+@pytest.mark.row("D-035", "D-055")
+def test_effects_reach_the_handler_of_their_own_type(place: Place) -> None:
+    """One runtime hosts many types and routes each effect by the type that asked for it."""
+    puppets, dolls = Ledger(), Ledger()
+    engine = place.engine()
+    engine.register(Puppet(act), lambda context, effect: puppets.add(effect))
+    engine.register(Doll(act), lambda context, effect: dolls.add(effect))
+    engine.execute(Puppet, Do("x", "for the puppet")).result()
+    engine.execute(Doll, Do("x", "for the doll")).result()
+    engine.drain()
+    assert [entry.what for entry in puppets.entries] == ["for the puppet"]  # type: ignore[attr-defined]
+    assert [entry.what for entry in dolls.entries] == ["for the doll"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.row("D-036")
+def test_a_type_has_many_instances(place: Place) -> None:
+    """Instances of one type are independent of one another."""
+    engine = place.engine().register(Counter())
+    for number in range(10):
+        for _ in range(number + 1):
+            engine.execute(Counter, Add(f"c-{number}")).result()
+    assert [engine.load_state(Counter, f"c-{number}").result() for number in range(10)] == list(range(1, 11))
+
+
+@pytest.mark.row("D-125")
+def test_the_parts_can_be_replaced_one_by_one() -> None:
+    """Store, clock, chance and codec are arguments; decider, decision, effects, timers and the port are modules of their own."""
+    start = datetime(2031, 2, 3, tzinfo=UTC)
+    with Engine(
+        store=open_store("sqlite://"), clock=ManualClock(start), chance=SeededChance(7), codec=JsonCodec(), threads=False
+    ) as engine:
+        engine.register(Counter()).execute(Counter, Add("c-1")).result()
+        (first,) = engine.instances().result()
+    assert first.created_at == start
+    parts = (
+        holdfast.kernel.decider.Decider,
+        holdfast.kernel.decision.Decision,
+        holdfast.store.port.Unit,
+        holdfast.runtime.fetching.Fetching,
+        holdfast.runtime.clockwork.Clockwork,
+        Service,
+        Runtime,
+    )
+    assert len({part.__module__ for part in parts}) == len(parts)
+
+
+def test_two_engines_in_one_process_share_nothing(live: Live) -> None:
+    """There is no process-wide state: what one engine knows, another one does not."""
+    first, second = live.engine().register(Counter()), live.engine().register(Puppet())
+    first.execute(Counter, Add("c-1")).result()
+    with pytest.raises(NotFoundError, match="registered are: puppet"):
+        second.load_state(Counter, "c-1")
+
+
+def test_a_decider_class_that_cannot_work_is_refused_with_every_reason(place: Place) -> None:
+    """A class without a name, without types or with two events of one name never gets into an engine."""
+
+    class Nameless(Puppet):
+        type = ""
+
+    with pytest.raises(DefinitionError) as caught:
+        place.engine().register(Nameless())
+    assert caught.value.code == "invalid_definition"
+    assert [each.code for each in caught.value.diagnostics] == ["missing_type"]
+
+
+def test_an_engine_without_threads_is_drained_and_one_with_threads_is_started(place: Place, live: Live) -> None:
+    """Each kind of engine says how it wants to be driven."""
+    with pytest.raises(ConfigurationError, match="drain"):
+        place.engine().start()
+    with pytest.raises(ConfigurationError, match="started"):
+        live.engine().drain()
+
+
+def test_a_url_that_is_no_database_is_refused() -> None:
+    """The message says which URLs there are."""
+    for url in ("mysql://x", "sqlite:/x", "nonsense"):
+        with pytest.raises(ConfigurationError, match="sqlite:///file.db"):
+            Engine(url)
+
+
+def test_coroutines_functions_and_objects_are_handlers(live: Live) -> None:
+    """An effect is handled by a plain function, a coroutine function, or an object whose `handle` is one of the two."""
+    seen = MappingProxyType({name: threading.Event() for name in ("plain", "async", "object")})
+
+    class Asking(Puppet):
+        type = "asking"
+
+    async def waits(context: object, effect: object) -> None:
+        seen["async"].set()
+
+    class Handling:
+        async def handle(self, context: object, effect: object) -> None:
+            seen["object"].set()
+
+    engine = live.engine()
+    engine.register(Puppet(act), lambda context, effect: seen["plain"].set())
+    engine.register(Doll(act), waits)
+    engine.register(Asking(act), Handling())  # type: ignore[arg-type]
+    engine.start()
+    for kind in (Puppet, Doll, Asking):
+        engine.execute(kind, Do("x", "go")).result()
+    for event in seen.values():
+        arrives(event)
