@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import tempfile
 from collections.abc import Iterator
@@ -40,8 +41,9 @@ class SQLiteDatabases:
         with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
             yield f"sqlite:///{Path(folder) / 'bench.db'}"
 
-    def settle(self, url: str) -> None:
-        """A closed file is at rest."""
+    def settle(self, url: str) -> None:  # noqa: ARG002 - the file is closed and holds nothing back
+        """Let the system write what it has kept in memory."""
+        os.sync()
 
 
 class PostgresDatabases:
@@ -63,9 +65,10 @@ class PostgresDatabases:
             drop_database(self._server, name)
 
     def settle(self, url: str) -> None:
-        """A checkpoint, if the user may ask for one."""
+        """A checkpoint, if the user may ask for one; and let the system write what it has kept in memory."""
         with psycopg.connect(url, autocommit=True) as connection, suppress(psycopg.errors.InsufficientPrivilege):
             connection.execute("checkpoint")
+        os.sync()
 
 
 @contextmanager

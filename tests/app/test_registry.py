@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from datetime import UTC, datetime
@@ -68,8 +69,16 @@ def test_run_gives_the_signals_back(live: Live) -> None:
     """On the main thread SIGTERM ends `run`, and afterwards the process has its own signal handlers again."""
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     engine = live.engine()
-    threading.Thread(target=lambda: (eventually(lambda: engine.health().loops), signal.raise_signal(signal.SIGTERM))).start()
+
+
+    def ask_to_end() -> None:
+        eventually(lambda: engine.health().loops)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    asking = threading.Thread(target=ask_to_end)
+    asking.start()
     engine.run()
+    asking.join()
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 
 

@@ -108,10 +108,7 @@ everything = st.builds(
 @given(value=everything)
 def test_typed_values_come_back(codec: Codec, value: Everything) -> None:
     """Dataclasses, Structs and pydantic models, with all that is in them, are equal after the way through bytes."""
-    data = codec.encode(value)
-    again = codec.decode(data, Everything)
-    assert again == value
-    assert codec.encode(again) == data or value.at.tzinfo is not None
+    assert codec.decode(codec.encode(value), Everything) == value
 
 
 @codecs

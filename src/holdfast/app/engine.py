@@ -181,14 +181,16 @@ class Engine(Calls):
         def end(_signal: int, _frame: FrameType | None) -> None:
             ending.set()
 
+        before = {}
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, end)
-        self.start()
+            before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
+            self.start()
             ending.wait()
         finally:
             self.stop()
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def drain(self) -> int:
         """Do everything that is due now and what follows from it, on this thread; for engines without threads."""

@@ -38,22 +38,22 @@ class Codec(Protocol):
 
 @runtime_checkable
 class _PydanticModel(Protocol):
-    def model_dump(self, *, mode: str) -> dict[str, object]: ...
+    def model_dump(self, *, mode: str, by_alias: bool, round_trip: bool) -> dict[str, object]: ...
 
 
 def _lower(value: object) -> object:
     if isinstance(value, _PydanticModel):
-        return value.model_dump(mode="json")
+        return value.model_dump(mode="json", by_alias=True, round_trip=True)
     raise TypeError(
         f"a {type(value).__name__} cannot be stored; use a dataclass, a Struct, a pydantic model or plain data"
     )
 
 
 def _raise_up(as_type: type[T], value: object) -> T:
-    validate = getattr(as_type, "model_validate", None)
+    validate = getattr(as_type, "model_validate_json", None)
     if validate is None:
         raise TypeError(f"{as_type.__name__} cannot be read back; use a dataclass, a Struct or a pydantic model")
-    model: T = validate(value)
+    model: T = validate(msgspec.json.encode(value))  # As JSON, because a strict model takes text for a date only from there.
     return model
 
 
@@ -70,12 +70,11 @@ class JsonCodec:
         """The JSON of `value`."""
         try:
             data = self._encode(value)
+            if b"null" in data:
+                # The encoder writes NaN and infinity as null; the rare value with a null in it pays for the search.
+                _refuse_nan(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise PayloadError(f"{type(value).__name__} cannot be stored: {error}") from error
-        if b"null" in data:
-            _refuse_nan(
-                value
-            )  # The encoder writes NaN and infinity as null; the rare value with a null in it pays for the search.
         return data
 
     def decode(self, data: bytes, as_type: type[T]) -> T:
@@ -142,7 +141,7 @@ def _refuse_nan(value: object) -> None:
             )
         if isinstance(item, dict):
             pending.extend(item.values())
-        elif isinstance(item, list):
+        elif isinstance(item, list | tuple | set | frozenset):
             pending.extend(item)
 
 
