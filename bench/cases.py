@@ -27,7 +27,8 @@ CLAIM_FEW, CLAIM_MANY = "claim 1,000", "claim 1,000,000"
 
 CASES = (
     Case("limit", "limit", limit.prepare, limit.measure),
-    Case("W3", "W3", queue.prepare, queue.measure_in_turn),
+    Case("W3", "W3", queue.prepare, queue.measure_bulk),
+    Case("W3", "W3 single", queue.prepare, queue.measure_in_turn),
     Case("W3", "W3 together", queue.prepare, queue.measure_together),
     Case("W3", "W3 answered", queue.prepare, queue.measure_answered),
     Case("W4", "W4", append.prepare, append.measure_coroutines),

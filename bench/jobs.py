@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
-from holdfast import Decider, Decision, EffectContext, Engine, Ignored, Moment, Settings
+from holdfast import Decider, Decision, Effect, EffectContext, Engine, Ignored, Moment, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +14,15 @@ class Enqueue:
 
     workflow_id: str
     i: int
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueueMany:
+    """There are many jobs to do."""
+
+    workflow_id: str
+    first: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,14 @@ class Enqueued:
     """The job waits."""
 
     i: int
+
+
+@dataclass(frozen=True, slots=True)
+class ManyEnqueued:
+    """Many jobs wait."""
+
+    first: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +64,12 @@ class State:
     is_done: bool = False
 
 
-class Jobs(Decider[State, Enqueue | Finish, Enqueued | Finished, Run]):
-    """One instance for each job."""
+Command = Enqueue | EnqueueMany | Finish
+Event = Enqueued | ManyEnqueued | Finished
+
+
+class Jobs(Decider[State, Command, Event, Run]):
+    """Jobs: one on an instance of its own, or many on one."""
 
     type = "jobs"
 
@@ -56,14 +77,19 @@ class Jobs(Decider[State, Enqueue | Finish, Enqueued | Finished, Run]):
         """Nothing was asked for."""
         return State()
 
-    def evolve(self, state: State, event: Enqueued | Finished) -> State:
+    def evolve(self, state: State, event: Event) -> State:
         """Only the end matters."""
         return State(is_done=True) if isinstance(event, Finished) else state
 
-    def decide(self, state: State, command: Enqueue | Finish, moment: Moment) -> Decision | Ignored:
+    def decide(self, state: State, command: Command, moment: Moment) -> Decision | Ignored:
         """A job is enqueued once; it may finish once."""
         if isinstance(command, Finish):
             return Decision((Finished(),))
+        if isinstance(command, EnqueueMany):
+            jobs = range(command.first, command.first + command.count)
+            return Decision(
+                (ManyEnqueued(command.first, command.count),), effects=tuple(Effect(body=Run(i)) for i in jobs)
+            )
         if moment.version or state.is_done:
             return Ignored(reason="enqueued before")
         return Decision.event(Enqueued(command.i)).with_effect(Run(command.i))
@@ -79,6 +105,11 @@ Handler = Callable[[EffectContext, Run], Awaitable[Finish | None]]
 def commands(count: int) -> Iterator[Enqueue]:
     """This many jobs, each on an instance of its own."""
     return (Enqueue(f"job-{i}", i) for i in range(count))
+
+
+def batches(count: int, size: int) -> Iterator[EnqueueMany]:
+    """This many jobs, so many of them by one command."""
+    return (EnqueueMany(f"batch-{first}", first, min(size, count - first)) for first in range(0, count, size))
 
 
 def open_jobs(url: str, handler: Handler, settings: Settings | None = None) -> Engine:

@@ -1,7 +1,8 @@
-"""W3: no-op jobs, one command each on an instance of its own, enqueued and drained by one process.
+"""W3: no-op jobs, enqueued and drained by one process.
 
-The unit of work is a job. Three ways: enqueue all, then drain (as queues are usually measured); both at once; and with a handler
-that answers with a command, so that each job is two decisions and ends its instance.
+The unit of work is a job. First a thousand jobs by one command, as queues enqueue them in bulk, all before the first is drained. Then each
+by a command of its own on an instance of its own: all enqueued before the first is drained; both at once; and with a handler that
+answers with a command, so that each job is two decisions and ends its instance.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from bench.figures import Figures, percentiles
-from bench.jobs import Enqueue, Finish, Jobs, Run, commands, open_jobs
+from bench.jobs import Enqueue, EnqueueMany, Finish, Jobs, Run, batches, commands, open_jobs
 from bench.rounds import Round
 from bench.watching import Calls, Commits, wait_until_empty
 
@@ -19,6 +20,8 @@ from holdfast import EffectContext, Engine, Reply
 from holdfast.store.opening import open_store
 
 JOBS = 10_000
+BULK = 1_000
+"""Jobs that one command enqueues in bulk."""
 IN_FLIGHT = 1_000
 """Commands that one caller has sent and not yet heard of."""
 
@@ -28,17 +31,22 @@ def prepare(this: Round) -> None:
     open_store(this.url).close()
 
 
+def measure_bulk(this: Round) -> Figures:
+    """Enqueue everything, many jobs by one command, then start to work."""
+    return _in_turn(this, batches(this.sized(JOBS), BULK))
+
+
 def measure_in_turn(this: Round) -> Figures:
-    """Enqueue everything, then start to work."""
-    return _in_turn(this, None)
+    """Enqueue everything, each job by a command of its own, then start to work."""
+    return _in_turn(this, commands(this.sized(JOBS)))
 
 
 def measure_answered(this: Round) -> Figures:
     """As in turn, but each handler returns a command, which ends its instance."""
-    return _in_turn(this, Finish())
+    return _in_turn(this, commands(this.sized(JOBS)), Finish())
 
 
-def _in_turn(this: Round, answer: Finish | None) -> Figures:
+def _in_turn(this: Round, jobs: Iterable[Enqueue | EnqueueMany], answer: Finish | None = None) -> Figures:
     calls = Calls()
 
     async def handle(_context: EffectContext, _effect: Run) -> Finish | None:
@@ -49,7 +57,7 @@ def _in_turn(this: Round, answer: Finish | None) -> Figures:
     engine = open_jobs(this.url, handle)
     commits = Commits(engine)
     begun = time.perf_counter()
-    enqueue(engine, commands(count))
+    enqueue(engine, jobs)
     enqueued = time.perf_counter()
     engine.start()
     ended = _done(engine, calls, count)
@@ -90,11 +98,11 @@ def _done(engine: Engine, calls: Calls, count: int) -> float:
     return ended
 
 
-def enqueue(engine: Engine, jobs: Iterable[Enqueue], sent: dict[int, float] | None = None) -> None:
-    """Send one command for each job from one thread; back when all are committed."""
+def enqueue(engine: Engine, jobs: Iterable[Enqueue | EnqueueMany], sent: dict[int, float] | None = None) -> None:
+    """Send the commands from one thread; back when all are committed."""
     pending: deque[Reply[None]] = deque()
     for job in jobs:
-        if sent is not None:
+        if sent is not None and isinstance(job, Enqueue):
             sent[job.i] = time.perf_counter()
         pending.append(engine.execute(Jobs, job))
         if len(pending) >= IN_FLIGHT:

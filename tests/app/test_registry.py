@@ -70,7 +70,6 @@ def test_run_gives_the_signals_back(live: Live) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     engine = live.engine()
 
-
     def ask_to_end() -> None:
         eventually(lambda: engine.health().loops)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -150,7 +149,11 @@ def test_the_parts_can_be_replaced_one_by_one() -> None:
     """Store, clock, chance and codec are arguments; decider, decision, effects, timers and the port are modules of their own."""
     start = datetime(2031, 2, 3, tzinfo=UTC)
     with Engine(
-        store=open_store("sqlite://"), clock=ManualClock(start), chance=SeededChance(7), codec=JsonCodec(), threads=False
+        store=open_store("sqlite://"),
+        clock=ManualClock(start),
+        chance=SeededChance(7),
+        codec=JsonCodec(),
+        threads=False,
     ) as engine:
         engine.register(Counter()).execute(Counter, Add("c-1")).result()
         (first,) = engine.instances().result()
@@ -198,7 +201,7 @@ def test_an_engine_without_threads_is_drained_and_one_with_threads_is_started(pl
 def test_a_url_that_is_no_database_is_refused() -> None:
     """The message says which URLs there are."""
     for url in ("mysql://x", "sqlite:/x", "nonsense"):
-        with pytest.raises(ConfigurationError, match="sqlite:///file.db"):
+        with pytest.raises(ConfigurationError, match=r"sqlite:///file\.db"):
             Engine(url)
 
 
@@ -219,7 +222,7 @@ def test_coroutines_functions_and_objects_are_handlers(live: Live) -> None:
     engine = live.engine()
     engine.register(Puppet(act), lambda context, effect: seen["plain"].set())
     engine.register(Doll(act), waits)
-    engine.register(Asking(act), Handling())  # type: ignore[arg-type]
+    engine.register(Asking(act), Handling())
     engine.start()
     for kind in (Puppet, Doll, Asking):
         engine.execute(kind, Do("x", "go")).result()

@@ -27,7 +27,7 @@ def asking(live: Live) -> Callable[[str], Rows]:
             with closing(sqlite3.connect(live.url.removeprefix("sqlite:///"))) as file:
                 return cast("Rows", file.execute(question.format("")).fetchall())
         with psycopg.connect(live.url) as server:
-            return cast("Rows", server.execute(question.format("holdfast.")).fetchall())  # type: ignore[arg-type]
+            return cast("Rows", server.execute(question.format("holdfast.")).fetchall())
 
     return ask
 

@@ -15,6 +15,7 @@ REQUIRED = {"workload", "store", "per_second", "p50_ms", "p99_ms", "rss_mb", "co
 ROWS = [
     "limit",
     "W3",
+    "W3 single",
     "W3 together",
     "W3 answered",
     "W4",

@@ -68,6 +68,8 @@ class Live:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.must_fold = True
+        """Cleared by the few tests that leave a database nobody can open."""
         self._engines: list[Engine] = []
 
     def engine(self, settings: Settings = QUICK, *, codec: Codec | None = None) -> Engine:
@@ -80,7 +82,7 @@ class Live:
         """Stop all engines and check what they left behind."""
         for engine in self._engines:
             engine.stop(timedelta(seconds=5))
-        for engine in self._engines:
+        for engine in self._engines if self.must_fold else ():
             self._check(engine)
 
     def _check(self, stopped: Engine) -> None:

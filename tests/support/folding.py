@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast import Engine, Header, InstanceQuery
+from holdfast import Engine, Header, InstanceQuery, PayloadError
 from holdfast.kernel.history import StoredEvent, check_sequence
 from holdfast.kernel.program import Program
-from holdfast.store.port import Reader
+from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Loaded
 
 _ALL = 10_000
@@ -50,7 +50,10 @@ class _Instance:
         snapshot = self._kept.snapshot
         if snapshot is None or snapshot.state_version != self._program.state_version:
             return
-        restored = self._program.restore(snapshot.data)
+        try:
+            restored = self._program.restore(snapshot.data)
+        except PayloadError:
+            return  # Worth nothing, and nobody relies on it.
         assert self._bytes(restored) == self._bytes(self._fold(events[: snapshot.version])), "the snapshot is wrong"
 
     def _check_memory(self, state: object) -> None:
@@ -58,7 +61,8 @@ class _Instance:
         if remembered is None or remembered.header.version != self._header.version:
             return
         assert self._bytes(remembered.state) == self._bytes(state), "the state in memory is wrong"
-        assert remembered.timers == self._whole.timers, "the timers in memory are wrong"
+        # A timer that was buried leaves no event, so memory may hold one too many; a commit that relies on it is undone.
+        assert remembered.timers.items() >= self._whole.timers.items(), "the timers in memory are wrong"
 
     def _fold(self, events: list[StoredEvent]) -> object:
         return self._program.replay(self._program.initial(), events)

@@ -9,11 +9,12 @@ from typing import TypeVar, cast
 
 from holdfast.app import views
 from holdfast.app.registry import Registry
-from holdfast.errors import HoldfastError, NotFoundError, PayloadError
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError, StoppedError
 from holdfast.kernel.charts import StateMachineDefinition, observed_machine
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
+from holdfast.runtime.checking import check_key, check_text
 from holdfast.runtime.clockwork import receipt_key
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Service
@@ -39,8 +40,6 @@ T = TypeVar("T")
 
 Kind = type[Decider[S, C, E, F]] | Decider[S, C, E, F]
 """A decider class, or an object of one."""
-
-_LONGEST_KEY = 512
 
 
 class Calls:
@@ -103,7 +102,9 @@ class Calls:
             message = self._message(self._registry.get(decider.type), command, command_id=command_id, comment=comment)
         except HoldfastError as error:
             return _failed(error)
-        return self._read(lambda: self._service.accept(message, connection))
+        if connection is None:
+            return self._read(lambda: self._service.accept(message))
+        return _answered(Reply(), lambda: self._service.accept(message, connection))  # On the connection's own thread.
 
     # -- questions
 
@@ -194,6 +195,7 @@ class Calls:
             )  # Refuses strangers, values that cannot be stored and values that are too large.
             address = self._address(program, program.key_of(command))
             receipt = receipt_key(address, _checked(command_id, "command id", may_be_empty=True))
+            check_text(comment, "comment")
         except HoldfastError as error:
             return _failed(error)
         reply: Reply[None] = Reply()
@@ -209,6 +211,7 @@ class Calls:
 
     def _message(self, program: Program, command: object, *, command_id: str, comment: str) -> StoredMessage:
         encoded = program.commands.encode(command)
+        check_text(comment, "comment")
         return StoredMessage(
             address=self._address(program, program.key_of(command)),
             type=encoded.type,
@@ -232,7 +235,10 @@ class Calls:
         loaded = self._loaded(program, key)
         if loaded.snapshot is not None and loaded.snapshot.state_version != program.state_version:
             loaded = self._loaded(program, key, whole=True)
-        return Tracked.of(loaded, program)
+        try:
+            return Tracked.of(loaded, program)
+        except PayloadError:  # A snapshot that cannot be read is worth nothing: the events tell.
+            return Tracked.of(self._loaded(program, key, whole=True), program)
 
     def _history(self, program: Program, header: Header) -> list[views.Recorded]:
         return [views.recorded(event, program) for event in self._reader.events(header.id)]
@@ -243,18 +249,21 @@ class Calls:
     def _read(self, question: Callable[[], T]) -> Reply[T]:
         """Ask the database: on a thread for reading, or here if the engine has none."""
         reply: Reply[T] = Reply()
-
-        def ask() -> None:
-            try:
-                reply.set_result(question())
-            except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
-                reply.set_error(error)
-
         if self._readers is None:
-            ask()
-        else:
-            self._readers.submit(ask)
+            return _answered(reply, question)
+        try:
+            self._readers.submit(_answered, reply, question)
+        except RuntimeError:  # What the pool says once it is shut down.
+            reply.set_error(StoppedError("the engine is stopped"))
         return reply
+
+
+def _answered(reply: Reply[T], question: Callable[[], T]) -> Reply[T]:
+    try:
+        reply.set_result(question())
+    except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+        reply.set_error(error)
+    return reply
 
 
 def _failed(error: HoldfastError) -> Reply[T]:
@@ -279,11 +288,6 @@ def _checked(given: object, what: str, *, may_be_empty: bool = False) -> str:
     """Text that every database can keep as a key."""
     text = given if isinstance(given, str) else ""
     if not text and not may_be_empty:
-        raise PayloadError(f"the {what} must be non-empty text, not {text!r}")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise PayloadError(f"the {what} holds half a character: {error}") from error
-    if size > _LONGEST_KEY or "\x00" in text:
-        raise PayloadError(f"the {what} must be at most {_LONGEST_KEY} bytes long and without NUL characters")
+        raise PayloadError(f"the {what} must be non-empty text, not {given!r}")
+    check_key(text, what)
     return text

@@ -98,6 +98,7 @@ class Engine(Calls):
             clock=clock or DatabaseClock(),
             chance=chance or SystemChance(),
             programs=self.registry.get,
+            definitions=self.registry.names,
             has_threads=threads,
         )
         self.runtime = Runtime(self.service)
@@ -239,4 +240,5 @@ class Engine(Calls):
         """Work of a type that this code does not know is safe but does not move; somebody should know."""
         for each in self._keep(lambda keeper: keeper.backlog()):
             if each.kind != "effect" and each.name not in self.registry.names():
-                _log.warning("%d %ss wait for %r, which is not registered here", each.count, each.kind, each.name)
+                kind = {"timer": "timers", "inbox": "messages"}[each.kind]
+                _log.warning("%d %s wait for %r, which is not registered here", each.count, kind, each.name)

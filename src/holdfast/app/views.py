@@ -80,11 +80,7 @@ class Instance(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
 
 def recorded(event: StoredEvent, program: Program) -> Recorded:
     """A stored event in the decider's words."""
-    value = (
-        msgspec.json.decode(event.data)
-        if event.is_system
-        else program.events.decode(event.type, event.version, event.data)
-    )
+    value = msgspec.json.decode(event.data) if event.is_system else program.decode(event)
     return Recorded(
         sequence=event.sequence,
         type=event.type,

@@ -11,6 +11,10 @@ S_contra = TypeVar("S_contra", contravariant=True)
 
 START, END = "[*]", "[*]"
 
+_HARMLESS = str.maketrans(
+    dict.fromkeys([*map(chr, range(32)), "\x85", "\u2028", "\u2029", ":", ";"], " ") | {"\\": "/", '"': "'"}
+)
+
 
 class StateInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One state of a workflow, in the author's words."""
@@ -76,11 +80,13 @@ class StateMachineDefinition(msgspec.Struct, frozen=True, kw_only=True):
         for state in self.states:
             shape = ", peripheries=2" if state.is_terminal else ""
             lines.append(f'    "{_quoted(state.status)}" [label="{_quoted(state.status)}"{shape}];')
+        if self.initial or not all(each.source for each in self.transitions):
+            lines.append(f'    "{START}" [shape=point];')
         if self.initial:
-            lines += ["    start [shape=point];", f'    start -> "{_quoted(self.initial)}";']
+            lines.append(f'    "{START}" -> "{_quoted(self.initial)}";')
         for each in self.transitions:
-            source = f'"{_quoted(each.source)}"' if each.source else "start"
-            lines.append(f'    {source} -> "{_quoted(each.target)}" [label="{_label(each)}"];')
+            source = _quoted(each.source) if each.source else START
+            lines.append(f'    "{source}" -> "{_quoted(each.target)}" [label="{_label(each)}"];')
         return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -107,4 +113,4 @@ def _label(each: TransitionInfo) -> str:
 
 def _quoted(text: str) -> str:
     """Text that cannot break out of a label."""
-    return text.replace("\\", "/").replace('"', "'").replace("\n", " ").replace(":", " ").replace(";", " ")
+    return text.translate(_HARMLESS)

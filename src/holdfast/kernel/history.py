@@ -15,7 +15,7 @@ TIMER_CANCELLED = f"{SYSTEM_PREFIX}timer_cancelled"
 """Written by the kernel when a decision cancels a timer that was really pending."""
 
 
-class StoredEvent(msgspec.Struct, frozen=True, kw_only=True):
+class StoredEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One fact in the history of an instance."""
 
     instance: InstanceId
@@ -32,7 +32,7 @@ class StoredEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the command, effect or timer that led to it."""
     tenant: str
     position: int = 0
-    """Place in the order of all events of the database; grows strictly, with gaps."""
+    """Place in the order of all events of the database; grows strictly within an instance, with gaps."""
 
     @property
     def is_system(self) -> bool:

@@ -13,7 +13,7 @@ from holdfast.kernel.decider import Decider, Status, declared_types
 from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.moment import Moment
-from holdfast.kernel.vocabulary import DEFAULT_LIMIT, Vocabulary, diagnose_members, members_of
+from holdfast.kernel.vocabulary import DEFAULT_LIMIT, Vocabulary, diagnose_members, members_of, names_nothing
 from holdfast.kernel.wire import Codec
 
 S = TypeVar("S")
@@ -39,14 +39,41 @@ class Program:
             events, kind="event", decider=self.type, codec=codec, upcasters=decider.upcasters, limit=limit
         )
         self.effects = Vocabulary(effects, kind="effect", decider=self.type, codec=codec, limit=limit)
-        self.initial = cast("Callable[[], object]", decider.initial)
-        self.status = cast("Callable[[object], Status]", decider.status)
-        self.key_of = cast("Callable[[object], str]", decider.key_of)
         self.effect_failed = cast("Callable[[object, str], object]", decider.effect_failed)
         self._codec = codec
+        self._key_of = cast("Callable[[object], str]", decider.key_of)
+        self._initial = cast("Callable[[], object]", decider.initial)
+        self._status = cast("Callable[[object], object]", decider.status)
         self._evolve = cast("Callable[[object, object], object]", decider.evolve)
         self._decide = cast("Callable[[object, object, Moment], Answer]", decider.decide)
         self._is_terminal = cast("Callable[[object], bool]", decider.is_terminal)
+
+    def initial(self) -> object:
+        """The state of an instance to which nothing has happened."""
+        try:
+            return self._initial()
+        except Exception as error:
+            raise CommandError(f"{self.type!r} raised {error!r} in initial", decider=self.type) from error
+
+    def key_of(self, command: object) -> str:
+        """The business key of the instance that a command is for."""
+        try:
+            return self._key_of(command)
+        except HoldfastError:
+            raise
+        except Exception as error:
+            raise CommandError(f"{self.type!r} raised {error!r} in key_of", decider=self.type) from error
+
+    def status(self, state: object) -> Status:
+        """Where an instance in this state stands."""
+        try:
+            status = self._status(state)
+        except Exception as error:
+            raise CommandError(f"{self.type!r} raised {error!r} in status", decider=self.type) from error
+        if not isinstance(status, Status):
+            told = type(status).__name__
+            raise CommandError(f"{self.type!r} gave {told} as status; expected a Status", decider=self.type)
+        return status
 
     def answer(self, state: object, command: object, moment: Moment) -> Answer:
         """What the decider answers; whatever goes wrong in it becomes a CommandError."""
@@ -88,7 +115,7 @@ class Program:
         for event in events:
             if event.is_system:
                 continue
-            value = self._decode(event)
+            value = self.decode(event)
             try:
                 state = self._evolve(state, value)
             except Exception as error:
@@ -108,7 +135,8 @@ class Program:
         """The state of these bytes."""
         return self._codec.decode(data, self.state_type)
 
-    def _decode(self, event: StoredEvent) -> object:
+    def decode(self, event: StoredEvent) -> object:
+        """A stored event in the decider's own words."""
         try:
             return self.events.decode(event.type, event.version, event.data)
         except PayloadError as error:
@@ -143,7 +171,7 @@ def _declared(decider: Decider[S, C, E, F]) -> tuple[type, tuple[type, ...], tup
         raise DefinitionError(name, found)
     words = [members_of(each) for each in declared[1:]]
     for kind, members, each in zip(_KINDS[1:], words, declared[1:], strict=True):
-        if not members and kind != "effect":
+        if not members and not (kind == "effect" and names_nothing(each)):
             found.append(Diagnostic("no_members", f"{each!r} names no class; use a class or a union of classes", kind))
         found += diagnose_members(members, kind)
     if found:

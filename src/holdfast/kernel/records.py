@@ -139,8 +139,12 @@ def merge(records: Iterable[Record]) -> list[Record]:
     rows: dict[_Row, Record] = {}
     for record in records:
         row = _row(record)
+        again = (f"again:{row[0]}", row[1])
         if isinstance(record, DeadLetterRaised) and isinstance(rows.get(row), DeadLetterSettled):
-            row = (f"again:{row[0]}", row[1])  # The old letter goes and a new one comes: two rows.
+            row = again  # The old letter goes and a new one comes: two rows.
+        elif isinstance(record, DeadLetterSettled) and again in rows:
+            del rows[again]  # The new one went as well; the old one still goes.
+            continue
         before = rows.pop(row, None)
         after = record if before is None else _merged(before, record)
         if after is not None:

@@ -109,7 +109,13 @@ class Vocabulary:
 
     def _upcast(self, name: str, version: int, value: dict[str, object]) -> object:
         while (upcaster := self._upcasters.get((name, version))) is not None:
-            value, version = upcaster(value), version + 1
+            try:
+                value = upcaster(value)
+            except Exception as error:
+                raise PayloadError(
+                    f"the upcaster of {name!r} version {version} of {self.decider!r} raised {error!r}"
+                ) from error
+            version += 1
         cls = self._classes.get(name)
         if cls is None or version != self._versions[name]:
             raise UnknownEventError(decider=self.decider, event_type=name, version=version)
@@ -125,9 +131,14 @@ class Vocabulary:
         )
 
 
+def names_nothing(declared: object) -> bool:
+    """Whether a type parameter says that there is no class at all."""
+    return declared is None or declared in {type(None), typing.Never, typing.NoReturn}
+
+
 def members_of(declared: object) -> tuple[type, ...]:
     """The classes in a type parameter: one class, a union, an alias of a union, or None and Never for no class at all."""
-    if declared is None or declared in {type(None), typing.Never, typing.NoReturn}:
+    if names_nothing(declared):
         return ()
     alias = getattr(declared, "__value__", None)
     if alias is not None:

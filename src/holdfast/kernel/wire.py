@@ -53,7 +53,8 @@ def _raise_up(as_type: type[T], value: object) -> T:
     validate = getattr(as_type, "model_validate_json", None)
     if validate is None:
         raise TypeError(f"{as_type.__name__} cannot be read back; use a dataclass, a Struct or a pydantic model")
-    model: T = validate(msgspec.json.encode(value))  # As JSON, because a strict model takes text for a date only from there.
+    # As JSON, because a strict model takes text for a date only from there.
+    model: T = validate(msgspec.json.encode(value))
     return model
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 
-from holdfast.errors import HoldfastError
 from holdfast.runtime.giving_up import Verdicts, dead_message, dead_timer, describe
 from holdfast.runtime.loops import Chores
 from holdfast.runtime.shared import Shared
@@ -74,17 +74,26 @@ class Clockwork:
 
     def fire(self) -> tuple[int, datetime | None]:
         """Hand in the timers that are due; how many, and when the next one is."""
-        due = self._timers.claim(self._shared.clock.judge(), hold=HOLD, limit=_MOST)
+        known = sorted(self._shared.definitions())
+        due = self._timers.claim(self._shared.clock.judge(), hold=HOLD, limit=_MOST, definitions=known)
         for timer in due.timers:
             self._fire(timer)
         return len(due.timers), due.next_at
 
     def deliver(self) -> int:
         """Hand in the messages whose turn has come; how many."""
-        messages = self._inbox.claim(self._shared.clock.judge(), hold=HOLD, limit=_MOST)
+        known = sorted(self._shared.definitions())
+        messages = self._inbox.claim(self._shared.clock.judge(), hold=HOLD, limit=_MOST, definitions=known)
+        lines: dict[tuple[str, str], deque[StoredMessage]] = {}
         for message in messages:
-            self._deliver(message)
+            lines.setdefault((message.address.tenant, message.target), deque()).append(message)
+        for line in lines.values():
+            self._deliver_next(line)
         return len(messages)
+
+    def next_message(self) -> datetime | None:
+        """When the next message that failed is due again."""
+        return self._inbox.next_at(self._shared.clock.judge())
 
     def unpark(self) -> tuple[int, datetime | None]:
         """Let parked effects go whose time has come; for how many handlers, and when the next one's does."""
@@ -103,7 +112,7 @@ class Clockwork:
             self._shared.telemetry.tell(TimerFired(instance=timer.instance, key=timer.key, late_by=late_by))
         try:
             command = self._shared.programs(timer.definition).commands.decode(timer.type, timer.version, timer.data)
-        except HoldfastError as error:
+        except Exception as error:  # noqa: BLE001 - what cannot be read must not hold back the others
             self._timer_failed(timer, error)
             return
         address = Address(tenant=timer.tenant, definition=timer.definition, instance=timer.instance)
@@ -119,10 +128,17 @@ class Clockwork:
         elif self._timers.bury(timer.claim, dead_timer(timer, error=error, now=self._shared.clock.now())):
             _log.error("timer %s of %s gave up: %s", timer.key, timer.instance, describe(error))
 
-    def _deliver(self, message: StoredMessage) -> None:
+    def _deliver_next(self, line: deque[StoredMessage]) -> None:
+        """Hand in the first message of a target; the next one follows when it is carried out, so that none overtakes another."""
+        if not line:
+            return
+        message = line.popleft()
+
         def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
-            if error is not None:
-                self.chores.add(partial(self._message_failed, message, error))
+            if error is None:
+                self._deliver_next(line)
+            else:
+                self.chores.add(partial(self._message_failed, message, error, line))
 
         where = message.address
         try:
@@ -130,8 +146,8 @@ class Clockwork:
             command = program.commands.decode(message.type, message.version, message.data)
             if where.instance is None and not where.key:
                 where = Address(tenant=where.tenant, definition=where.definition, key=program.key_of(command))
-        except HoldfastError as error:
-            self._message_failed(message, error)
+        except Exception as error:  # noqa: BLE001 - what cannot be read must not hold back the others
+            self.chores.add(partial(self._message_failed, message, error, line))
             return
         self._shared.submit(
             Submission(
@@ -147,12 +163,14 @@ class Clockwork:
             )
         )
 
-    def _message_failed(self, message: StoredMessage, error: BaseException) -> None:
+    def _message_failed(self, message: StoredMessage, error: BaseException, behind: deque[StoredMessage]) -> None:
         at = self._verdicts.retry_command_at(message.attempts + 1, error)
         if at is not None:
-            self._inbox.retry(message.claim, error=describe(error), until=at)
-        elif self._inbox.bury(message.claim, dead_message(message, error=error, now=self._shared.clock.now())):
+            self._inbox.retry(message.claim, error=describe(error), until=at)  # Those behind it wait with it.
+            return
+        if self._inbox.bury(message.claim, dead_message(message, error=error, now=self._shared.clock.now())):
             _log.error("message %s for %s gave up: %s", message.id, message.target, describe(error))
+        self._deliver_next(behind)
 
 
 def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:

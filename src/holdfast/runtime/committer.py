@@ -23,9 +23,11 @@ from holdfast.store.shapes import Claim
 _log = logging.getLogger("holdfast.committer")
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
+_RECOVERY_SECONDS = 1.0
+"""How often a recovery that is owed is tried when nothing else is to do."""
 
 Item = Submission | Claim | None
-"""A command, work that ended without one, or None: the end."""
+"""A command, work that ended without one, or None, which only wakes the committer."""
 
 
 class Committer:
@@ -50,18 +52,35 @@ class Committer:
         self._is_busy = False
         self._thread: threading.Thread | None = None
         self._is_stopped = False
+        self._has_ended = False
         self._owes_recovery = False
+        self._when_recovered: list[Callable[[], None]] = []
+        self._claims: set[Claim] = set()
+        """Work whose end was handed in here and is not committed yet."""
 
     def submit(self, submission: Submission) -> None:
         """Take a command; its `settled` is called when it is committed or has failed."""
         if self._is_stopped:
             submission.settled(None, StoppedError("the engine is stopped"))
             return
+        if submission.claim is not None:
+            self._claims.add(submission.claim)
         self._put(submission)
 
     def finish(self, claim: Claim) -> None:
         """Work ended without a command: use it up with the next commit."""
+        self._claims.add(claim)
         self._put(claim)
+
+    def claims(self) -> list[Claim]:
+        """Work that nobody has in hand any more, because its end is waiting here."""
+        return list(self._claims.copy())
+
+    def owe_recovery(self, when_recovered: Callable[[], None]) -> None:
+        """Somebody does not know what became of a statement: free what is owned without anybody knowing, as soon as possible."""
+        self._when_recovered.append(when_recovered)
+        self._owes_recovery = True
+        self._put(None)
 
     def start(self) -> None:
         """Work on a thread of its own from now on."""
@@ -78,7 +97,9 @@ class Committer:
 
     def _put(self, item: Item) -> None:
         self._queue.put(item)
-        if self._thread is None:
+        if self._has_ended:
+            self._refuse_rest()
+        elif self._thread is None:
             self._work_here()
 
     def _work_here(self) -> None:
@@ -94,17 +115,21 @@ class Committer:
                 self._is_busy = False
 
     def _run(self) -> None:
-        while True:
-            items = self._take(wait=True)
-            self._work(items)
-            if None in items:
-                return
+        while not (self._is_stopped and self._queue.empty()):
+            self._work(self._take(wait=True))
+        self._has_ended = True
+        self._refuse_rest()
+
+    def _refuse_rest(self) -> None:
+        """Answer whoever called at the very moment of the end; nobody waits for ever."""
+        for submission in _sorted(self._take(wait=False))[0]:
+            submission.settled(None, StoppedError("the engine is stopped"))
 
     def _take(self, *, wait: bool) -> list[Item]:
         """What is waiting, at most a batch of it; nothing if nothing waits and nobody wants to."""
         items: list[Item] = []
         try:
-            items.append(self._queue.get(block=wait))
+            items.append(self._queue.get(block=wait, timeout=_RECOVERY_SECONDS if self._owes_recovery else None))
             while len(items) < self._batch_limit:
                 items.append(self._queue.get_nowait())
         except Empty:
@@ -132,9 +157,12 @@ class Committer:
                 _log.exception("a commit failed unexpectedly")
                 for each in submissions:
                     each.settled(None, error)
-                return
+                had_outage = True  # What ended without a command may still be there.
+                self._claims.difference_update(finished)
+                break
             else:
                 self._settle(batch)
+                self._claims.difference_update(finished)
                 break
         self._owes_recovery = self._owes_recovery or had_outage
         if self._owes_recovery:
@@ -143,10 +171,13 @@ class Committer:
     def _recover(self) -> None:
         try:
             self._recovered()
-        except StoreUnavailableError as error:
-            _log.warning("the database is away again: %s", error)  # It is still owed, and done after the next commit.
-        else:
-            self._owes_recovery = False
+        except Exception as error:  # noqa: BLE001 - it is still owed, and tried again before long
+            _log.warning("what was under way when the database went away is not free yet: %s", error)
+            return
+        self._owes_recovery = False
+        waiting, self._when_recovered = self._when_recovered, []
+        for each in waiting:
+            each()
 
     @property
     def _may_wait(self) -> bool:
@@ -178,6 +209,8 @@ class Committer:
                 submission.settled(outcome, error)
             except Exception:  # noqa: BLE001 - its trouble is not that of its neighbours
                 _log.exception("the caller of a command failed when it was told the outcome")
+            if submission.claim is not None:
+                self._claims.discard(submission.claim)
 
     def _outlast(self, submissions: list[Submission], error: StoreUnavailableError) -> list[Submission]:
         """Tell those who wait no longer; the others stay, to be looked up when the database is back."""

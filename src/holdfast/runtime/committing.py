@@ -40,27 +40,33 @@ class Committing:
         """Carry out the commands, and use up work that ended without one. StoreUnavailableError leaves all of it undone or unknown."""
         if any(each.is_uncertain for each in submissions):
             self._writer.write([], finished=finished, now=self._clock.now())
-            return self._carefully(submissions)
-        batch = self._quickly(submissions, finished)
-        if batch.doubtful:
-            batch.add(self._carefully(batch.doubtful))
+            batch = self._carefully(submissions)
+        else:
+            batch = self._quickly(submissions, finished)
+        while batch.doubtful:
+            again, batch.doubtful = batch.doubtful, []
+            batch.add(self._carefully(again))
         return batch
 
     # -- the quick way
 
     def _quickly(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
         batch = Batch()
+        drafts: list[Draft] = []
         now = self._clock.now()
-        found = self._remembered(submissions)
-        drafts = self._round(found, batch, now, is_careful=False).decide(submissions)
-        used = [*finished, *(claim for draft in drafts for claim in draft.finished)]
-        seen = [observation for draft in drafts for observation in draft.observations]
-        changes = _changes(drafts)
         try:
+            found = self._remembered(submissions)
+            drafts = self._round(found, batch, now, is_careful=False).decide(submissions)
+            used = [*finished, *(claim for draft in drafts for claim in draft.finished)]
+            seen = [observation for draft in drafts for observation in draft.observations]
+            changes = _changes(drafts)
             if changes or used or seen:
                 self._writer.write(changes, finished=used, observations=seen, now=now)
-        except (LostRaceError, StoreError, PayloadError) as error:
-            return self._undo(drafts, submissions, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is found out whose fault it is
+            self._undo(drafts, finished, error)
+            batch = Batch()
+            batch.doubtful = list(submissions)
+            return batch
         self._keep(drafts, batch)
         return batch
 
@@ -77,14 +83,13 @@ class Committing:
             found |= self._fold(list(missing), self._writer.load(list(missing)), self._writer)
         return found
 
-    def _undo(self, drafts: Sequence[Draft], submissions: Sequence[Submission], error: Exception) -> Batch:
-        """Nothing was written, or nobody knows: forget what was computed and look again."""
+    def _undo(self, drafts: Sequence[Draft], finished: Sequence[Claim], error: Exception) -> None:
+        """Nothing was written, or nobody knows: forget what was computed. What ended without a command has no part in it."""
         self._forget(drafts)
         if isinstance(error, StoreUnavailableError):
             raise error
-        batch = Batch()
-        batch.doubtful = list(submissions)
-        return batch
+        if finished:
+            self._writer.write([], finished=finished, now=self._clock.now())
 
     # -- the careful way
 
@@ -94,10 +99,12 @@ class Committing:
                 return self._locked(submissions)
             except LostRaceError as error:
                 lost = error
-            except (PayloadError, StoreError) as error:
-                if isinstance(error, StoreUnavailableError):
-                    raise
+            except StoreUnavailableError:
+                raise
+            except HoldfastError as error:
                 return self._isolated(submissions, error)
+            except Exception as error:  # noqa: BLE001 - one of them provokes it, and it must fail alone
+                return self._isolated(submissions, _unexpected(error))
         return self._isolated(submissions, ConflictError(f"somebody else was first {_ROUNDS} times in a row: {lost}"))
 
     def _isolated(self, submissions: Sequence[Submission], error: HoldfastError) -> Batch:
@@ -124,13 +131,13 @@ class Committing:
                 changes = _changes(drafts)
                 if changes:
                     unit.write(changes, now)
+            used = [*batch.spent, *(claim for draft in drafts for claim in draft.finished)]
+            seen = [observation for draft in drafts for observation in draft.observations]
+            if used or seen:
+                self._writer.write([], finished=used, observations=seen, now=now)
         except BaseException:
             self._forget(drafts)
             raise
-        used = [claim for draft in drafts for claim in draft.finished]
-        seen = [observation for draft in drafts for observation in draft.observations]
-        if used or seen:
-            self._writer.write([], finished=used, observations=seen, now=now)
         self._keep(drafts, batch)
         return batch
 
@@ -144,9 +151,10 @@ class Committing:
         changes = _changes(drafts)
         if changes:
             unit.write(changes, now)
-        used = [claim for draft in drafts for claim in draft.finished]
+        used = [*batch.spent, *(claim for draft in drafts for claim in draft.finished)]
         if used:
             unit.consume(used)
+        batch.observations = [observation for draft in drafts for observation in draft.observations]
         self._keep(drafts, batch)
         return batch
 
@@ -164,6 +172,7 @@ class Committing:
             tracked = found.get(each.address)
             if each.receipt is not None and each.receipt in receipts:
                 batch.accept(each, _outcome(receipts[each.receipt]))
+                batch.spent += [each.claim] if each.claim is not None and each.claim not in void else []
             elif each.cause in known and isinstance(tracked, Tracked):
                 batch.accept(each, Outcome(tracked.header.id, tracked.header.version))
             elif each.claim is not None and each.claim in void:
@@ -204,6 +213,8 @@ class Committing:
                 found[address] = self._folded(address, each, source)
             except HoldfastError as error:
                 found[address] = error
+            except Exception as error:  # noqa: BLE001 - see above
+                found[address] = _unexpected(error)
         return found
 
     def _folded(self, address: Address, loaded: Loaded, source: Writer | Unit) -> Tracked:
@@ -230,6 +241,7 @@ class Committing:
                 self._memory.keep(draft.after())
             elif draft.before is not None:
                 draft.before.is_fresh = False
+                draft.before.timers = draft.timers
                 self._memory.keep(draft.before)
 
     def _forget(self, drafts: Sequence[Draft]) -> None:
@@ -243,6 +255,12 @@ def _changes(drafts: Sequence[Draft]) -> list[Change]:
     changes = [draft.finish() for draft in drafts if not draft.is_empty]
     changes.sort(key=lambda change: change.header.id)
     return changes
+
+
+def _unexpected(error: Exception) -> StoreError:
+    told = StoreError(f"the commit failed: {error!r}")
+    told.__cause__ = error
+    return told
 
 
 def _outcome(receipt: Receipt) -> Outcome:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from uuid import UUID
 
-from holdfast.errors import HoldfastError, NotFoundError, RejectedError
+from holdfast.errors import CommandError, HoldfastError, NotFoundError, RejectedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.drafting import Draft, Surroundings, VoidClaimError, new_header
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.tracking import Tracked
-from holdfast.store.shapes import Address, ReceiptKey
+from holdfast.store.shapes import Address, Claim, Observation, ReceiptKey
 
 Answer = tuple[Submission, Outcome | None, BaseException | None]
 
@@ -29,6 +29,10 @@ class Batch:
         self.written: list[Draft] = []
         self.doubtful: list[Submission] = []
         """Must be looked at again, the careful way."""
+        self.spent: list[Claim] = []
+        """Used up, because what they ask for was carried out before."""
+        self.observations: list[Observation] = []
+        """Still to be written, because the transaction was not ours."""
 
     def accept(self, submission: Submission, outcome: Outcome) -> None:
         """The command was carried out, or there was nothing to do."""
@@ -42,10 +46,14 @@ class Batch:
         """Take over what came of a part."""
         self.answers += other.answers
         self.written += other.written
+        self.doubtful += other.doubtful
 
 
 class Round:
-    """Decides a batch. A quick round doubts what it cannot prove and leaves it, with all that follows on the same instance."""
+    """Decides a batch. A quick round doubts what it cannot prove and leaves it, with all that follows on the same instance.
+
+    Any round leaves what follows a failed decision, because a decider that fails may have spoilt the state in memory.
+    """
 
     def __init__(
         self,
@@ -93,9 +101,12 @@ class Round:
             self._doubt(each, name)
             return
         self._answers.setdefault(name, []).append(answer)
+        if name in self._drafts and self._drafts[name].is_tainted:
+            self._doubted.add(name)  # The state may be spoilt: what follows is decided on a new one.
 
     def _answer(self, each: Submission, name: InstanceId | Address, tracked: Tracked | None) -> Answer:
         if each.receipt is not None and each.receipt in self._receipts:
+            self._drafts[name].finished += [each.claim] if each.claim is not None else []
             return each, self._receipts[each.receipt], None  # The same command twice in one batch.
         try:
             draft = self._drafts.get(name)
@@ -104,10 +115,12 @@ class Round:
             outcome = draft.apply(each, self._now)
         except VoidClaimError:
             return each, _VOID, None
-        except HoldfastError as error:
-            if name in self._drafts:
-                self._drafts[name].is_tainted = not isinstance(error, RejectedError)
+        except RejectedError as error:
             return each, None, error
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a decider does, it fails alone
+            if name in self._drafts:
+                self._drafts[name].is_tainted = True
+            return each, None, error if isinstance(error, HoldfastError) else _failure(each, error)
         if each.receipt is not None:
             self._receipts[each.receipt] = outcome
         return each, outcome, None
@@ -137,3 +150,10 @@ class Round:
         if draft is not None:
             draft.give_up()
             self._forget(draft.header.id)
+
+
+def _failure(each: Submission, error: BaseException) -> CommandError:
+    definition = each.address.definition
+    told = CommandError(f"{definition!r} raised {error!r} on {type(each.command).__name__}", decider=definition)
+    told.__cause__ = error
+    return told

@@ -19,6 +19,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program, Programs
 from holdfast.kernel.records import merge
 from holdfast.kernel.vocabulary import Encoded
+from holdfast.runtime.checking import check_decision, check_text
 from holdfast.runtime.issuing import Leasing, effect_row, message_row, timer_row
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.tracking import NO_SNAPSHOTS, Tracked
@@ -48,6 +49,12 @@ class Surroundings:
         self.observe = observe
         self.leasing: Leasing | None = None
         """Set while this process has a worker."""
+
+    def without_leasing(self) -> Surroundings:
+        """The same for commits that hand nothing over, because nobody learns for certain what became of them."""
+        return Surroundings(
+            self.programs, ageing=self.ageing, snapshot_events=self.snapshot_events, observe=self.observe
+        )
 
 
 class Draft:
@@ -143,10 +150,13 @@ class Draft:
         match claim:
             case TimerClaim() if self.timers.get(claim.key) != claim.number:
                 raise VoidClaimError
-            case EffectClaim() if claim.number in self.change.withdrawn or claim in self.change.consumed:
+            case EffectClaim() if claim.instance == self.header.id and self._is_spent(claim):
                 raise VoidClaimError
             case _:
                 pass
+
+    def _is_spent(self, claim: EffectClaim) -> bool:
+        return claim.number in self.change.withdrawn or claim in self.change.consumed
 
     def _accept(self, decision: Decision, submission: Submission, now: datetime) -> Outcome:
         program, header = self.program, self.header
@@ -154,8 +164,10 @@ class Draft:
         effects = [program.effects.encode(effect.body) for effect in decision.effects]
         timers = [program.commands.encode(timer.command) for timer in decision.timers]
         messages = [message_row(each, self._around.programs(each.decider), header.tenant) for each in decision.messages]
+        check_decision(decision, now)
         state = program.apply(self.state, decision.events)
         status = program.status(state)
+        check_text(status.reason, "reason of a status")
         # Nothing can fail from here on: the draft takes all of it.
         self.state = state
         self._use_up(submission.claim)
@@ -181,6 +193,7 @@ class Draft:
     def _skip(self, answer: Ignored, submission: Submission, now: datetime) -> Outcome:
         if submission.claim is not None:
             self.finished.append(submission.claim)
+            self._stop_timer(submission.claim)
         if self._around.observe and self.header.version:
             self._observe(submission, self.header, skipped=True, now=now)
         reason = answer.reason or "nothing to do"
@@ -254,6 +267,10 @@ class Draft:
         if claim is None:
             return
         self.change.consumed.append(claim)
+        self._stop_timer(claim)
+
+    def _stop_timer(self, claim: Claim) -> None:
+        """A timer that has fired is no longer pending."""
         if isinstance(claim, TimerClaim):
             self.timers.pop(claim.key, None)
 
@@ -274,6 +291,8 @@ class Draft:
 
     def _snapshot(self) -> Snapshot | None:
         """A snapshot when the events since the last one outweigh it: so histories of any length stay cheap to load."""
+        if self.is_tainted:
+            return None
         before = self.before
         kept = before.snapshot_bytes if before else 0
         if self._events_since() < self._around.snapshot_events or kept == NO_SNAPSHOTS or self._bytes_since() < kept:

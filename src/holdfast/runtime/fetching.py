@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreUnavailableError
 from holdfast.kernel.ids import effect_key
 from holdfast.runtime.giving_up import Verdicts, code_of, dead_effect, describe
 from holdfast.runtime.issuing import options_of
@@ -16,11 +17,11 @@ from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import EffectBuried
 from holdfast.runtime.worker import Worker
 from holdfast.store.port import Effects
-from holdfast.store.shapes import Address, StoredEffect, Wanted
+from holdfast.store.shapes import Address, EffectClaim, StoredEffect, Wanted
 
 _log = logging.getLogger("holdfast.fetching")
 
-_MOST = 200
+_MOST = 500
 """Effects of one handler that are claimed at once."""
 
 
@@ -36,11 +37,25 @@ class Fetching:
         self._worker = worker
         self._shared = shared
         self._verdicts = Verdicts(shared)
+        self._failing: set[EffectClaim] = set()
+        self._is_blind = False
+        """Whether the answer to a claim got lost: nothing is claimed until what it took is free again."""
+        self.on_lost_claim: Callable[[], None] = lambda: None
+        """Set by a runtime: it frees what is owned without anybody knowing, and then calls `see`."""
         self.chores = Chores()
 
     def report(self, effect: StoredEffect, error: BaseException) -> None:
         """A call failed; what follows is done in the next step."""
-        self.chores.add(partial(self._settle, effect, error))
+        self._add(effect, partial(self._settle, effect, error))
+
+    def failing(self) -> list[EffectClaim]:
+        """The effects whose failure is reported and not yet dealt with."""
+        return list(self._failing.copy())
+
+    def see(self) -> None:
+        """Nothing is lost any more: claim again."""
+        self._is_blind = False
+        self.chores.wake()
 
     def step(self) -> float:
         """Deal with failures, then claim as much as there is room for."""
@@ -60,13 +75,28 @@ class Fetching:
         """The most urgent effects of these handlers, now ours."""
         return self._effects.claim(self._worker.identity, wanted, limit)
 
+    def _add(self, effect: StoredEffect, chore: Callable[[], None]) -> None:
+        self._failing.add(effect.claim)
+
+        def do() -> None:
+            chore()
+            self._failing.discard(effect.claim)
+
+        self.chores.add(do)
+
     def _claim(self) -> int:
+        if self._is_blind:
+            return 0
         wanted = self._worker.reserve_room(_MOST)
         if not wanted:
             return 0
         found: list[StoredEffect] = []
         try:
             found = self.claim(wanted, sum(each.limit for each in wanted))
+        except StoreUnavailableError:
+            self._is_blind = True
+            self.on_lost_claim()
+            raise
         finally:
             self._return_slots(wanted, found)
         ready = [(effect, self.readied(effect)) for effect in found]
@@ -111,7 +141,7 @@ class Fetching:
             if refusal is not None:
                 name = effect_key(effect.instance, effect.number)
                 _log.warning("effect %s: its instance could not be told of its end: %s", name, refusal)
-                self.chores.add(partial(self._bury, effect, error))
+                self._add(effect, partial(self._bury, effect, error))
 
         address = Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance)
         cause = effect_key(effect.instance, effect.number)
@@ -126,7 +156,11 @@ class Fetching:
             body = program.effects.decode(effect.type, effect.version, effect.data)
         except HoldfastError:
             return None
-        return program.effect_failed(body, describe(error))
+        try:
+            return program.effect_failed(body, describe(error))
+        except Exception:  # noqa: BLE001 - then it is a dead letter, which somebody reads
+            _log.exception("%r failed on the news that an effect of it gave up", effect.definition)
+            return None
 
     def _bury(self, effect: StoredEffect, error: BaseException) -> None:
         reason = "attempts_spent" if isinstance(error, SpentError) else code_of(error)

@@ -110,7 +110,10 @@ def dead_message(message: StoredMessage, *, error: BaseException, now: datetime)
 
 def describe(error: BaseException) -> str:
     """An error as text that every database can store, at a bearable length."""
-    said = str(error) or type(error).__name__
+    try:
+        said = str(error) or type(error).__name__
+    except Exception:  # noqa: BLE001 - an error that cannot even say what it is
+        said = type(error).__name__
     text = said if isinstance(error, HoldfastError) else f"{type(error).__name__}: {said}"
     return text.replace("\x00", "").encode("utf-8", "replace").decode()[:_LONGEST_ERROR]
 

@@ -103,6 +103,15 @@ def message_row(message: Message, program: Program, tenant: str) -> StoredMessag
     )
 
 
+def result_address(effect: StoredEffect, command: object, program: Program) -> Address:
+    """Where the command of a handler goes: to the instance that it names, else to the one that asked for the effect."""
+    try:
+        key = program.key_of(command)
+    except Exception:  # noqa: BLE001 - it names none; whether it is a command at all is judged when it is decided
+        return Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance)
+    return Address(tenant=effect.tenant, definition=effect.definition, key=key)
+
+
 def options_of(effect: StoredEffect) -> EffectOptions:
     """The delivery options of a stored effect."""
     return _decode_options(effect.options) if effect.options else _PLAIN

@@ -11,7 +11,7 @@ from holdfast.errors import ConfigurationError, NotFoundError, StoreUnavailableE
 from holdfast.kernel.history import StoredEvent
 from holdfast.runtime.giving_up import describe
 from holdfast.runtime.shared import Shared
-from holdfast.store.port import Feed
+from holdfast.store.reading import Feed
 
 _log = logging.getLogger("holdfast.projections")
 

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -132,15 +133,20 @@ class _Postbox:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_called = False
+        """Whether the loop will look into the box. It says no before it looks, so that nothing is put in behind its back."""
 
     def put(self, arrived: asyncio.Future[None]) -> None:
         """Another answer is there."""
-        is_first = not self._waiting
         self._waiting.append(arrived)
-        if is_first and not self._loop.is_closed():
+        if self._is_called:
+            return
+        self._is_called = True
+        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
             self._loop.call_soon_threadsafe(self._empty)
 
     def _empty(self) -> None:
+        self._is_called = False
         while self._waiting:
             arrived = self._waiting.popleft()
             if not arrived.done():

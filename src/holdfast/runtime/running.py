@@ -12,13 +12,14 @@ from holdfast.runtime.deciding import Batch
 from holdfast.runtime.fetching import Fetching
 from holdfast.runtime.heart import Heart
 from holdfast.runtime.housekeeping import Housekeeping
+from holdfast.runtime.issuing import result_address
 from holdfast.runtime.loops import Loop
 from holdfast.runtime.projecting import Projecting
 from holdfast.runtime.service import Service
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.transacting import Transacting
 from holdfast.runtime.worker import Ends, Execution, Worker
-from holdfast.store.shapes import Address, Change, StoredEffect, Wanted
+from holdfast.store.shapes import Change, StoredEffect, Wanted
 
 _STEP_SECONDS = 2.0
 
@@ -31,7 +32,7 @@ class Runtime:
         self._service = service
         self._shared = shared
         self.identity = WorkerId(shared.chance.new_id(shared.clock.now()))
-        transacting = Transacting(store.writer, service.transactor, service.written)
+        transacting = Transacting(store.writer, service.transactor, service.written, shared.programs)
         ends = Ends(returned=self._returned, failed=self._failed, transact=transacting.run)
         self.worker = Worker(self.identity, ends, shared)
         self.fetching = Fetching(store.effects(), self.worker, shared)
@@ -129,17 +130,19 @@ class Runtime:
         return 0
 
     def next_due(self) -> datetime | None:
-        """When the next timer or parked effect comes due; None if there is none."""
+        """When the next timer, parked effect or failed message comes due; None if there is none."""
         _, due_at = self.clockwork.fire()
         _, wake_at = self.clockwork.unpark()
-        return min((at for at in (due_at, wake_at) if at is not None), default=None)
+        known = (due_at, wake_at, self.clockwork.next_message())
+        return min((at for at in known if at is not None), default=None)
 
     # -- what comes back
 
     def _attach(self) -> None:
         self._service.on_written = self._written
         self._service.on_hint = lambda: self._noticed("")
-        self._service.held = self.worker.held
+        self._service.held = lambda: [*self.worker.held(), *self.fetching.failing()]
+        self.fetching.on_lost_claim = lambda: self._service.committer.owe_recovery(self.fetching.see)
         self._service.maintenance = lambda: self.heart.maintenance
 
     def _written(self, batch: Batch) -> None:
@@ -173,7 +176,7 @@ class Runtime:
             self.clockwork.look()
 
     def _returned(self, execution: Execution, result: object) -> None:
-        """A handler came back: with a command for its instance, or with nothing, which ends the effect."""
+        """A handler came back: with a command, or with nothing, which ends the effect."""
         if result is None:
             self._service.committer.finish(execution.claim)
             return
@@ -185,10 +188,11 @@ class Runtime:
 
         self._shared.submit(
             Submission(
-                address=Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance),
+                address=result_address(effect, result, self._shared.programs(effect.definition)),
                 command=result,
                 cause=effect_key(effect.instance, effect.number),
                 claim=execution.claim,
+                may_create=True,
                 settled=settled,
             )
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import count
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ from holdfast.store.port import Parts, Store, Writer
 from holdfast.store.shapes import Address, Change, EffectClaim, Maintenance, ReceiptKey, StoredMessage
 
 _LONG_SECONDS = 3600.0
+_REFUSED = "maintenance mode refuses commands; try again when it has ended"
 
 T = TypeVar("T")
 
@@ -45,11 +46,14 @@ class Service:
         clock: Clock,
         chance: Chance,
         programs: Programs,
+        definitions: Callable[[], Collection[str]],
         has_threads: bool,
     ) -> None:
         self.store = store
         self.has_threads = has_threads
-        self.shared = Shared(settings, clock=clock, chance=chance, programs=programs, submit=self._submit)
+        self.shared = Shared(
+            settings, clock=clock, chance=chance, programs=programs, definitions=definitions, submit=self._submit
+        )
         self.around = Surroundings(
             programs,
             ageing=settings.ageing,
@@ -72,7 +76,7 @@ class Service:
         self._desk = store.line()
         self._at_desk = threading.Lock()
         self.committer = Committer(
-            self._committing(self._writer, Memory(settings.cache_size)),
+            self._committing(self._writer, Memory(settings.cache_size), self.around),
             self.shared.telemetry,
             batch_limit=settings.batch_limit,
             written=self.written,
@@ -100,7 +104,7 @@ class Service:
     ) -> None:
         """Have a command carried out."""
         if self.maintenance() == "refuse":
-            settled(None, StoppedError("maintenance mode refuses commands; try again when it has ended"))
+            settled(None, StoppedError(_REFUSED))
             return
         self._submit(
             Submission(
@@ -117,8 +121,8 @@ class Service:
         )
 
     def transactor(self, writer: Writer) -> Committing:
-        """What commits one command inside an open transaction; it remembers nothing."""
-        return self._committing(writer, Memory(0))
+        """What commits one command inside an open transaction; it remembers nothing and hands nothing over."""
+        return self._committing(writer, Memory(0), self.around.without_leasing())
 
     def lease_to(self, worker: WorkerId, reserve: Callable[[str], bool], release: Callable[[str], None]) -> None:
         """Let commits hand effects over to this worker."""
@@ -138,6 +142,8 @@ class Service:
 
     def accept(self, message: StoredMessage, connection: object = None) -> int:
         """Put a command into the inbox, in the caller's transaction if it gives its connection; its number."""
+        if self.maintenance() == "refuse":
+            raise StoppedError(_REFUSED)
         now = self.shared.clock.now()
         if connection is not None:
             return self.store.accept_within(connection, message, now)
@@ -169,14 +175,19 @@ class Service:
     def _submit(self, submission: Submission) -> None:
         self.committer.submit(submission)
 
-    def _committing(self, writer: Writer, memory: Memory) -> Committing:
-        return Committing(writer, self.around, clock=self.shared.clock, chance=self.shared.chance, memory=memory)
+    def _committing(self, writer: Writer, memory: Memory, around: Surroundings) -> Committing:
+        return Committing(writer, around, clock=self.shared.clock, chance=self.shared.chance, memory=memory)
 
     def _recovered(self) -> None:
-        """The database is back. The answer to a commit may be lost that handed effects over: let others have them."""
+        """The database is back. The answer to a claim or to a commit that handed effects over may be lost: free them.
+
+        What is in hand is asked for first, then what was handed in to the committer: an effect goes from one to the other.
+        """
         leasing = self.around.leasing
         if leasing is not None:
-            self._writer.disown(leasing.worker, self.held())
+            held = self.held()
+            ending = [claim for claim in self.committer.claims() if isinstance(claim, EffectClaim)]
+            self._writer.disown(leasing.worker, [*held, *ending])
 
     def _notify(self) -> float:
         if self._must_notify:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from holdfast.kernel.program import Programs
 from holdfast.runtime.clock import Clock
@@ -23,6 +23,7 @@ class Shared:
         clock: Clock,
         chance: Chance,
         programs: Programs,
+        definitions: Callable[[], Collection[str]],
         submit: Callable[[Submission], None],
     ) -> None:
         self.settings = settings
@@ -30,6 +31,8 @@ class Shared:
         self.chance = chance
         self.programs = programs
         """The program of a definition; NotFoundError if nobody registered it."""
+        self.definitions = definitions
+        """The definitions that this process can run; timers and messages of others are left to others."""
         self.submit = submit
         """Hands a command to the committer."""
         self.telemetry = Telemetry()

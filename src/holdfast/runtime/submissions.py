@@ -11,7 +11,7 @@ from holdfast.kernel.moment import SYSTEM
 from holdfast.store.shapes import Address, Claim, ReceiptKey
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What became of a command."""
 
     instance: InstanceId | None

@@ -5,13 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from holdfast.errors import ConflictError
 from holdfast.kernel.ids import effect_key
+from holdfast.kernel.program import Programs
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
+from holdfast.runtime.issuing import result_address
 from holdfast.runtime.submissions import Outcome, Submission
-from holdfast.runtime.worker import Execution
+from holdfast.runtime.worker import Execution, call_here
 from holdfast.store.port import LostRaceError, Unit, Writer
-from holdfast.store.shapes import Address
+
+
+class _TooLateError(Exception):
+    """The handler came back when its call had been given up."""
 
 
 class Transacting:
@@ -22,8 +28,10 @@ class Transacting:
         open_writer: Callable[[], Writer],
         committing: Callable[[Writer], Committing],
         written: Callable[[Batch], None],
+        programs: Programs,
     ) -> None:
         self._open_writer = open_writer
+        self._programs = programs
         self._committing = committing
         self._written = written
         self._local = threading.local()
@@ -36,16 +44,21 @@ class Transacting:
         try:
             with writer.unit() as unit:
                 batch = self._call(execution, unit, self._committing(writer))
-        except LostRaceError:
-            return  # The effect belongs to somebody else by now; what the handler wrote is undone.
-        if batch is not None:
-            self._written(batch)
+        except _TooLateError:
+            return  # Somebody else has spoken for the call; what the handler wrote is undone.
+        except LostRaceError as error:
+            raise ConflictError(f"what the handler wrote was undone: {error}") from error
+        if batch is None:
+            return
+        self._written(batch)
+        if batch.observations:
+            writer.write([], observations=batch.observations, now=batch.observations[0].at)
 
     def _call(self, execution: Execution, unit: Unit, committing: Committing) -> Batch | None:
         execution.context.connection = unit.connection
-        command = execution.handler.function(execution.context, execution.body)
+        command = call_here(execution)
         if not execution.settle():
-            raise LostRaceError("the handler came back too late")
+            raise _TooLateError
         if command is None:
             unit.consume([execution.claim])
             return None
@@ -53,10 +66,11 @@ class Transacting:
         batch = committing.commit_inside(
             unit,
             Submission(
-                address=Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance),
+                address=result_address(effect, command, self._programs(effect.definition)),
                 command=command,
                 cause=effect_key(effect.instance, effect.number),
                 claim=execution.claim,
+                may_create=True,
                 settled=_ignore,
             ),
         )

@@ -14,15 +14,21 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
+from typing import TypeVar, cast
 
 from holdfast.kernel.ids import WorkerId
+from holdfast.runtime.giving_up import describe
 from holdfast.runtime.handlers import EffectContext, Handler
 from holdfast.runtime.issuing import EffectOptions, options_of
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.telemetry import EffectEnded, WorkLost
+from holdfast.runtime.threads import Threads
 from holdfast.store.shapes import EffectClaim, StoredEffect, Wanted
 
 _log = logging.getLogger("holdfast.worker")
+
+T = TypeVar("T")
 
 Key = tuple[object, int]
 
@@ -55,6 +61,10 @@ class Execution:
     def key(self) -> Key:
         """Names the effect, whoever runs it."""
         return self.effect.instance, self.effect.number
+
+    def is_late(self, limit: float | None) -> bool:
+        """Whether the call has taken as long as it may."""
+        return limit is not None and time.monotonic() - self.started >= limit
 
     def settle(self) -> bool:
         """Whether this is the first word about the call; later ones do not count."""
@@ -97,7 +107,7 @@ class Worker:
         self._trusted_until = 0.0
         self._slot_freed: Callable[[], None] = lambda: None
         self._idle = threading.Condition(self._lock)
-        self._pool = ThreadPoolExecutor(shared.settings.threads, thread_name_prefix="holdfast-handler")
+        self._threads = Threads(shared.settings.threads, name="holdfast-handler")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_thread: threading.Thread | None = None
 
@@ -163,7 +173,7 @@ class Worker:
             self._loop.call_soon_threadsafe(self._launch, self._loop, coroutines)
         for execution in executions:
             if not execution.handler.is_async or execution.options.transactional:
-                self._pool.submit(self._call, execution)
+                self._threads.run(partial(self._call, execution))
 
     def run_here(self, effect: StoredEffect, body: object) -> None:
         """Call a handler on the caller's thread and come back when it has ended; for engines without threads."""
@@ -195,7 +205,7 @@ class Worker:
         for execution in late:
             if execution.settle():
                 self._interrupt(execution)
-                self._ends.failed(execution, TimeoutError(f"no answer within {now - execution.started:.1f} s"))
+                self._ends.failed(execution, _too_slow(self._limit(execution)))
 
     def stop(self, timeout: float) -> list[EffectClaim]:
         """Take nothing new, let running calls finish for a while, then tell them to stop; the effects that did not finish."""
@@ -206,7 +216,7 @@ class Worker:
         abandoned = [execution.claim for execution in left if execution.settle()]
         for execution in left:
             self._interrupt(execution)
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
         self._stop_loop()
         return abandoned
 
@@ -230,13 +240,16 @@ class Worker:
             if execution.settle():
                 self._ends.failed(execution, RuntimeError("the handler was cancelled"))
         except BaseException as error:  # noqa: BLE001 - what a handler raises is data
-            self._end(execution, str(error))
+            failure = _too_slow(limit) if isinstance(error, TimeoutError) and execution.is_late(limit) else error
+            self._end(execution, describe(failure))
             if execution.settle():
-                self._ends.failed(execution, error)
+                self._ends.failed(execution, failure)
         else:
             self._end(execution, "")
             if execution.settle():
                 self._ends.returned(execution, result)
+        finally:
+            self._let_go(execution)
 
     def _call(self, execution: Execution) -> None:
         limit = self._begin(execution)
@@ -248,13 +261,15 @@ class Worker:
             else:
                 result = execution.handler.function(execution.context, execution.body)
         except BaseException as error:  # noqa: BLE001 - what a handler raises is data
-            self._end(execution, str(error))
+            self._end(execution, describe(error))
             if execution.options.transactional or execution.settle():
                 self._ends.failed(execution, error)
         else:
             self._end(execution, "")
             if not execution.options.transactional and execution.settle():
                 self._ends.returned(execution, result)
+        finally:
+            self._let_go(execution)
 
     def _begin(self, execution: Execution) -> float | None:
         """Start the clock of a call; how many seconds it may take."""
@@ -265,16 +280,14 @@ class Worker:
         return limit
 
     def _end(self, execution: Execution, error: str) -> None:
+        """The call is over: its slot is free for the next effect, which the commit of this one may bring."""
         effect = execution.effect
         with self._lock:
-            self._held.pop(execution.key, None)
             self._busy[effect.handler] -= 1
             self._total -= 1
             is_tight = (
                 self._busy[effect.handler] == execution.handler.concurrency - 1 or self._total == self._concurrency - 1
             )
-            if not self._held:
-                self._idle.notify_all()
         if is_tight:
             self._slot_freed()
         if self._telemetry.is_heard:
@@ -289,6 +302,14 @@ class Worker:
                     error=error,
                 )
             )
+
+    def _let_go(self, execution: Execution) -> None:
+        """Others answer for the effect from here on; not earlier, so that there is always somebody who does."""
+        with self._lock:
+            if self._held.get(execution.key) is execution:  # A later attempt may have taken its place.
+                del self._held[execution.key]
+            if not self._held:
+                self._idle.notify_all()
 
     def _limit(self, execution: Execution) -> float | None:
         if execution.options.timeout is not None:
@@ -316,16 +337,27 @@ class Worker:
 _LAST_WORDS_SECONDS = 2.0
 
 
-def _run_coroutine(make: Callable[[], Coroutine[object, object, None]]) -> None:
+def _too_slow(limit: float | None) -> TimeoutError:
+    return TimeoutError(f"no answer within {limit} s")
+
+
+def call_here(execution: Execution) -> object:
+    """Call a handler and come back with its result, also when it is a coroutine."""
+    function = execution.handler.function
+    if not execution.handler.is_async:
+        return function(execution.context, execution.body)
+    make = cast("Callable[[EffectContext, object], Coroutine[object, object, object]]", function)
+    return _run_coroutine(lambda: make(execution.context, execution.body))
+
+
+def _run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
     """Run a coroutine to its end, also from inside a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(make())
-        return
-    thread = threading.Thread(target=lambda: asyncio.run(make()), name="holdfast-handler")
-    thread.start()
-    thread.join()
+        return asyncio.run(make())
+    with ThreadPoolExecutor(1, thread_name_prefix="holdfast-handler") as thread:
+        return thread.submit(lambda: asyncio.run(make())).result()
 
 
 def _cancel(execution: Execution) -> None:

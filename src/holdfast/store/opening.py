@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from holdfast.errors import ConfigurationError
 from holdfast.store.port import Store
@@ -13,8 +13,7 @@ DEFAULT_URL = "sqlite:///holdfast.db"
 
 def open_store(url: str = DEFAULT_URL, *, codec: str = "json", may_migrate: bool = True, prepare: bool = True) -> Store:
     """The store at `url`: `sqlite:///file.db`, `sqlite://` for memory, or `postgresql://user@host/database`."""
-    scheme = urlsplit(url).scheme
-    match scheme:
+    match url.partition(":")[0]:
         case "sqlite":
             return SQLiteStore(_sqlite_path(url), codec=codec, may_migrate=may_migrate)
         case "postgresql" | "postgres":

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.store.reading import Feed, Reader
 from holdfast.store.shapes import (
     Address,
     Backlog,
@@ -22,9 +22,7 @@ from holdfast.store.shapes import (
     DeadLetter,
     Due,
     EffectClaim,
-    Header,
     InboxClaim,
-    InstanceQuery,
     Loaded,
     Maintenance,
     Observation,
@@ -32,12 +30,7 @@ from holdfast.store.shapes import (
     ReceiptKey,
     StoredEffect,
     StoredMessage,
-    StoredStep,
-    StoredSubscription,
-    StoredTask,
-    StoredTimer,
     TimerClaim,
-    Transition,
     Wanted,
     WorkerInfo,
 )
@@ -141,8 +134,10 @@ class Effects(Protocol):
 class Timers(Protocol):
     """Commands that wait for their time."""
 
-    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> Due:
-        """Timers that are due, held back from others for a while."""
+    def claim(
+        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
+    ) -> Due:
+        """Timers that are due, held back from others for a while; of these definitions, or of all if None."""
         ...
 
     def retry(self, claim: TimerClaim, *, error: str, until: datetime) -> bool:
@@ -157,8 +152,13 @@ class Timers(Protocol):
 class Inbox(Protocol):
     """Commands that were accepted and wait for their turn."""
 
-    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> list[StoredMessage]:
-        """Messages in order of acceptance, held back from others; never past one of the same target that somebody else holds."""
+    def claim(
+        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
+    ) -> list[StoredMessage]:
+        """Messages in order of acceptance, held back from others; of these definitions, or of all if None.
+
+        Never past one of the same target that somebody else holds.
+        """
         ...
 
     def retry(self, claim: InboxClaim, *, error: str, until: datetime) -> bool:
@@ -171,6 +171,10 @@ class Inbox(Protocol):
 
     def depth(self) -> int:
         """How many messages wait."""
+        ...
+
+    def next_at(self, now: datetime | None) -> datetime | None:
+        """When the next message that failed is due again; None if there is none."""
         ...
 
 
@@ -196,79 +200,6 @@ class Workers(Protocol):
 
     def live(self, now: datetime | None) -> list[WorkerInfo]:
         """The workers whose time has not run out."""
-        ...
-
-
-class Reader(Protocol):
-    """What callers may see, of one tenant. Everything is read without a lock."""
-
-    def load(self, address: Address, *, whole: bool = False) -> Loaded | None:
-        """An instance with its snapshot and the events after it; `whole` leaves the snapshot aside."""
-        ...
-
-    def instances(self, query: InstanceQuery) -> list[Header]:
-        """A page of instances, newest first."""
-        ...
-
-    def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
-        """The history of an instance, in order."""
-        ...
-
-    def work(self, instance: InstanceId) -> tuple[list[StoredEffect], list[StoredTimer]]:
-        """What the instance waits for: its live effects and timers."""
-        ...
-
-    def steps(self, instance: InstanceId) -> list[StoredStep]:
-        """The step rows of an instance, in order."""
-        ...
-
-    def tasks(self, instance: InstanceId) -> list[StoredTask]:
-        """The questions that an instance has asked."""
-        ...
-
-    def subscriptions(self, instance: InstanceId) -> list[StoredSubscription]:
-        """The signals that an instance waits for."""
-        ...
-
-    def dead_letters(self, *, instance: InstanceId | None = None, after: int = 0, limit: int = 100) -> list[DeadLetter]:
-        """What gave up, oldest first."""
-        ...
-
-    def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
-        """The observed inputs, in order."""
-        ...
-
-    def transitions(self, definition: str) -> list[Transition]:
-        """The observed moves of a definition, counted."""
-        ...
-
-
-class Feed(Protocol):
-    """All events of all tenants in one order that never goes back, and how far each projection has read it."""
-
-    def read(self, *, after: int, limit: int) -> list[StoredEvent]:
-        """The next events that no running transaction can still overtake."""
-        ...
-
-    def checkpoint(self, name: str) -> int:
-        """The position up to which a projection has read; 0 for one that is new."""
-        ...
-
-    def advance(
-        self, name: str, *, limit: int, apply: Callable[[Sequence[StoredEvent], object], None], now: datetime
-    ) -> int:
-        """One transaction: lock the checkpoint, read on, let `apply` write with the connection, move the checkpoint.
-
-        The number of events that were applied.
-        """
-        ...
-
-    def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
-        """Set a projection back to the beginning, with what `clear` does to its tables, in one transaction."""
-        ...
-
-    def fail(self, name: str, *, error: str, now: datetime) -> None:
-        """Note why a projection does not go on."""
         ...
 
 

@@ -17,7 +17,7 @@ Maintenance = Literal["", "pause", "refuse"]
 DEFAULT_TENANT = "default"
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True):
+class Address(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Names an instance: by its id, or by definition and business key."""
 
     tenant: str
@@ -26,7 +26,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     instance: InstanceId | None = None
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True):
+class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The row of an instance: a projection of its events that lists and gates are served from."""
 
     id: InstanceId
@@ -47,7 +47,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None = None
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A cached state."""
 
     version: int
@@ -67,7 +67,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the pending timers, by key."""
 
 
-class EffectClaim(msgspec.Struct, frozen=True):
+class EffectClaim(msgspec.Struct, frozen=True, gc=False):
     """The right to finish an effect: void as soon as somebody else has claimed it."""
 
     instance: InstanceId
@@ -76,7 +76,7 @@ class EffectClaim(msgspec.Struct, frozen=True):
     fence: int
 
 
-class TimerClaim(msgspec.Struct, frozen=True):
+class TimerClaim(msgspec.Struct, frozen=True, gc=False):
     """A timer that is about to fire; void once it was replaced, cancelled or fired."""
 
     instance: InstanceId
@@ -84,7 +84,7 @@ class TimerClaim(msgspec.Struct, frozen=True):
     number: int
 
 
-class InboxClaim(msgspec.Struct, frozen=True):
+class InboxClaim(msgspec.Struct, frozen=True, gc=False):
     """A message in hand; void once it was delivered or buried."""
 
     id: int
@@ -93,7 +93,7 @@ class InboxClaim(msgspec.Struct, frozen=True):
 Claim = EffectClaim | TimerClaim | InboxClaim
 
 
-class StoredEffect(msgspec.Struct, frozen=True, kw_only=True):
+class StoredEffect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An effect row: work to do outside the commit."""
 
     instance: InstanceId
@@ -124,7 +124,7 @@ class StoredEffect(msgspec.Struct, frozen=True, kw_only=True):
         return EffectClaim(self.instance, self.number, self.owner, self.fence)
 
 
-class StoredTimer(msgspec.Struct, frozen=True, kw_only=True):
+class StoredTimer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A timer row: a command for later."""
 
     instance: InstanceId
@@ -145,7 +145,7 @@ class StoredTimer(msgspec.Struct, frozen=True, kw_only=True):
         return TimerClaim(self.instance, self.key, self.number)
 
 
-class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
+class StoredMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An inbox row: a command that was accepted and is not yet decided."""
 
     address: Address
@@ -204,7 +204,7 @@ class ReceiptKey(NamedTuple):
     key: str
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class Receipt(msgspec.Struct, frozen=True, gc=False):
     """Proof that the command with this key was carried out."""
 
     key: ReceiptKey
@@ -213,7 +213,7 @@ class Receipt(msgspec.Struct, frozen=True):
     """The instance's version after the command."""
 
 
-class Observation(msgspec.Struct, frozen=True, kw_only=True):
+class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """That a command arrived, and what it did to the status; only written when the engine is told to observe."""
 
     tenant: str
@@ -238,17 +238,13 @@ class Change(msgspec.Struct, kw_only=True):
     """Numbers of effects to remove."""
     timers: list[StoredTimer] = []
     cancelled: list[str] = []
-    """Keys of timers to remove."""
+    """Keys of timers to remove; if one of them is gone, the change does not stand, because its history would lie."""
     messages: list[StoredMessage] = []
     records: list[Record] = []
     receipts: list[Receipt] = []
     consumed: list[Claim] = []
     """What led to the change and is used up by it."""
     snapshot: Snapshot | None = None
-
-
-class LostRaceError(Exception):
-    """A change was decided on a state that is no longer the newest, or on a claim that is void; nothing was written."""
 
 
 class Wanted(NamedTuple):

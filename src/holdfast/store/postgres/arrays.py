@@ -15,6 +15,8 @@ from psycopg import Connection
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
+from holdfast.errors import PayloadError
+
 _HEADER = Struct("!iiIii")
 _EMPTY = Struct("!iiI")
 _LENGTH = Struct("!i")
@@ -86,8 +88,13 @@ def uuids(values: Sequence[UUID | None]) -> Uuids:
 
 
 def texts(values: Sequence[str | None]) -> Texts:
-    """A column of text."""
-    return Texts(_assemble(Texts, [None if value is None else value.encode() for value in values]))
+    """A column of text. Most columns of a batch say the same in every row, and then it is packed once."""
+    try:
+        if values and values[0] is not None and values.count(values[0]) == len(values):
+            return Texts(_repeated(Texts, values[0].encode(), len(values)))
+        return Texts(_assemble(Texts, [None if value is None else value.encode() for value in values]))
+    except UnicodeEncodeError as error:
+        raise PayloadError(f"a text cannot be stored: {error}") from error
 
 
 def blobs(values: Sequence[bytes | None]) -> Blobs:
@@ -124,6 +131,10 @@ def _assemble(kind: type[Packed], elements: Sequence[bytes | None]) -> bytes:
     length = _LENGTH.pack
     body = b"".join([_NULL if each is None else length(len(each)) + each for each in elements])
     return _HEADER.pack(1, 1 if None in elements else 0, kind.element_oid, len(elements), 1) + body
+
+
+def _repeated(kind: type[Packed], element: bytes, count: int) -> bytes:
+    return _HEADER.pack(1, 0, kind.element_oid, count, 1) + (_LENGTH.pack(len(element)) + element) * count
 
 
 def _fixed(kind: type[Packed], values: Sequence[int | None], width: int, letter: str) -> bytes:

@@ -11,7 +11,7 @@ from psycopg.types.numeric import Int4, Int8
 
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.arrays import integers, texts
+from holdfast.store.postgres.arrays import Texts, integers, texts
 from holdfast.store.postgres.commits import bury
 from holdfast.store.postgres.lines import Connection, Line
 from holdfast.store.postgres.parts import effect_columns
@@ -45,6 +45,7 @@ class _Sql(msgspec.Struct, frozen=True):
     free_target: str
     take_message: str
     inbox_depth: str
+    next_message: str
 
 
 _sql = read_numbered(_Sql, __package__, "claims.sql")
@@ -97,10 +98,13 @@ class PostgresTimers:
     def __init__(self, line: Line) -> None:
         self._line = line
 
-    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> Due:
+    def claim(
+        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
+    ) -> Due:
         """The timers that are due."""
         with self._line.use() as connection:
-            found = connection.execute(_sql.claim_timers, [hold, now, now, now, Int8(limit)], binary=True).fetchall()
+            values = [hold, now, now, now, _names(definitions), Int8(limit)]
+            found = connection.execute(_sql.claim_timers, values, binary=True).fetchall()
             following = connection.execute(_sql.next_timer, [now]).fetchone()
         timers = [rows.timer(cast("rows.Row", row)) for row in found]
         return Due(sorted(timers, key=lambda timer: timer.due_at), _instant(following))
@@ -122,10 +126,12 @@ class PostgresInbox:
     def __init__(self, line: Line) -> None:
         self._line = line
 
-    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> list[StoredMessage]:
+    def claim(
+        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
+    ) -> list[StoredMessage]:
         """The messages whose turn has come, in order."""
         with self._line.transaction() as connection:
-            heads = connection.execute(_sql.claim_heads, [now, now, Int8(limit)]).fetchall()
+            heads = connection.execute(_sql.claim_heads, [now, now, _names(definitions), Int8(limit)]).fetchall()
             if not heads:
                 return []
             tenants, targets = texts([str(row[0]) for row in heads]), texts([str(row[1]) for row in heads])
@@ -149,6 +155,16 @@ class PostgresInbox:
         with self._line.use() as connection:
             row = connection.execute(_sql.inbox_depth).fetchone()
         return cast("int", row[0]) if row else 0
+
+    def next_at(self, now: datetime | None) -> datetime | None:
+        """When the next message that failed is due again."""
+        with self._line.use() as connection:
+            return _instant(connection.execute(_sql.next_message, [now]).fetchone())
+
+
+def _names(definitions: Sequence[str] | None) -> Texts | None:
+    """A list of names as Postgres takes it."""
+    return None if definitions is None else texts(definitions)
 
 
 def _move(connection: Connection, take: str, key: Sequence[object], letter: DeadLetter) -> bool:

@@ -13,11 +13,20 @@ from typing import Any
 
 import msgspec
 import psycopg
+from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8
 
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.postgres.lines import Connection, Line
-from holdfast.store.postgres.loading import causes_known, disown, load, lock, receipts_of, void_claims
+from holdfast.store.postgres.loading import (
+    causes_known,
+    disown,
+    load,
+    lock,
+    newest_position,
+    receipts_of,
+    void_claims,
+)
 from holdfast.store.postgres.parts import (
     Part,
     consumed_parts,
@@ -100,7 +109,9 @@ class PostgresUnit:
 
     def write(self, changes: Sequence[Change], now: datetime) -> None:
         """Write everything."""
-        run(self.connection, [*parts_of(changes, now), *record_parts(changes, now)], self._base)
+        # Rows may have been locked before the instances were, and the transaction's number is as old as its first lock.
+        floor = newest_position(self.connection, changes)
+        run(self.connection, [*parts_of(changes, now), *record_parts(changes, now)], self._base, floor=floor)
 
     def consume(self, claims: Sequence[Claim]) -> None:
         """Use up claims without a change."""
@@ -167,7 +178,7 @@ def accept_within(connection: psycopg.Connection[Any], message: StoredMessage, n
         [where.tenant], [message.target], [where.definition], [where.key], [where.instance], [message.type], [message.version],
         [message.data], [message.command_id], [message.actor], [message.comment], now,
     ]  # fmt: skip
-    with psycopg.RawCursor(connection) as cursor:
+    with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
         row = cursor.execute(numbered(_sql.messages), values).fetchone()
     return int(row[0]) if row else 0
 
@@ -177,11 +188,13 @@ def bury(connection: Connection, letter: DeadLetter) -> None:
     connection.execute(numbered(_sql.raised_letters), letter_columns([letter]))
 
 
-def run(connection: Connection, parts: Sequence[Part], base: int) -> None:
+def run(connection: Connection, parts: Sequence[Part], base: int, *, floor: int = 0) -> None:
     """Carry out the parts as one statement; all of them, or none and LostRaceError."""
+    if not parts:
+        return
     arguments: list[object] = []
     if any(part.name == "events" for part in parts):
-        arguments.append(Int8(base))
+        arguments += [Int8(base), Int8(floor)]
     for part in parts:
         arguments += part.arguments
     arguments += [Int8(part.must_touch) for part in parts if part.must_touch is not None]

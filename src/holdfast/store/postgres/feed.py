@@ -78,7 +78,9 @@ class PostgresFeed:
     def _read(self, connection: Connection, after: int, limit: int) -> list[StoredEvent]:
         values = [Int8(after), Int8(self._base), Int8(limit)]
         found = connection.execute(_sql.read, values, binary=True).fetchall()
-        return [rows.event(cast("rows.Row", row)) for row in found]
+        events = [rows.event(cast("rows.Row", row)) for row in found]
+        events.sort(key=lambda event: (event.position, event.instance))  # Equal positions in one order for all readers.
+        return events
 
 
 def missing_base(connection: Connection, base: int) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import RawCursor
@@ -27,7 +26,23 @@ _PATIENT: dict[str, str | int | None] = {
 }
 """A half-open connection is noticed within seconds; a server that turned read-only counts as gone."""
 
-_SESSION = "select set_config('statement_timeout', '60s', false), set_config('lock_timeout', '10s', false), set_config('TimeZone', 'UTC', false)"
+_HIGHEST_PORT = 65_535
+
+_HANG_UP = ("25006",)
+"""A server that turned read-only stays so for this connection; a new one finds the server that takes writes."""
+
+_SESSION = {
+    "statement_timeout": "60s",
+    "lock_timeout": "10s",
+    "TimeZone": "UTC",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+"""Every statement of ours finds its few rows by an index. A planner that has no statistics yet, as in a new database, would rather
+read whole tables, and keep to it."""
 
 
 class Line:
@@ -45,7 +60,7 @@ class Line:
         try:
             yield self._connected()
         except psycopg.Error as error:
-            if self._connection is not None and (self._connection.broken or self._connection.closed):
+            if self._connection is not None and (self._connection.closed or error.sqlstate in _HANG_UP):
                 self.close()
             raise translate(error, self.url) from error
 
@@ -78,18 +93,31 @@ def prepare_connection(connection: Connection, *, prepare: bool) -> None:
     """What every connection of ours needs, also one that a pool made."""
     connection.prepare_threshold = 0 if prepare else None  # A transaction pooler cannot keep prepared statements.
     arrays.register(connection)
-    connection.execute(_SESSION)
+    settings = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _SESSION.items())
+    connection.execute(f"select {settings}".encode())
 
 
 def patient_conninfo(dsn: str) -> str:
     """The caller's connection string with our defaults below it."""
-    try:
-        return make_conninfo("", **{**_PATIENT, **conninfo_to_dict(dsn)})
-    except psycopg.ProgrammingError as error:
-        raise ConfigurationError(f"{public_url(dsn)} is not a Postgres URL: {error}") from error
+    return make_conninfo("", **{**_PATIENT, **_parsed(dsn)})
 
 
 def public_url(dsn: str) -> str:
-    """The URL without password and options."""
-    parts = urlsplit(dsn)
-    return f"postgresql://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    """The URL without user, password and options."""
+    told = _parsed(dsn)
+    host, port = str(told.get("host", "")), told.get("port")
+    where = "" if host.startswith("/") else host  # A folder with a socket is of no use to others.
+    return f"postgresql://{where}{f':{port}' if port else ''}/{told.get('dbname', '')}"
+
+
+def _parsed(dsn: str) -> Mapping[str, str | int | None]:
+    """What a connection string says. Nothing of a string that says nothing is repeated: there may be a password in it."""
+    try:
+        told = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError as error:
+        reason = str(error).strip().replace(dsn, "...")
+        raise ConfigurationError(f"this is not a Postgres URL: {reason}") from None
+    for port in str(told.get("port", "")).split(","):
+        if port and not (port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT):
+            raise ConfigurationError(f"{port!r} is not a port: write postgresql://user@host:5432/database")
+    return told

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
+from uuid import UUID
 
 import msgspec
 
@@ -16,6 +17,7 @@ from holdfast.store.postgres.lines import Connection
 from holdfast.store.postgres.parts import effect_columns, timer_columns
 from holdfast.store.shapes import (
     Address,
+    Change,
     Claim,
     EffectClaim,
     InboxClaim,
@@ -37,6 +39,7 @@ class _Sql(msgspec.Struct, frozen=True):
     set_timers: str
     kept_messages: str
     receipts: str
+    newest_position: str
     causes: str
 
 
@@ -46,8 +49,9 @@ _sql = read_numbered(_Sql, __package__, "loading.sql")
 def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -> list[Loaded | None]:
     """The instances at these addresses, in the same order; None where there is none."""
     found = _headers(connection, addresses)
-    versions = [(row[0], 0 if whole else row[13] or 0) for row in found]
-    events = _events(connection, versions) if versions else {}
+    # An instance may be named twice, by its id and by its key; its events are wanted once.
+    stretches = {row[0]: (0 if whole else row[13] or 0, row[7]) for row in found}
+    events = _events(connection, stretches) if stretches else {}
     by_id: dict[object, Loaded] = {}
     by_key: dict[object, Loaded] = {}
     for row in found:
@@ -85,8 +89,10 @@ def _address_columns(addresses: Sequence[Address]) -> list[object]:
     ]
 
 
-def _events(connection: Connection, versions: Sequence[tuple[InstanceId, int]]) -> dict[object, list[StoredEvent]]:
-    arguments = [uuids([each[0] for each in versions]), integers([each[1] for each in versions])]
+def _events(connection: Connection, stretches: Mapping[UUID, tuple[int, int]]) -> dict[object, list[StoredEvent]]:
+    """The events of instances, each after one number and up to another: the row was read before, and tells how many there are."""
+    after, upto = zip(*stretches.values(), strict=True)
+    arguments = [uuids(list(stretches)), integers(after), integers(upto)]
     events: defaultdict[object, list[StoredEvent]] = defaultdict(list)
     for row in connection.execute(_sql.events, arguments, binary=True):
         event = rows.event(cast("rows.Row", row))
@@ -112,10 +118,10 @@ def void_claims(connection: Connection, claims: Sequence[Claim]) -> set[Claim]:
     void: set[Claim] = set()
     if effects:
         held = set(connection.execute(_sql.held_effects, effect_columns(effects), binary=True).fetchall())
-        void.update(claim for claim in effects if (claim.instance, claim.number) not in held)
+        void.update(claim for claim in effects if msgspec.structs.astuple(claim) not in held)
     if timers:
         pending = set(connection.execute(_sql.set_timers, timer_columns(timers), binary=True).fetchall())
-        void.update(claim for claim in timers if (claim.instance, claim.key) not in pending)
+        void.update(claim for claim in timers if msgspec.structs.astuple(claim) not in pending)
     if messages:
         kept = set(connection.execute(_sql.kept_messages, [longs([claim.id for claim in messages])]).fetchall())
         void.update(claim for claim in messages if (claim.id,) not in kept)
@@ -128,6 +134,16 @@ def receipts_of(connection: Connection, keys: Sequence[ReceiptKey]) -> dict[Rece
     found = cast("list[rows.Row]", connection.execute(_sql.receipts, columns, binary=True).fetchall())
     receipts = (Receipt(ReceiptKey(*row[:3]), row[3], row[4]) for row in found)
     return {receipt.key: receipt for receipt in receipts}
+
+
+def newest_position(connection: Connection, changes: Sequence[Change]) -> int:
+    """The position of the newest event that these instances have; 0 for new ones."""
+    known = [change for change in changes if change.expected]
+    if not known:
+        return 0
+    columns = [uuids([change.header.id for change in known]), integers([change.expected for change in known])]
+    row = connection.execute(_sql.newest_position, columns).fetchone()
+    return cast("int", row[0]) if row and row[0] is not None else 0
 
 
 def causes_known(connection: Connection, instances: Sequence[InstanceId], causes: Sequence[str]) -> set[str]:

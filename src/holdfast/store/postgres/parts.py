@@ -131,7 +131,9 @@ def _withdrawn(changes: Sequence[Change], _now: datetime) -> Part | None:
 
 def _cancelled(changes: Sequence[Change], _now: datetime) -> Part | None:
     rows = [(change.header.id, key) for change in changes for key in change.cancelled]
-    return Part("cancelled", [uuids([row[0] for row in rows]), texts([row[1] for row in rows])]) if rows else None
+    if not rows:
+        return None
+    return Part("cancelled", [uuids([row[0] for row in rows]), texts([row[1] for row in rows])], must_touch=len(rows))
 
 
 def _events(changes: Sequence[Change], now: datetime) -> Part | None:

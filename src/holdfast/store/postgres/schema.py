@@ -31,6 +31,7 @@ class _Sql(msgspec.Struct, frozen=True):
     impatient: str
     remember: str
     role_exists: str
+    is_member: str
     meta: str
     set_meta: str
     set_meta_once: str
@@ -113,12 +114,13 @@ def _make_roles(connection: Connection, url: str) -> None:
         for role in (ENGINE_ROLE, TENANT_ROLE):
             if not _one(connection, _sql.role_exists, role):
                 _create_role(connection, role)
-        grant = sql.SQL("grant {}, {} to current_user").format(sql.Identifier(ENGINE_ROLE), sql.Identifier(TENANT_ROLE))
-        connection.execute(grant)
+        # Whoever works for the engine may also look with the eyes of one tenant.
+        _grant(connection, TENANT_ROLE, ENGINE_ROLE)
+        _grant(connection, ENGINE_ROLE, None)
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigurationError(
             f"{url}: this user may not create roles. Let an administrator run: create role {ENGINE_ROLE} nologin; "
-            f"create role {TENANT_ROLE} nologin; grant {ENGINE_ROLE}, {TENANT_ROLE} to <this user>;"
+            f"create role {TENANT_ROLE} nologin; grant {TENANT_ROLE} to {ENGINE_ROLE}; grant {ENGINE_ROLE} to <this user>;"
         ) from error
 
 
@@ -129,6 +131,13 @@ def _create_role(connection: Connection, role: str) -> None:
         return  # Another database of the cluster was migrated at the same moment.
 
 
-def _one(connection: Connection, statement: str, *values: str) -> object:
+def _grant(connection: Connection, role: str, member: str | None) -> None:
+    """Make a role, or the user of the connection, a member of another role; only who is none yet, because it takes a privilege."""
+    if not _one(connection, _sql.is_member, member, role):
+        name = sql.SQL("current_user") if member is None else sql.Identifier(member)
+        connection.execute(sql.SQL("grant {} to {}").format(sql.Identifier(role), name))
+
+
+def _one(connection: Connection, statement: str, *values: str | None) -> object:
     row = connection.execute(statement, values).fetchone()
     return row[0] if row else None

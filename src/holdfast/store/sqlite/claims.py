@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -44,6 +45,7 @@ class _Sql(msgspec.Struct, frozen=True):
     free_target: str
     take_message: str
     inbox_depth: str
+    next_message: str
 
 
 _sql = read_statements(_Sql, __package__, "claims.sql")
@@ -102,12 +104,15 @@ class SQLiteTimers:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> Due:
+    def claim(
+        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
+    ) -> Due:
         """The timers that are due."""
         with self._database.writing() as connection:
             moment = read_clock(connection, now)
             at = text(moment)
-            due = connection.execute(_sql.due_timers, (text(moment + hold), at, at, limit)).fetchall()
+            names = _names(definitions)
+            due = connection.execute(_sql.due_timers, (text(moment + hold), at, at, names, names, limit)).fetchall()
             following = connection.execute(_sql.next_timer, (at,)).fetchone()[0]
             return Due(sorted(map(rows.timer, due), key=lambda timer: timer.due_at), instant_or_none(following))
 
@@ -129,12 +134,16 @@ class SQLiteInbox:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def claim(self, now: datetime | None, *, hold: timedelta, limit: int) -> list[StoredMessage]:
+    def claim(
+        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
+    ) -> list[StoredMessage]:
         """The messages whose turn has come, in order."""
         with self._database.writing() as connection:
             moment = read_clock(connection, now)
             at = text(moment)
-            found = connection.execute(_sql.due_messages, (text(moment + hold), at, at, limit)).fetchall()
+            names = _names(definitions)
+            values = (text(moment + hold), at, at, names, names, limit)
+            found = connection.execute(_sql.due_messages, values).fetchall()
             return sorted(map(rows.message, found), key=lambda message: message.id)
 
     def retry(self, claim: InboxClaim, *, error: str, until: datetime) -> bool:
@@ -153,6 +162,17 @@ class SQLiteInbox:
         with self._database.reading() as connection:
             count: int = connection.execute(_sql.inbox_depth).fetchone()[0]
             return count
+
+    def next_at(self, now: datetime | None) -> datetime | None:
+        """When the next message that failed is due again."""
+        with self._database.reading() as connection:
+            moment = text(read_clock(connection, now))
+            return instant_or_none(connection.execute(_sql.next_message, (moment,)).fetchone()[0])
+
+
+def _names(definitions: Sequence[str] | None) -> str | None:
+    """A list of names as SQLite takes it."""
+    return None if definitions is None else json.dumps(list(definitions))
 
 
 def _move(connection: sqlite3.Connection, take: str, key: tuple[object, ...], letter: DeadLetter) -> bool:

@@ -203,7 +203,9 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) 
         raise LostRaceError("a claim is void")
     many = connection.executemany
     many(_sql.withdraw_effect, [(name, number) for name, each in named for number in each.withdrawn])
-    many(_sql.cancel_timer, [(name, key) for name, each in named for key in each.cancelled])
+    dropped = [(name, key) for name, each in named for key in each.cancelled]
+    if dropped and many(_sql.cancel_timer, dropped).rowcount != len(dropped):
+        raise LostRaceError("a timer is gone")
     many(_sql.insert_event, [_event(name, event, now) for name, each in named for event in each.events])
     many(_sql.insert_effect, [_effect(name, effect, now) for name, each in named for effect in each.effects])
     many(_sql.set_timer, [_timer(name, timer) for name, each in named for timer in each.timers])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from holdfast.store.sqlite.faults import is_busy, translate, translated
 OLDEST_SQLITE = (3, 38, 0)
 _WAL_LIMIT = 64 * 1024 * 1024
 _BUSY_ROUND_MS = 5_000
+_LOOK_SECONDS = 0.01
 _NOBODY = -1
 
 
@@ -82,6 +84,8 @@ class Database:
         self.url = f"sqlite:///{path}" if path else "sqlite://"
         self._path = path
         self._patience = patience
+        self._round_ms = max(1, min(_BUSY_ROUND_MS, round(patience * 1000)))
+        self._rounds = max(1, round(patience * 1000 / self._round_ms))
         self._lock = FairLock()
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
@@ -144,8 +148,7 @@ class Database:
                 connection.close()
 
     def _begin(self, connection: sqlite3.Connection) -> None:
-        rounds = max(1, round(self._patience * 1000 / _BUSY_ROUND_MS))
-        for left in range(rounds, 0, -1):
+        for left in range(self._rounds, 0, -1):
             try:
                 connection.execute("begin immediate")
             except sqlite3.OperationalError as error:
@@ -159,14 +162,27 @@ class Database:
             connection = sqlite3.connect(
                 self._path or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=512
             )
-            connection.execute(f"pragma busy_timeout = {_BUSY_ROUND_MS}")
+            connection.execute(f"pragma busy_timeout = {self._round_ms}")
             return connection
 
     def _prepare_file(self) -> None:
         with self._lock, translated(self.url):
-            self._writer.execute("pragma journal_mode = wal")
+            self._switch_to_wal()
             self._writer.execute("pragma synchronous = full")  # NORMAL loses acknowledged commits in a power cut.
             self._writer.execute(f"pragma journal_size_limit = {_WAL_LIMIT}")
+
+    def _switch_to_wal(self) -> None:
+        """Several processes may find a new file at once. SQLite does not wait for the lock that this needs, so it is done here."""
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                self._writer.execute("pragma journal_mode = wal")
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(_LOOK_SECONDS)
+            else:
+                return
 
     def _reader(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)

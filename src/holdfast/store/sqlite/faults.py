@@ -6,12 +6,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from holdfast.errors import CorruptHistoryError, StoreError, StoreUnavailableError
+from holdfast.errors import CorruptHistoryError, PayloadError, StoreError, StoreUnavailableError
 from holdfast.store.port import LostRaceError
 
 _UNAVAILABLE = {
-    "SQLITE_BUSY": "another process holds its write lock",
-    "SQLITE_LOCKED": "another connection holds a lock",
     "SQLITE_READONLY": "it is read-only",
     "SQLITE_FULL": "the disk is full",
     "SQLITE_IOERR": "the disk failed",
@@ -28,6 +26,8 @@ def translated(url: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise translate(error, url) from error
+    except UnicodeEncodeError as error:
+        raise PayloadError(f"{url} cannot store a text: {error}") from error
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -44,6 +44,8 @@ def translate(error: sqlite3.Error, url: str) -> Exception:
         return StoreError(f"{url} refused a change: {error}")
     if name.startswith(_CORRUPT):
         return CorruptHistoryError(f"{url} is damaged: {error}; restore it from a backup")
+    if is_busy(error):
+        return StoreUnavailableError(f"{url} cannot be used now: another process holds its write lock")
     for prefix, reason in _UNAVAILABLE.items():
         if name.startswith(prefix):
             return StoreUnavailableError(f"{url} cannot be used now: {reason} ({error})")

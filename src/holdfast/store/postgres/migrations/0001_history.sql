@@ -64,7 +64,9 @@ create table holdfast.instances (
     ended_at           timestamptz
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 create unique index instances_by_key on holdfast.instances (tenant, definition, key) where key is not null;
-create index instances_by_definition on holdfast.instances (tenant, definition, id);
+-- For lists. Its condition is always true and only lists state it: a planner without statistics takes this index for look-ups by key
+-- otherwise, and reads every instance of the definition.
+create index instances_by_definition on holdfast.instances (tenant, definition, id) where created_at > '-infinity';
 create index instances_by_status on holdfast.instances (tenant, status, id);
 create index instances_by_parent on holdfast.instances (parent) where parent is not null;
 
@@ -311,7 +313,8 @@ create table holdfast.observations (
 );
 create index observations_by_instance on holdfast.observations (instance, id);
 
--- A partition per month of birth, made ahead of time by the engine's housekeeping.
+-- A partition per month of birth, made ahead of time by the engine's housekeeping. A month that has rows in the default partition
+-- already, because somebody's clock was ahead, stays there; one that another process has just made is made.
 
 create function holdfast.id_floor(moment timestamptz) returns uuid language sql immutable as $$
     select (lpad(to_hex((extract(epoch from moment) * 1000)::bigint), 12, '0') || '00000000000000000000')::uuid
@@ -327,12 +330,16 @@ begin
         first := date_trunc('month', moment at time zone 'UTC') at time zone 'UTC' + make_interval(months => ahead);
         foreach base in array array['events', 'steps'] loop
             if to_regclass(format('holdfast.%I', base || to_char(first at time zone 'UTC', '_YYYY_MM'))) is null then
-                execute format(
-                    'create table holdfast.%I partition of holdfast.%I for values from (%L) to (%L) %s',
-                    base || to_char(first at time zone 'UTC', '_YYYY_MM'), base, holdfast.id_floor(first),
-                    holdfast.id_floor(first + interval '1 month'),
-                    case base when 'steps' then 'with (fillfactor = 70)' else '' end
-                );
+                begin
+                    execute format(
+                        'create table holdfast.%I partition of holdfast.%I for values from (%L) to (%L) %s',
+                        base || to_char(first at time zone 'UTC', '_YYYY_MM'), base, holdfast.id_floor(first),
+                        holdfast.id_floor(first + interval '1 month'),
+                        case base when 'steps' then 'with (fillfactor = 70)' else '' end
+                    );
+                exception when check_violation or duplicate_table then
+                    null;
+                end;
             end if;
         end loop;
     end loop;

@@ -40,6 +40,7 @@ where t.ctid = any (array(
     where d.due_at <= coalesce(?::timestamptz, clock_timestamp())
         and (d.claimed_until is null or d.claimed_until <= coalesce(?::timestamptz, clock_timestamp()))
         and not exists (select 1 from holdfast.meta where name = 'maintenance')
+        and d.definition = any (coalesce(?::text[], array[d.definition]))
     order by d.due_at limit ?::int8 for update skip locked
 ))
 returning t.instance, t.key, t.number, t.tenant, t.definition, t.type, t.version, t.data, t.due_at, t.attempts, t.error
@@ -61,6 +62,7 @@ where (h.due_at is null or h.due_at <= coalesce(?::timestamptz, clock_timestamp(
     and (h.claimed_until is null or h.claimed_until <= coalesce(?::timestamptz, clock_timestamp()))
     and not exists (select 1 from holdfast.inbox f where f.tenant = h.tenant and f.target = h.target and f.id < h.id)
     and not exists (select 1 from holdfast.meta where name = 'maintenance')
+    and h.definition = any (coalesce(?::text[], array[h.definition]))
 order by h.id limit ?::int8 for update skip locked
 
 -- name: claim_behind
@@ -85,3 +87,6 @@ delete from holdfast.inbox where id = ?::int8
 
 -- name: inbox_depth
 select count(*) from holdfast.inbox
+
+-- name: next_message
+select min(due_at) from holdfast.inbox where due_at > coalesce(?::timestamptz, clock_timestamp())

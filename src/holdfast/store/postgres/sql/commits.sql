@@ -3,7 +3,8 @@
 
 -- name: tx
 -- The order of all events: the transaction's number and the event's place in it. Readers stop below the oldest running transaction.
-select (?::int8 + pg_current_xact_id()::text::int8) << 20 as base
+-- A transaction that is older than the last commit of an instance it writes to goes behind that commit, up to a floor.
+select greatest((?::int8 + pg_current_xact_id()::text::int8) << 20, ?::int8) as base
 
 -- name: born
 insert into holdfast.instances (
@@ -54,6 +55,7 @@ where e.instance = u.instance and e.number = u.number
 -- name: cancelled
 delete from holdfast.timers t using unnest(?::uuid[], ?::text[]) as u (instance, key)
 where t.instance = u.instance and t.key = u.key
+returning 1
 
 -- name: events
 insert into holdfast.events (instance, sequence, position, tenant, type, version, data, at, actor, comment, cause)

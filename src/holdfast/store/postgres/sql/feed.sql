@@ -1,9 +1,10 @@
 -- name: read
--- No running transaction can still write below the horizon, so nothing is ever skipped.
+-- No running transaction can still write below the horizon, so nothing is ever skipped. Two transactions may share a position, so a
+-- page never ends between equal ones.
 select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause
 from holdfast.events
 where position > ?::int8 and position < (?::int8 + pg_snapshot_xmin(pg_current_snapshot())::text::int8) << 20
-order by position limit ?::int8
+order by position fetch first (?::int8) rows with ties
 
 -- name: newest
 select max(position) from holdfast.events

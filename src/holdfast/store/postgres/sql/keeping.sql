@@ -14,8 +14,12 @@ insert into holdfast.effects (
 )
 
 -- name: revive_timer
+-- There is one timer for each key: if the instance has set a newer one, that one stands.
 insert into holdfast.timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)
-values (?::uuid, ?::text, ?::int4, ?::text, ?::text, ?::text, ?::int2, ?::bytea, ?::timestamptz, 0, '') on conflict do nothing
+select d.*, 0, '' from (
+    select ?::uuid as instance, ?::text as key, ?::int4, ?::text, ?::text, ?::text, ?::int2, ?::bytea, ?::timestamptz
+) as d
+where not exists (select 1 from holdfast.timers t where t.instance = d.instance and t.key = d.key)
 
 -- name: revive_message
 insert into holdfast.inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)

@@ -14,8 +14,8 @@ from (
 
 -- name: events
 select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause
-from unnest(?::uuid[], ?::int4[]) as u (instance, after)
-join holdfast.events e on e.instance = u.instance and e.sequence > u.after
+from unnest(?::uuid[], ?::int4[], ?::int4[]) as u (instance, after, upto)
+join holdfast.events e on e.instance = u.instance and e.sequence > u.after and e.sequence <= u.upto
 order by e.instance, e.sequence
 
 -- name: lock
@@ -35,11 +35,11 @@ where e.owner = ?::uuid and not exists (
 )
 
 -- name: held_effects
-select e.instance, e.number from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
+select e.instance, e.number, e.owner, e.fence from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
 join holdfast.effects e on e.instance = u.instance and e.number = u.number and e.owner = u.owner and e.fence = u.fence
 
 -- name: set_timers
-select t.instance, t.key from unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, key, number)
+select t.instance, t.key, t.number from unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, key, number)
 join holdfast.timers t on t.instance = u.instance and t.key = u.key and t.number = u.number
 
 -- name: kept_messages
@@ -48,6 +48,10 @@ select id from holdfast.inbox where id = any (?::int8[])
 -- name: receipts
 select r.tenant, r.scope, r.key, r.instance, r.version from unnest(?::text[], ?::text[], ?::text[]) as u (tenant, scope, key)
 join holdfast.receipts r on r.tenant = u.tenant and r.scope = u.scope and r.key = u.key
+
+-- name: newest_position
+select max(e.position) from unnest(?::uuid[], ?::int4[]) as u (instance, version)
+join holdfast.events e on e.instance = u.instance and e.sequence = u.version
 
 -- name: causes
 select e.cause from unnest(?::uuid[], ?::text[]) as u (instance, cause)

@@ -5,7 +5,7 @@ select set_config('role', 'holdfast_tenant', true), set_config('holdfast.tenant'
 -- name: instances
 select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
 from holdfast.instances
-where tenant = $1::text
+where tenant = $1::text and created_at > '-infinity'
     and ($2::text = '' or definition = $2::text)
     and ($3::text = '' or key = $3::text)
     and ($4::uuid is null or parent = $4::uuid)

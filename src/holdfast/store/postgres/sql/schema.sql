@@ -28,6 +28,9 @@ insert into holdfast.migrations (number, name) values (?::int4, ?::text)
 -- name: role_exists
 select 1 from pg_roles where rolname = ?::text
 
+-- name: is_member
+select pg_has_role(coalesce(?::name, current_user), ?::name, 'member')
+
 -- name: meta
 select value from holdfast.meta where name = ?::text
 

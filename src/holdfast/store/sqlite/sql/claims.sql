@@ -29,9 +29,10 @@ update effects set parked_until = null where parked_until <= ? returning handler
 select min(parked_until) from effects where parked_until is not null;
 
 -- name: due_timers
-update timers set claimed_until = ? where (instance, key) in (
-    select instance, key from timers
+update timers set claimed_until = ? where (instance, key, number) in (
+    select instance, key, number from timers
     where due_at <= ? and (claimed_until is null or claimed_until <= ?) and not exists (select 1 from meta where name = 'maintenance')
+        and (? is null or definition in (select value from json_each(?)))
     order by due_at limit ?
 ) returning instance, key, number, tenant, definition, type, version, data, due_at, attempts, error;
 
@@ -51,6 +52,7 @@ update inbox set claimed_until = ? where id in (
         select 1 from inbox h
         where h.id = (select min(f.id) from inbox f where f.tenant = i.tenant and f.target = i.target)
             and (h.due_at is null or h.due_at <= ?) and (h.claimed_until is null or h.claimed_until <= ?)
+            and (? is null or h.definition in (select value from json_each(?)))
     )
     order by i.id limit ?
 ) returning id, tenant, definition, key, instance, type, version, data, command_id, actor, comment, attempts, error;
@@ -66,3 +68,6 @@ delete from inbox where id = ?;
 
 -- name: inbox_depth
 select count(*) from inbox;
+
+-- name: next_message
+select min(due_at) from inbox where due_at > ?;

@@ -13,8 +13,10 @@ insert into effects (
 ) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, 0, 0, '', ?);
 
 -- name: revive_timer
+-- There is one timer for each key: if the instance has set a newer one, that one stands.
 insert into timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '') on conflict do nothing;
+select d.*, 0, '' from (select ?1 as instance, ?2 as key, ?3, ?4, ?5, ?6, ?7, ?8, ?9) as d
+where not exists (select 1 from timers t where t.instance = d.instance and t.key = d.key);
 
 -- name: revive_message
 insert into inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)

@@ -1,0 +1,390 @@
+"""Many callers, many workers, many processes: what is serial, what is parallel, and who may finish what."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+
+import msgspec
+import psycopg
+import pytest
+
+from holdfast import Decision, EffectContext, Engine, Moment, Settings
+from holdfast.store.postgres.claims import _sql as postgres_claims
+from holdfast.store.shapes import Wanted
+from holdfast.store.sqlite.claims import _sql as sqlite_claims
+from support.engines import QUICK, Live, Place
+from support.samples import (
+    Act,
+    Add,
+    Answer,
+    Counter,
+    Do,
+    Gauge,
+    Ledger,
+    Noted,
+    Notes,
+    Puppet,
+    act,
+    done,
+)
+from support.waiting import arrives, eventually, together
+
+
+def count_one(engine: Engine) -> None:
+    """Add one to the counter that all share."""
+    engine.execute(Counter, Add("c-1")).result()
+
+
+@pytest.mark.row("D-073")
+def test_fifty_threads_count_to_fifty(live: Live) -> None:
+    """Commands for one instance never overlap: no update is lost and the sequence has no gap."""
+    engine = live.engine().register(Counter())
+    together(*[partial(count_one, engine)] * 50)
+    assert engine.load_state(Counter, "c-1").result() == 50
+    assert [each.sequence for each in engine.load_events(Counter, "c-1").result()] == list(range(1, 51))
+
+
+@pytest.mark.row("D-073", "D-080")
+def test_two_engines_count_together(live: Live) -> None:
+    """Two processes on one instance: every command counts once, whoever loses a race decides again."""
+    engines = [live.engine().register(Counter()) for _ in range(2)]
+    together(*[partial(count_one, engine) for engine in engines * 20])
+    assert engines[0].load_state(Counter, "c-1").result() == 40
+    assert [each.sequence for each in engines[1].load_events(Counter, "c-1").result()] == list(range(1, 41))
+
+
+def stalling(gate: threading.Event, inside: threading.Event) -> Puppet:
+    """A puppet that stands still while it decides on `stall`."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "stall":
+            inside.set()
+            arrives(gate)
+        return Decision.event(Noted(command.what))
+
+    return Puppet(choose)
+
+
+@pytest.mark.row("D-074")
+def test_a_slow_decision_in_one_process_does_not_stop_another(live: Live) -> None:
+    """A decision is made outside of the write lock: other instances go on in other processes meanwhile."""
+    gate, inside = threading.Event(), threading.Event()
+    slow, quick = live.engine().register(stalling(gate, inside)), live.engine().register(Puppet())
+    stalled = slow.execute(Puppet, Do("p-1", "stall"))
+    arrives(inside)
+    quick.execute(Puppet, Do("p-2", "go")).result(timeout=20)
+    assert not stalled.done()
+    gate.set()
+    stalled.result(timeout=20)
+
+
+@pytest.mark.row("D-074", "D-077")
+def test_handlers_of_different_instances_run_at_the_same_time(live: Live) -> None:
+    """As many handlers run together as the settings allow: each waits here until all have come."""
+    meeting = threading.Barrier(4)
+
+    def meet(context: EffectContext, effect: object) -> None:
+        meeting.wait(20)
+
+    engine = live.engine().register(Puppet(act), meet).start()
+    for number in range(4):
+        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+    eventually(lambda: not engine.backlog().result())
+    assert engine.dead_letters().result() == []
+
+
+@pytest.mark.row("D-077")
+@pytest.mark.parametrize("limit", [1, 3])
+def test_no_more_handlers_run_than_are_allowed(live: Live, limit: int) -> None:
+    """The limit holds for effects that are claimed and for those that a commit hands over, and it is reached."""
+    gauge, full = Gauge(), threading.Event()
+
+    def handle(context: EffectContext, effect: object) -> Do:
+        with gauge.inside():
+            if gauge.now >= limit:
+                full.set()
+            arrives(full)
+        return Do(effect.what, "next")  # type: ignore[attr-defined]
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        return decision.with_effect(Act(command.workflow_id)) if len(state) < 5 else decision
+
+    engine = live.engine().register(Puppet(choose), handle, concurrency=limit).start()
+    for number in range(8):
+        engine.execute(Puppet, Do(f"p-{number}", "go")).result()
+    eventually(lambda: not engine.backlog().result())
+    assert gauge.most == limit
+    assert [len(engine.load_state(Puppet, f"p-{number}").result()) for number in range(8)] == [6] * 8
+
+
+@pytest.mark.row("D-077")
+def test_the_whole_process_has_a_limit_too(live: Live) -> None:
+    """`concurrency` bounds all handlers of a process together."""
+    gauge = Gauge()
+
+    async def handle(context: EffectContext, effect: object) -> None:
+        with gauge.inside():
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+    settings = msgspec.structs.replace(QUICK, concurrency=2)
+    engine = live.engine(settings).register(Puppet(act), handle).start()
+    for number in range(12):
+        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+    eventually(lambda: not engine.backlog().result())
+    assert gauge.most <= 2
+
+
+@pytest.mark.row("D-075", "D-080")
+def test_two_runtimes_share_the_work_without_overlap(live: Live) -> None:
+    """In the normal case each handler call and each timer happens once, whichever process does it."""
+    ledger = Ledger()
+    workers = [live.engine().register(ticking(), lambda c, e: ledger.add(c.idempotency_key)).start() for _ in range(2)]
+    client = live.engine().register(ticking())
+    for number in range(40):
+        client.execute(Puppet, Do(f"p-{number}", "x")).result()
+    eventually(lambda: not client.backlog().result())
+    assert len(ledger.entries) == len(set(ledger.entries)) == 40
+    states = [client.load_state(Puppet, f"p-{number}").result() for number in range(40)]
+    assert states == [("x", "rang")] * 40
+    assert len(workers) == len(client.workers().result())
+
+
+def ticking() -> Puppet:
+    """A puppet that asks for an effect and a timer at once."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what == "rang":
+            return decision
+        return decision.with_effect(Act("x")).with_timer_after(timedelta(0), Do(command.workflow_id, "rang"))
+
+    return Puppet(choose)
+
+
+@pytest.mark.row("D-076")
+def test_a_worker_that_is_stuck_does_not_stop_another(live: Live) -> None:
+    """Claims skip what others hold: while one worker stands in a handler, another does the rest."""
+    gate, stuck, ledger = threading.Event(), threading.Event(), Ledger()
+
+    def stand(context: EffectContext, effect: object) -> None:
+        stuck.set()
+        arrives(gate)
+
+    first = live.engine().register(Puppet(act), stand, concurrency=1).start()
+    first.execute(Puppet, Do("p-0", "x")).result()
+    arrives(stuck)
+    second = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start()
+    for number in range(1, 6):
+        second.execute(Puppet, Do(f"p-{number}", str(number))).result()
+    eventually(lambda: len(ledger.entries) == 5)
+    gate.set()
+
+
+@pytest.mark.row("D-076")
+def test_claims_skip_rows_that_are_locked(postgres_dsn: str) -> None:
+    """On Postgres a row that another transaction has locked is passed over, not waited for."""
+    with Engine(postgres_dsn).register(Puppet(act)) as engine:
+        for number in range(3):
+            engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+        with psycopg.connect(postgres_dsn) as holder:
+            holder.execute("select 1 from holdfast.effects order by rank limit 1 for update")
+            found = engine.service.store.effects().claim(engine.runtime.identity, [Wanted("puppet", 9)], 9)
+        assert len(found) == 2
+
+
+@pytest.mark.row("D-078", "D-083")
+@pytest.mark.parametrize("result", [Do("p-1", "done by the first"), None, ValueError("failed in the first")])
+def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(place: Place, result: Do | Exception | None) -> None:
+    """After the lease another worker executes; what the first one brings back, however it ends, is refused."""
+    second = place.engine().register(Puppet(act), lambda context, effect: Do("p-1", "done by the second"))
+
+    def oversleep(context: EffectContext, effect: object) -> Do | None:
+        second.advance(seconds=30)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    first = place.engine().register(Puppet(act), oversleep)
+    first.execute(Puppet, Do("p-1", "x")).result()
+    first.drain()
+    first.advance(hours=1)
+    assert second.load_state(Puppet, "p-1").result() == ("x", "done by the second")
+    assert second.backlog().result() == []
+    assert second.dead_letters().result() == []
+
+
+@pytest.mark.row("D-078")
+def test_the_length_of_the_lease_is_a_setting(place: Place) -> None:
+    """Nobody touches the work of a worker that may still live; one moment later it is free."""
+    settings = Settings(lease=timedelta(seconds=60))
+    first = place.engine(settings).register(Puppet(act), done)
+    first.execute(Puppet, Do("p-1", "x")).result()
+    first.runtime.heart.step()
+    first.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+    ledger = Ledger()
+    second = place.engine(settings).register(Puppet(act), lambda context, effect: ledger.add(effect))
+    second.advance(seconds=60)
+    assert ledger.entries == []
+    second.advance(seconds=1)
+    assert ledger.entries == [Act("x")]
+
+
+@pytest.mark.row("D-079")
+def test_a_graceful_stop_lets_running_handlers_finish(live: Live) -> None:
+    """New claims end at once, what runs may finish, and its result is committed before the engine is gone."""
+    gate, inside = threading.Event(), threading.Event()
+
+    def handle(context: EffectContext, effect: object) -> Do:
+        inside.set()
+        arrives(gate)
+        return Do("p-1", "done")
+
+    engine = live.engine().register(Puppet(act), handle).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    client = live.engine().register(Puppet(act))
+    stopping = threading.Thread(target=engine.stop, args=(timedelta(seconds=20),))
+    stopping.start()
+    eventually(lambda: not engine.runtime.worker._is_open)
+    client.execute(Puppet, Do("p-2", "x")).result()
+    gate.set()
+    stopping.join(30)
+    assert client.load_state(Puppet, "p-1").result() == ("x", "done")
+    (left,) = client.get(Puppet, "p-2").result().effects
+    assert (left.attempts, left.worker) == (0, None)
+
+
+@pytest.mark.row("D-079")
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_handler_that_overruns_the_stop_is_left_to_others(live: Live, *, is_async: bool) -> None:
+    """After the time limit the effect is given back untried, and the handler is told to stop."""
+    gate, inside, told = threading.Event(), threading.Event(), threading.Event()
+
+    def hang(context: EffectContext, effect: object) -> Do:
+        inside.set()
+        while not context.wait_cancelled(0.01) and not gate.is_set():
+            pass
+        told.set()
+        return Do("p-1", "done too late")
+
+    async def hang_async(context: EffectContext, effect: object) -> Do:
+        inside.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.set()
+        return Do("p-1", "done too late")
+
+    engine = live.engine().register(Puppet(act), hang_async if is_async else hang).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    engine.stop(timedelta(seconds=0.05))
+    arrives(told)
+    other = live.engine().register(Puppet(act), lambda context, effect: Do("p-1", "done in time")).start()
+    eventually(lambda: other.load_state(Puppet, "p-1").result() == ("x", "done in time"))
+    assert other.get(Puppet, "p-1").result().effects == []
+
+
+def explained(place: Place, table: str, statement: str) -> str:
+    """How the database means to carry out a statement, with many rows in the table."""
+    if place.url.startswith("sqlite"):
+        with place.store._database.reading() as connection:  # type: ignore[attr-defined]
+            found = connection.execute(f"explain query plan {statement}", (None,) * statement.count("?")).fetchall()
+        return "\n".join(row[3] for row in found)
+    with psycopg.connect(place.url) as connection, psycopg.RawCursor(connection) as cursor:
+        cursor.execute(f"analyze holdfast.{table}")
+        cursor.execute("set enable_seqscan = off")
+        cursor.execute("set plan_cache_mode = force_generic_plan")
+        cursor.execute(f"prepare claim as {statement}")
+        nothing = ", ".join(["null"] * len(set(re.findall(r"\$\d+", statement))))
+        cursor.execute(f"explain execute claim({nothing})")
+        return "\n".join(row[0] for row in cursor.fetchall())
+
+
+@pytest.mark.row("D-082")
+@pytest.mark.parametrize(("table", "name"), [("effects", "ready"), ("timers", "due")])
+def test_claims_are_served_by_an_index(place: Place, table: str, name: str) -> None:
+    """Finding the next effect or timer never reads the whole table."""
+    engine = place.engine().register(ticking())
+    for number in range(20):
+        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+    claims = sqlite_claims if place.url.startswith("sqlite") else postgres_claims
+    names = {"effects": ("ready_effects", "claim_effects"), "timers": ("due_timers", "claim_timers")}[table]
+    statement = next(getattr(claims, each) for each in names if hasattr(claims, each))
+    assert f"{table}_{name}" in explained(place, table, statement)
+
+
+@pytest.mark.row("D-122")
+def test_results_timers_and_clients_are_serialised(live: Live) -> None:
+    """Effect results, timers, messages and calls hit one instance at once, and none of them is lost."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what != "start":
+            return decision
+        for _ in range(10):
+            decision = decision.with_effect(Act("x")).with_timer_after(timedelta(milliseconds=20), Do("p-1", "timer"))
+        return decision
+
+    engine = live.engine().register(Puppet(choose), lambda context, effect: Do("p-1", "effect")).start()
+    other = live.engine().register(Puppet(choose))
+    engine.execute(Puppet, Do("p-1", "start")).result()
+    calls: list[Callable[[], object]] = [lambda: other.execute(Puppet, Do("p-1", "client")).result()] * 10
+    calls += [lambda: other.submit(Puppet, Do("p-1", "message")).result()] * 10
+    together(*calls)
+    eventually(lambda: not engine.backlog().result())
+    notes = engine.load_state(Puppet, "p-1").result()
+    assert {word: notes.count(word) for word in set(notes)} == {
+        "start": 1,
+        "effect": 10,
+        "timer": 10,
+        "client": 10,
+        "message": 10,
+    }
+
+
+def test_a_withdrawn_effect_stops_its_handler(live: Live) -> None:
+    """When a decision takes back an effect that is running, the coroutine is cancelled and its end changes nothing."""
+    inside, stopped = threading.Event(), threading.Event()
+
+    async def hang(context: EffectContext, effect: object) -> Do:
+        inside.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return Do("p-1", "done")
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "stop":
+            return Decision((Noted("stop"),), withdrawn_effects=(0,))
+        return act(state, command, moment)
+
+    engine = live.engine().register(Puppet(choose), hang).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    engine.execute(Puppet, Do("p-1", "stop")).result()
+    arrives(stopped)
+    eventually(lambda: not engine.runtime.worker.held())
+    assert engine.load_state(Puppet, "p-1").result() == ("x", "stop")
+    assert engine.dead_letters().result() == []
+
+
+def test_an_engine_says_who_works_and_how_it_is(live: Live) -> None:
+    """Live workers are listed with their handlers; health names every loop and when it last went well."""
+    settings = msgspec.structs.replace(QUICK, worker_name="ant")
+    engine = live.engine(settings).register(Puppet(act), done).start()
+    (worker,) = eventually(lambda: engine.workers().result())
+    assert (worker.name, worker.handlers) == ("ant", ["puppet"])
+    health = engine.health()
+    assert health.is_healthy
+    assert {"heart", "fetching", "clockwork", "projections", "housekeeping", "listener"} == set(health.loops)
+    engine.stop()
+    assert live.engine().workers().result() == []

@@ -1,0 +1,360 @@
+"""Code changes while instances live: what is safe, what fails loudly, and how old data finds its way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from holdfast import (
+    Codec,
+    ConfigurationError,
+    Decider,
+    Decision,
+    EffectContext,
+    InstanceQuery,
+    JsonCodec,
+    MessagePackCodec,
+    Moment,
+    ReplayError,
+    RetryPolicy,
+    Settings,
+    message,
+)
+from support.databases import Databases
+from support.engines import STORES, Live, Place
+from support.samples import Act, Add, Added, Answer, Counter, Do, Doll, Ledger, Order, Puppet, Shop, act, done
+from support.samples import Place as PlaceOrder
+from support.waiting import eventually
+
+
+@pytest.mark.row("D-084")
+def test_a_new_type_on_an_old_database(place: Place) -> None:
+    """A type that is added later finds the database ready, and the old one goes on."""
+    place.engine().register(Counter()).execute(Counter, Add("c-1")).result()
+    engine = place.engine().register(Counter()).register(Puppet())
+    engine.execute(Puppet, Do("p-1", "new")).result()
+    engine.execute(Counter, Add("c-1")).result()
+    assert engine.load_state(Counter, "c-1").result() == 2
+
+
+# -- One type in several versions of its code, as deployments would bring them.
+
+
+@dataclass(frozen=True)
+class Grow:
+    workflow_id: str
+    by: int = 1
+
+
+@message(name="Grown")
+@dataclass(frozen=True)
+class GrownFirst:
+    by: int
+
+
+@message(name="Grown")
+@dataclass(frozen=True)
+class GrownWithReason:
+    by: int
+    reason: str = "unknown"
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    by: int
+
+
+@message(name="Grown")
+@dataclass(frozen=True)
+class GrownDifferently:
+    by: list[str]
+
+
+@message(name="Grown", version=3)
+@dataclass(frozen=True)
+class GrownThird:
+    metres: int
+    centimetres: int
+
+
+class PlantFirst(Decider[int, Grow, GrownFirst, None]):
+    type = "plant"
+
+    def initial(self) -> int:
+        return 0
+
+    def evolve(self, state: int, event: GrownFirst) -> int:
+        return state + event.by
+
+    def decide(self, state: int, command: Grow, moment: Moment) -> Answer:
+        return Decision.event(GrownFirst(command.by))
+
+
+class PlantExtended(Decider[str, Grow, GrownWithReason | Shrunk, Act]):
+    """More events, more fields, an effect: all of it additive."""
+
+    type = "plant"
+    state_version = 2
+
+    def initial(self) -> str:
+        return ""
+
+    def evolve(self, state: str, event: GrownWithReason | Shrunk) -> str:
+        return f"{state}+{event.by} {event.reason};" if isinstance(event, GrownWithReason) else state
+
+    def decide(self, state: str, command: Grow, moment: Moment) -> Answer:
+        return Decision.event(GrownWithReason(command.by, "rain")).with_effect(Act("water"))
+
+
+class PlantWithout(Decider[int, Grow, Shrunk, None]):
+    """The event of old was removed."""
+
+    type = "plant"
+
+    def initial(self) -> int:
+        return 0
+
+    def evolve(self, state: int, event: Shrunk) -> int:
+        return state
+
+    def decide(self, state: int, command: Grow, moment: Moment) -> Answer:
+        return Decision.event(Shrunk(command.by))
+
+
+class PlantChanged(Decider[int, Grow, GrownDifferently, None]):
+    """A field of the event changed its type."""
+
+    type = "plant"
+
+    def initial(self) -> int:
+        return 0
+
+    def evolve(self, state: int, event: GrownDifferently) -> int:
+        return state
+
+    def decide(self, state: int, command: Grow, moment: Moment) -> Answer:
+        return Decision.event(GrownDifferently([str(command.by)]))
+
+
+class PlantUpcast(Decider[int, Grow, GrownThird, None]):
+    """The event in its third version, with the way there from the first."""
+
+    type = "plant"
+    upcasters = {  # noqa: RUF012 - as a user would write it
+        ("Grown", 1): lambda plain: {"millimetres": plain["by"] * 10},  # type: ignore[operator]
+        ("Grown", 2): lambda plain: {"metres": 0, "centimetres": plain["millimetres"] // 10},  # type: ignore[operator]
+    }
+
+    def initial(self) -> int:
+        return 0
+
+    def evolve(self, state: int, event: GrownThird) -> int:
+        return state + event.metres * 100 + event.centimetres
+
+    def decide(self, state: int, command: Grow, moment: Moment) -> Answer:
+        return Decision.event(GrownThird(*divmod(command.by, 100)))
+
+
+class PlantHalfway(PlantUpcast):
+    """The last step of the way is missing."""
+
+    upcasters = {("Grown", 1): lambda plain: plain}  # noqa: RUF012
+
+
+def grown(place: Place) -> None:
+    """A plant as the first version of the code left it."""
+    place.engine().register(PlantFirst()).execute(PlantFirst, Grow("plant-1", 5)).result()
+
+
+@pytest.mark.row("D-085", "D-086")
+def test_additive_changes_are_safe(place: Place) -> None:
+    """New events, new effects and new fields with defaults: old streams replay, and new work goes on."""
+    grown(place)
+    ledger = Ledger()
+    engine = place.engine().register(PlantExtended(), lambda context, effect: ledger.add(effect))
+    assert engine.load_state(PlantExtended, "plant-1").result() == "+5 unknown;"
+    engine.execute(PlantExtended, Grow("plant-1", 2)).result()
+    engine.drain()
+    assert engine.load_state(PlantExtended, "plant-1").result() == "+5 unknown;+2 rain;"
+    assert ledger.entries == [Act("water")]
+
+
+@pytest.mark.row("D-086")
+def test_old_code_reads_events_with_fields_that_it_does_not_know(place: Place) -> None:
+    """In a rolling deployment the old code meets events of the new one, and passes over what it does not know."""
+    engine = place.engine().register(PlantExtended())
+    engine.execute(PlantExtended, Grow("plant-1", 5)).result()
+    old = place.engine().register(PlantFirst())
+    assert old.load_state(PlantFirst, "plant-1").result() == 5
+    place.must_fold = False  # The two versions have different states, which is the point.
+
+
+@pytest.mark.row("D-087")
+def test_a_policy_may_change_while_effects_wait(place: Place) -> None:
+    """How often an effect is tried is read when it fails, not frozen when it was asked for."""
+    calls = Ledger()
+
+    def broken(context: EffectContext, effect: object) -> None:
+        calls.add(context.attempt)
+        raise ValueError("no")
+
+    strict = RetryPolicy(max_attempts=2, delay=timedelta(minutes=1), jitter=0)
+    first = place.engine().register(Puppet(act), broken, retry=strict)
+    first.execute(Puppet, Do("p-1", "x")).result()
+    first.drain()
+    patient = RetryPolicy(max_attempts=5, delay=timedelta(minutes=1), jitter=0)
+    second = place.engine().register(Puppet(act), broken, retry=patient)
+    second.advance(hours=2)
+    assert calls.entries == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.row("D-088")
+@pytest.mark.parametrize(
+    ("kind", "code", "said"),
+    [
+        (PlantWithout, "unknown_event", "does not know event 'Grown' version 1"),
+        (PlantChanged, "replay_failed", "cannot read event 1"),
+        (PlantHalfway, "unknown_event", "does not know event 'Grown' version 2"),
+    ],
+)
+def test_a_history_that_the_code_cannot_read_fails_loudly(
+    place: Place, kind: type[PlantFirst], code: str, said: str
+) -> None:
+    """A removed event, a changed field or a missing upcaster is an error at every door, and nothing is written."""
+    grown(place)
+    place.must_fold = False
+    engine = place.engine().register(kind())
+    for call in (
+        lambda: engine.execute(kind, Grow("plant-1")),
+        lambda: engine.load_state(kind, "plant-1"),
+        lambda: engine.load_events(kind, "plant-1"),
+        lambda: engine.get(kind, "plant-1"),
+    ):
+        with pytest.raises(ReplayError, match=said) as caught:
+            call().result()
+        assert caught.value.code == code
+    assert place.engine().register(PlantFirst()).load_state(PlantFirst, "plant-1").result() == 5
+
+
+@pytest.mark.row("D-089")
+def test_an_engine_warns_of_work_that_it_does_not_know(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """At the start pending timers and messages of unknown types are named; so are effects that no worker can run."""
+    first = live.engine().register(Order()).register(Puppet())
+    first.execute(Order, PlaceOrder("o-1", 5)).result()
+    first.submit(Puppet, Do("p-1", "x")).result()
+    first.stop()
+    with caplog.at_level(logging.WARNING):
+        live.engine().register(Doll(), done).start()
+        eventually(lambda: "1 effects wait for the handler 'order'" in caplog.text)
+    assert "1 timers wait for 'order', which is not registered here" in caplog.text
+    assert "1 messages wait for 'puppet', which is not registered here" in caplog.text
+
+
+@pytest.mark.row("D-090")
+def test_pending_work_is_counted_by_type(place: Place) -> None:
+    """Before a type is removed an operator sees what is left of it, and that it is gone."""
+    engine = place.engine().register(Order(), Shop())
+    for number in range(3):
+        engine.execute(Order, PlaceOrder(f"o-{number}", 5)).result()
+    engine.submit(Order, PlaceOrder("o-9", 5)).result()
+    counted = {(each.kind, each.name): each.count for each in engine.backlog().result()}
+    assert counted == {("effect", "order"): 3, ("timer", "order"): 3, ("inbox", "order"): 1}
+    engine.drain()
+    assert engine.backlog().result() == []
+
+
+@pytest.mark.row("D-117")
+def test_old_events_are_upcast_before_they_are_folded(place: Place) -> None:
+    """Versions follow one another by upcasters; stored bytes never change."""
+    grown(place)
+    engine = place.engine().register(PlantUpcast())
+    engine.execute(PlantUpcast, Grow("plant-1", 120)).result()
+    assert engine.load_state(PlantUpcast, "plant-1").result() == 125
+    assert [each.event for each in engine.load_events(PlantUpcast, "plant-1").result()] == [
+        GrownThird(0, 5),
+        GrownThird(1, 20),
+    ]
+    place.must_fold = False  # The engine of the first version cannot read what the third one wrote.
+
+
+@pytest.fixture(params=STORES)
+def blank(request: pytest.FixtureRequest, postgres_server: Databases, tmp_path: Path) -> Iterator[Live]:
+    """A database that no engine has ever opened."""
+    with ExitStack() as stack:
+        is_file = request.param == "sqlite"
+        url = f"sqlite:///{tmp_path / 'blank.db'}" if is_file else stack.enter_context(postgres_server.empty())
+        live = Live(url)
+        stack.callback(live.close)
+        yield live
+
+
+class Reversed:
+    """A codec of one's own: JSON backwards."""
+
+    name = "reversed"
+
+    def __init__(self) -> None:
+        self._json = JsonCodec()
+
+    def encode(self, value: object) -> bytes:
+        return self._json.encode(value)[::-1]
+
+    def decode(self, data: bytes, as_type: type) -> object:
+        return self._json.decode(data[::-1], as_type)
+
+
+@pytest.mark.row("D-116")
+@pytest.mark.parametrize("codec", [MessagePackCodec(), Reversed()], ids=["msgpack", "own"])
+def test_the_codec_can_be_replaced(blank: Live, codec: Codec) -> None:
+    """Events, effects, timers and messages all pass the codec, and a database remembers which one it is."""
+    engine = blank.engine(codec=codec).register(Order(), Shop()).start()
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.submit(Order, PlaceOrder("o-2", 5)).result()
+    eventually(lambda: len(engine.instances(InstanceQuery(statuses=("completed",))).result()) == 2)
+    with pytest.raises(ConfigurationError, match=f"written with the '{codec.name}' codec"):
+        blank.engine()
+
+
+class Tally(Decider[str, Add, Added, None]):
+    """The counter with a state of another shape, whose author forgot to raise `state_version`."""
+
+    type = "counter"
+
+    def initial(self) -> str:
+        return ""
+
+    def evolve(self, state: str, event: Added) -> str:
+        return state + "I"
+
+    def decide(self, state: str, command: Add, moment: Moment) -> Answer:
+        return Decision.event(Added(command.by))
+
+
+class Versioned(Tally):
+    """The same with a new version."""
+
+    state_version = 2
+
+
+@pytest.mark.row("D-085")
+@pytest.mark.parametrize("kind", [Tally, Versioned])
+def test_a_state_of_another_shape_is_folded_anew(place: Place, kind: type[Tally]) -> None:
+    """A snapshot of another state version, or one that cannot be read, is ignored: the events tell."""
+    often = Settings(snapshot_events=2)
+    engine = place.engine(often).register(Counter())
+    for _ in range(5):
+        engine.execute(Counter, Add("c-1")).result()
+    newer = place.engine(often).register(kind())
+    assert newer.load_state(kind, "c-1").result() == "IIIII"
+    for _ in range(2):
+        newer.execute(kind, Add("c-1")).result()
+    assert newer.load_state(kind, "c-1").result() == "IIIIIII"
+    back = place.engine(often).register(Counter())
+    back.execute(Counter, Add("c-1")).result()
+    assert back.load_state(Counter, "c-1").result() == 8

@@ -1,0 +1,325 @@
+"""The inbox: commands that are accepted now and carried out soon, and commands that count once."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
+
+import msgspec
+import psycopg
+import pytest
+
+from holdfast import (
+    ConfigurationError,
+    Decision,
+    Engine,
+    Message,
+    Moment,
+    PayloadError,
+    RetryPolicy,
+    Settings,
+)
+from holdfast.kernel.canonical import canonical_hash
+from support.engines import Live, Place
+from support.samples import (
+    Add,
+    Answer,
+    Counter,
+    Do,
+    Doll,
+    Noted,
+    Notes,
+    Order,
+    Puppet,
+    Purse,
+    Receiver,
+    Send,
+    Sender,
+)
+from support.samples import Place as PlaceOrder
+from support.waiting import eventually
+
+MINUTE = timedelta(minutes=1)
+PATIENT = Settings(command_retry=RetryPolicy(max_attempts=3, delay=MINUTE, backoff="fixed", jitter=0))
+
+
+@pytest.mark.row("D-106", "D-107")
+def test_an_accepted_command_survives_until_it_is_carried_out(place: Place) -> None:
+    """`submit` answers with a number when the command is stored; another process carries it out."""
+    first = place.engine().register(Counter())
+    numbers = [first.submit(Counter, Add("c-1")).result() for _ in range(3)]
+    assert numbers == sorted(set(numbers))
+    assert first.inbox_depth().result() == 3
+    assert first.instances().result() == []
+    second = place.engine().register(Counter())
+    second.drain()
+    assert second.load_state(Counter, "c-1").result() == 3
+    assert second.inbox_depth().result() == 0
+
+
+@pytest.mark.row("D-108")
+def test_execute_is_synchronous_and_submit_is_not(place: Place) -> None:
+    """The inbox is another method: `execute` never waits in it."""
+    engine = place.engine().register(Counter())
+    engine.execute(Counter, Add("c-1")).result()
+    assert engine.load_state(Counter, "c-1").result() == 1
+    engine.submit(Counter, Add("c-1")).result()
+    assert engine.load_state(Counter, "c-1").result() == 1
+
+
+@pytest.mark.row("D-109")
+def test_messages_of_one_instance_are_carried_out_in_order(live: Live) -> None:
+    """Two processes share an inbox; whichever takes a message, each instance sees the order of acceptance."""
+    workers = [live.engine().register(Puppet()).start() for _ in range(2)]
+    for step in range(30):
+        for key in ("p-1", "p-2", "p-3"):
+            workers[step % 2].submit(Puppet, Do(key, str(step))).result()
+    eventually(lambda: workers[0].inbox_depth().result() == 0)
+    for key in ("p-1", "p-2", "p-3"):
+        assert workers[0].load_state(Puppet, key).result() == tuple(map(str, range(30)))
+
+
+def failing(*, times: int) -> Puppet:
+    """A puppet that fails on A so many times before it gives way."""
+    left = [times]
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "A" and left[0]:
+            raise ValueError("not A")
+        return Decision.event(Noted(command.what))
+
+    puppet = Puppet(choose)
+    puppet.left = left  # type: ignore[attr-defined]
+    return puppet
+
+
+@pytest.mark.row("D-109")
+def test_a_message_that_is_tried_again_holds_back_those_behind_it(place: Place) -> None:
+    """While A waits for its retry B waits too, and other instances do not."""
+    engine = place.engine(PATIENT).register(puppet := failing(times=1))
+    for key, what in (("p-1", "A"), ("p-1", "B"), ("p-2", "C")):
+        engine.submit(Puppet, Do(key, what)).result()
+    engine.drain()
+    assert engine.load_state(Puppet, "p-2").result() == ("C",)
+    assert engine.inbox_depth().result() == 2
+    puppet.left[0] = 0  # type: ignore[attr-defined]
+    engine.submit(Puppet, Do("p-1", "D")).result()
+    engine.advance(MINUTE)
+    assert engine.load_state(Puppet, "p-1").result() == ("A", "B", "D")
+
+
+@pytest.mark.row("D-109")
+def test_a_message_that_gives_up_lets_the_next_one_pass(place: Place) -> None:
+    """After its last attempt A is a dead letter and B is carried out; requeued, A comes after B."""
+    engine = place.engine(PATIENT).register(puppet := failing(times=9))
+    for what in ("A", "B"):
+        engine.submit(Puppet, Do("p-1", what)).result()
+    engine.advance(hours=1)
+    assert engine.load_state(Puppet, "p-1").result() == ("B",)
+    (letter,) = engine.dead_letters().result()
+    assert (letter.source, letter.reason, letter.attempts) == ("inbox", "decider_failed", 3)
+    puppet.left[0] = 0  # type: ignore[attr-defined]
+    engine.requeue(letter.id).result()
+    engine.drain()
+    assert engine.load_state(Puppet, "p-1").result() == ("B", "A")
+
+
+@pytest.mark.row("D-110")
+def test_drain_is_the_flush_that_tests_need(place: Place) -> None:
+    """After `drain` everything that was accepted is carried out, with all that follows from it."""
+    engine = place.engine().register(Sender()).register(Receiver())
+    engine.submit(Sender, Send("s-1", "r-1", 5)).result()
+    assert engine.drain() > 0
+    assert engine.drain() == 0
+    assert engine.load_state(Sender, "s-1").result() == "confirmed"
+
+
+@pytest.mark.row("D-111")
+def test_a_command_id_counts_once_for_its_instance(place: Place) -> None:
+    """The second call with an id succeeds and changes nothing, in this process and in any other; other ids count."""
+    engine = place.engine().register(Counter())
+    for _ in range(2):
+        engine.execute(Counter, Add("c-1", 1), command_id="k-1").result()
+    other = place.engine().register(Counter())
+    other.execute(Counter, Add("c-1", 10), command_id="k-1").result()
+    other.execute(Counter, Add("c-1", 100), command_id="k-2").result()
+    other.execute(Counter, Add("c-2", 1), command_id="k-1").result()
+    assert other.load_state(Counter, "c-1").result() == 101
+    assert other.load_state(Counter, "c-2").result() == 1
+
+
+@pytest.mark.row("D-111")
+def test_a_command_id_counts_once_over_calls_inbox_and_messages(place: Place) -> None:
+    """Whether a command is executed or submitted, its id is remembered in one place."""
+    engine = place.engine().register(Counter())
+    for _ in range(2):
+        engine.submit(Counter, Add("c-1"), command_id="k-1").result()
+    engine.execute(Counter, Add("c-1"), command_id="k-1").result()
+    engine.drain()
+    assert engine.load_state(Counter, "c-1").result() == 1
+    assert engine.inbox_depth().result() == 0
+
+
+@pytest.mark.row("D-111")
+def test_a_command_that_failed_may_be_sent_again_with_its_id(place: Place) -> None:
+    """An id is remembered for what was carried out, not for what was refused."""
+    is_open = [False]
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if not is_open[0]:
+            raise ValueError("closed")
+        return Decision.event(Noted(command.what))
+
+    engine = place.engine().register(Puppet(choose))
+    assert engine.execute(Puppet, Do("p-1", "x"), command_id="k-1").exception() is not None
+    is_open[0] = True
+    for _ in range(2):
+        engine.execute(Puppet, Do("p-1", "x"), command_id="k-1").result()
+    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+
+
+@pytest.mark.row("D-112")
+def test_equal_commands_count_once_within_the_window_when_asked_for(place: Place) -> None:
+    """With the command's hash as its id an equal command is a duplicate until the receipts are forgotten; off by default."""
+    engine = place.engine(Settings(keep_receipts=timedelta(hours=1))).register(Counter())
+    same = canonical_hash({"type": "Add", "by": 1})
+    for _ in range(2):
+        engine.execute(Counter, Add("c-1"), command_id=same).result()
+    assert engine.load_state(Counter, "c-1").result() == 1
+    engine.advance(hours=2)
+    engine.runtime.housekeeping.prune()
+    engine.execute(Counter, Add("c-1"), command_id=same).result()
+    assert engine.load_state(Counter, "c-1").result() == 2
+    for _ in range(2):
+        engine.execute(Counter, Add("c-1")).result()
+    assert engine.load_state(Counter, "c-1").result() == 4
+
+
+def test_messages_between_deciders_arrive_once_and_in_order(place: Place) -> None:
+    """A decision can tell another instance, of another type too; the messages are part of its commit."""
+    engine = place.engine().register(Sender()).register(Receiver())
+    for number in range(4):
+        engine.execute(Sender, Send(f"s-{number}", "r-1", number)).result()
+    engine.drain()
+    senders = [f"s-{number}" for number in range(4)]
+    assert engine.load_state(Receiver, "r-1").result() == Purse(6, senders)
+    assert [engine.load_state(Sender, key).result() for key in senders] == ["confirmed"] * 4
+
+
+def test_a_message_can_name_its_target_and_an_id(place: Place) -> None:
+    """A message goes to the key or the instance it names, and with an id it counts once."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what != "tell":
+            return decision
+        told = Message(decider="doll", command=Do("unused", "told"), key="d-1", command_id="only-once")
+        return decision.with_message(told).with_message(told)
+
+    engine = place.engine().register(Puppet(choose)).register(Doll())
+    engine.execute(Puppet, Do("p-1", "tell")).result()
+    engine.drain()
+    assert engine.load_state(Doll, "d-1").result() == ("told",)
+    target = engine.get(Doll, "d-1").result().id
+
+    def choose_by_id(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted("x")).with_message(
+            Message(decider="doll", command=Do("unused", "by id"), instance=target)
+        )
+
+    second = place.engine().register(Puppet(choose_by_id)).register(Doll())
+    second.execute(Puppet, Do("p-2", "tell")).result()
+    second.drain()
+    assert second.load_state(Doll, "d-1").result() == ("told", "by id")
+
+
+@pytest.mark.row("D-084")
+def test_a_message_for_an_unknown_type_waits_for_a_process_that_knows_it(place: Place) -> None:
+    """Old code leaves the messages of a new type alone and carries out its own."""
+    new = place.engine().register(Puppet()).register(Doll())
+    new.submit(Puppet, Do("p-1", "new")).result()
+    new.submit(Doll, Do("d-1", "old")).result()
+    old = place.engine().register(Doll())
+    old.drain()
+    assert old.load_state(Doll, "d-1").result() == ("old",)
+    assert new.dead_letters().result() == []
+    new.drain()
+    assert new.load_state(Puppet, "p-1").result() == ("new",)
+
+
+@contextmanager
+def transaction(live: Live) -> Iterator[sqlite3.Connection | psycopg.Connection[tuple[object, ...]]]:
+    """A transaction of the caller's own on the engine's database."""
+    if live.url.startswith("sqlite"):
+        with closing(sqlite3.connect(live.url.removeprefix("sqlite:///"), timeout=30)) as file, file:
+            yield file
+        return
+    with psycopg.connect(live.url) as server:
+        yield server
+
+
+@pytest.mark.row("D-106")
+def test_a_command_can_be_accepted_in_the_callers_own_transaction(live: Live) -> None:
+    """What is rolled back was never accepted; what is committed is carried out."""
+    engine = live.engine().register(Counter()).start()
+    with suppress(ZeroDivisionError), transaction(live) as connection:
+        engine.submit(Counter, Add("c-1", 100), connection=connection).result()
+        raise ZeroDivisionError
+    with transaction(live) as connection:
+        engine.submit(Counter, Add("c-1", 1), connection=connection).result()
+    eventually(lambda: engine.instances().result())
+    assert engine.load_state(Counter, "c-1").result() == 1
+
+
+def test_a_connection_to_something_else_is_refused(live: Live) -> None:
+    """Only a connection of the engine's own driver can carry a command."""
+    engine = live.engine().register(Counter())
+    with pytest.raises(ConfigurationError, match="connection to"):
+        engine.submit(Counter, Add("c-1"), connection=object()).result()
+
+
+def test_sql_alone_can_submit_a_command(postgres_dsn: str) -> None:
+    """On Postgres a function takes commands from any language, in the transaction that calls it."""
+    with Engine(postgres_dsn).register(Order()) as engine:
+        with psycopg.connect(postgres_dsn) as connection:
+            connection.execute(
+                "select holdfast.submit('order', 'Place', $${\"workflow_id\": \"o-1\", \"amount\": 7}$$, key => 'o-1')"
+            )
+        eventually(lambda: engine.instances().result())
+        assert engine.load_state(Order, "o-1").result().amount == 7
+        assert engine.load_events(Order, "o-1").result()[0].actor == "postgres"
+
+
+def test_a_message_that_cannot_be_read_is_buried_with_its_reason(place: Place) -> None:
+    """Whoever wrote it, the message does not block its neighbours; its dead letter says what is wrong."""
+    engine = place.engine().register(Order())
+    good = engine._message(engine.registry.get("order"), PlaceOrder("o-1", 1), command_id="", comment="")
+    bad = [
+        msgspec.structs.replace(good, type="Plaec"),
+        msgspec.structs.replace(good, data=b"\xff"),
+        msgspec.structs.replace(good, data=b'{"workflow_id": 7}'),
+    ]
+    place.store.writer().accept([*bad, good], place.clock.now())
+    engine.advance(hours=1)
+    assert [letter.reason for letter in engine.dead_letters().result()] == [
+        "unknown_event",
+        "bad_payload",
+        "bad_payload",
+    ]
+    assert engine.load_state(Order, "o-1").result().amount == 1
+
+
+@pytest.mark.parametrize("key", ["", "x" * 513, "\x00", "\ud800"])
+def test_keys_and_ids_that_no_database_can_keep_are_refused(place: Place, key: str) -> None:
+    """An instance's key and a command's id are text of a bounded size; the refusal comes before any write."""
+    engine = place.engine().register(Counter())
+    for call in (engine.execute, engine.submit):
+        with pytest.raises(PayloadError):
+            call(Counter, Add(key)).result()
+        if key:
+            with pytest.raises(PayloadError, match="command id"):
+                call(Counter, Add("c-1"), command_id=key).result()
+    assert engine.instances().result() == []
+    assert engine.inbox_depth().result() == 0

@@ -1,0 +1,116 @@
+"""The test kit that users get: given, when, then, and the real engine in memory."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast import Effect, Message, Timer
+from holdfast.testing import ManualEngine, given
+from support.samples import (
+    END,
+    PATIENCE,
+    PAYMENT,
+    Add,
+    Cancel,
+    Cancelled,
+    Charge,
+    Counter,
+    Do,
+    Noted,
+    Order,
+    Pay,
+    Placed,
+    Puppet,
+    Receive,
+    Send,
+    Sender,
+    Sent,
+    Shop,
+    TimeOut,
+    act,
+)
+from support.samples import Place as PlaceOrder
+
+
+@pytest.mark.row("D-115")
+def test_given_when_then_shows_events_effects_timers_and_messages() -> None:
+    """A decider is tested without a database: which events, effects, timers and messages come of a command."""
+    given(Order()).when(PlaceOrder("o-1", 5)).then(
+        Placed(5), effects=[Charge("o-1", 5)], timers=[Timer(command=TimeOut("o-1"), after=PATIENCE, key=PAYMENT)]
+    )
+    given(Order(), Placed(5)).when(Cancel("o-1")).then(Cancelled("Cancel"), effects=[], timers=[])
+    given(Sender()).when(Send("s-1", "r-1", 5)).then(
+        Sent("r-1", 5), messages=[Message(decider="receiver", command=Receive("r-1", "s-1", 5))]
+    )
+    given(Order()).when(PlaceOrder("o-1", 5)).then(Placed(5), effects=[Effect(body=Charge("o-1", 5))])
+
+
+@pytest.mark.row("D-115")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: given(Order()).when(PlaceOrder("o-1", 5)).then(Placed(6)),
+        lambda: given(Order()).when(PlaceOrder("o-1", 5)).then(Placed(5), effects=[]),
+        lambda: given(Order()).when(PlaceOrder("o-1", 5)).then(Placed(5), timers=[]),
+        lambda: given(Order()).when(Pay("o-1")).then(Placed(5)),
+        lambda: given(Order()).when(PlaceOrder("o-1", 5)).then_nothing(),
+        lambda: given(Order()).when(PlaceOrder("o-1", 5)).then_rejected("out_of_turn"),
+    ],
+)
+def test_a_wrong_expectation_fails(wrong: object) -> None:
+    """The kit can fail: each kind of difference is an AssertionError."""
+    with pytest.raises(AssertionError):
+        wrong()  # type: ignore[operator]
+
+
+@pytest.mark.row("D-115")
+def test_refusals_and_silence_can_be_expected() -> None:
+    """A rejection is expected by its code, and nothing at all as nothing."""
+    given(Order()).when(Pay("o-1")).then_rejected("out_of_turn")
+    given(Puppet(), Noted(END)).when(Do("p-1", "late")).then_nothing()
+
+
+@pytest.mark.row("D-114")
+def test_the_engine_in_memory_is_the_real_one() -> None:
+    """Without a URL an engine for tests runs on SQLite in memory, with a clock of the test's own."""
+    with ManualEngine().register(Order(), Shop()) as engine:
+        begun = engine.clock.now()
+        engine.execute(Order, PlaceOrder("o-1", 5)).result()
+        engine.advance(hours=72)
+        assert engine.load_state(Order, "o-1").result().status == "shipped"
+        assert (engine.clock.now() - begun).total_seconds() == 72 * 3600
+
+
+@pytest.mark.row("D-114")
+def test_engines_in_memory_share_nothing() -> None:
+    """Each has a database of its own."""
+    with ManualEngine().register(Counter()) as first, ManualEngine().register(Counter()) as second:
+        first.execute(Counter, Add("c-1")).result()
+        assert second.instances().result() == []
+
+
+def test_time_only_goes_forward() -> None:
+    """A test's clock refuses to be set back."""
+    with ManualEngine() as engine, pytest.raises(ValueError, match="backwards"):
+        engine.advance(hours=-1)
+
+
+def test_handlers_may_be_coroutines_in_tests_too() -> None:
+    """The engine without threads runs a coroutine handler to its end, also inside of a running event loop."""
+
+    async def handle(context: object, effect: object) -> Do:
+        await asyncio.sleep(0)
+        return Do("p-1", "done")
+
+    def play() -> tuple[str, ...]:
+        with ManualEngine().register(Puppet(act), handle) as engine:
+            engine.execute(Puppet, Do("p-1", "x")).result()
+            engine.drain()
+            return engine.load_state(Puppet, "p-1").result()
+
+    async def inside() -> tuple[str, ...]:
+        return play()
+
+    assert play() == asyncio.run(inside()) == ("x", "done")

@@ -1,0 +1,222 @@
+"""Looking at workflows: observed inputs and moves, snapshots of instances, pictures of state machines."""
+
+from __future__ import annotations
+
+import re
+import threading
+from datetime import timedelta
+
+import pytest
+
+from holdfast import Decision, Moment, Settings, Status
+from holdfast.kernel.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
+from support.engines import Live, Place
+from support.samples import (
+    PATIENCE,
+    Act,
+    Answer,
+    Cancel,
+    Do,
+    Noted,
+    Notes,
+    Order,
+    OrderState,
+    Pay,
+    Puppet,
+    Shop,
+    act,
+)
+from support.samples import Place as PlaceOrder
+from support.waiting import arrives, eventually
+
+WATCHING = Settings(observe_inputs=True)
+
+
+class Watched(Order):
+    """An order that shows its business status."""
+
+    type = "watched"
+
+    def status(self, state: OrderState) -> Status:
+        word = "completed" if self.is_terminal(state) else "running"
+        return Status(word, state.status)  # type: ignore[arg-type]
+
+
+@pytest.mark.row("D-092")
+def test_observed_inputs_leave_one_row_each(place: Place) -> None:
+    """With observation on, every input leaves its type and time, skipped ones too, whichever way it came."""
+    engine = place.engine(WATCHING).register(Order(), Shop())
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.drain()
+    engine.execute(Order, Cancel("o-1")).result()
+    seen = engine.observations("order").result()
+    assert [(each.input, each.skipped) for each in seen] == [
+        ("Place", False),
+        ("Pay", False),
+        ("Ship", False),
+        ("Cancel", True),
+    ]
+    assert {each.at for each in seen} == {place.clock.now()}
+    assert engine.observations(instance=seen[0].instance).result() == seen
+    assert engine.observations("puppet").result() == []
+
+
+@pytest.mark.row("D-092", "D-103")
+def test_observation_changes_nothing_else(place: Place) -> None:
+    """Without observation there is no row, and the histories are the same."""
+    histories = []
+    for number, settings in enumerate((Settings(), WATCHING)):
+        engine = place.engine(settings).register(Order(), Shop())
+        engine.execute(Order, PlaceOrder(f"o-{number}", 5)).result()
+        engine.drain()
+        histories.append([each.event for each in engine.load_events(Order, f"o-{number}").result()])
+    assert histories[0] == histories[1]
+    assert len({each.instance for each in engine.observations().result()}) == 1
+
+
+@pytest.mark.row("D-092")
+def test_the_results_of_transactional_effects_are_observed_too(place: Place) -> None:
+    """A command that comes out of a handler's own transaction is an input like any other."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        return decision if command.what == "done" else decision.with_effect(Act("x"), transactional=True)
+
+    engine = place.engine(WATCHING).register(Puppet(choose), lambda context, effect: Do("p-1", "done"))
+    engine.execute(Puppet, Do("p-1", "go")).result()
+    engine.drain()
+    assert len(engine.observations("puppet").result()) == 2
+
+
+@pytest.mark.row("D-099", "D-100", "D-102")
+def test_observed_moves_are_counted(place: Place) -> None:
+    """Each triple of status, input and next status is counted; what never happened does not show."""
+    engine = place.engine(WATCHING).register(Watched(), Shop())
+    for number in range(3):
+        engine.execute(Watched, PlaceOrder(f"o-{number}", 5)).result()
+    engine.execute(Watched, Cancel("o-2")).result()
+    engine.drain()
+    moves = {
+        (move.from_status, move.input, move.to_status): move.count for move in engine.transitions("watched").result()
+    }
+    assert moves[("", "Place", "running")] == 3
+    assert moves[("running", "Pay", "running")] == 2
+    assert moves[("running", "Ship", "completed")] == 2
+    assert moves[("running", "Cancel", "completed")] == 1
+    assert not [move for move in moves if "TimeOut" in move]
+
+
+@pytest.mark.row("D-098", "D-100", "D-102")
+def test_what_was_observed_can_be_drawn(place: Place) -> None:
+    """The machine of observed moves shows the paths that were taken, with their counts."""
+    engine = place.engine(WATCHING).register(Order(), Shop())
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.drain()
+    machine = engine.observed_machine("order").result()
+    assert [(each.input, each.target, each.count) for each in machine.transitions] == [
+        ("Place", "running", 1),
+        ("Pay", "running", 1),
+        ("Ship", "completed", 1),
+    ]
+    assert "Ship (1x)" in machine.to_mermaid()
+    assert '"running" -> "completed"' in machine.to_dot()
+
+
+@pytest.mark.row("D-101")
+def test_an_instance_shows_its_history_and_its_pending_work(place: Place) -> None:
+    """One call gives status, state, events, effects and timers of an instance."""
+    engine = place.engine().register(Order())
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    found = engine.get(Order, "o-1").result()
+    assert (found.definition, found.key, found.tenant, found.status) == ("order", "o-1", "default", "running")
+    assert (found.version, found.created_at, found.completed_at) == (1, place.clock.now(), None)
+    assert [each.type for each in found.history] == ["Placed"]
+    assert [(each.type, each.key) for each in found.effects] == [("Charge", f"{found.id}:0")]
+    assert [(each.key, each.due_at) for each in found.timers] == [("payment", place.clock.now() + PATIENCE)]
+
+
+@pytest.mark.row("D-101")
+def test_an_instance_shows_who_works_for_it(live: Live) -> None:
+    """While a handler runs, its effect names the worker."""
+    gate = threading.Event()
+    engine = live.engine().register(Puppet(act), lambda context, effect: arrives(gate)).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    (effect,) = eventually(lambda: [each for each in engine.get(Puppet, "p-1").result().effects if each.worker])
+    assert (effect.worker, effect.attempts) == (engine.runtime.identity, 1)
+    gate.set()
+
+
+class OrderView:
+    """An author's description of an order."""
+
+    def state_info(self, state: OrderState) -> StateInfo:
+        return StateInfo(
+            status=state.status, fields={"amount": str(state.amount)}, is_terminal=Order().is_terminal(state)
+        )
+
+    def transitions(self, state: OrderState) -> list[TransitionInfo]:
+        graph = self.machine()
+        assert graph is not None
+        return [each for each in graph.transitions if each.source == state.status]
+
+    def machine(self) -> StateMachineDefinition | None:
+        return StateMachineDefinition(
+            name="order",
+            initial="new",
+            states=(
+                StateInfo(status="new"),
+                StateInfo(status="placed"),
+                StateInfo(status="paid"),
+                StateInfo(status="shipped", is_terminal=True),
+            ),
+            transitions=(
+                TransitionInfo(source="new", input="Place", target="placed", effects=("Charge",), timers=("payment",)),
+                TransitionInfo(source="placed", input="Pay", target="paid", effects=("Deliver",)),
+                TransitionInfo(source="paid", input="Ship", target="shipped"),
+            ),
+        )
+
+
+@pytest.mark.row("D-094", "D-095", "D-096", "D-097")
+def test_an_author_can_describe_a_workflow(place: Place) -> None:
+    """A view says what a state is, where it can go, with which effects and timers, and what the whole looks like."""
+    view: StateMachineView[OrderState] = OrderView()
+    engine = place.engine().register(Order())
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    state = engine.load_state(Order, "o-1").result()
+    assert view.state_info(state) == StateInfo(status="placed", fields={"amount": "5"})
+    (move,) = view.transitions(state)
+    assert (move.input, move.target, move.effects, move.timers) == ("Pay", "paid", ("Deliver",), ())
+    engine.execute(Order, Pay("o-1")).result()
+    assert view.state_info(OrderState("shipped", 5)).is_terminal
+    graph = view.machine()
+    assert graph is not None
+    assert [each.status for each in graph.states] == ["new", "placed", "paid", "shipped"]
+
+
+@pytest.mark.row("D-098")
+def test_a_description_can_be_drawn_as_mermaid_and_dot() -> None:
+    """Both exports hold every state and every move, and are well formed."""
+    graph = OrderView().machine()
+    assert graph is not None
+    mermaid, dot = graph.to_mermaid(), graph.to_dot()
+    assert mermaid.startswith("stateDiagram-v2\n")
+    assert all(
+        re.fullmatch(r'    (state ".*" as s\d+|(\[\*\]|s\d+) --> (\[\*\]|s\d+)(: .+)?)', line)
+        for line in mermaid.splitlines()[1:]
+    )
+    assert "s0 --> s1: Place / +Charge / after payment" in mermaid
+    assert dot.startswith('digraph "order" {')
+    assert dot.count("{") == dot.count("}") == 1
+    assert '"placed" -> "paid" [label="Pay / +Deliver"];' in dot
+
+
+@pytest.mark.row("D-099")
+def test_a_timeout_is_an_observed_move(place: Place) -> None:
+    """Timers are inputs too."""
+    engine = place.engine(WATCHING).register(Watched())
+    engine.execute(Watched, PlaceOrder("o-1", 5)).result()
+    engine.advance(PATIENCE + timedelta(seconds=1))
+    assert ("running", "TimeOut", "completed", 1) in [
+        (move.from_status, move.input, move.to_status, move.count) for move in engine.transitions("watched").result()
+    ]

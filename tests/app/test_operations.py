@@ -1,0 +1,261 @@
+"""What operators do: maintenance, settings, retention, and calls on behalf of tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from holdfast import (
+    ConfigurationError,
+    EffectContext,
+    Engine,
+    InstanceQuery,
+    NotFoundError,
+    PayloadError,
+    RetryPolicy,
+    Settings,
+    StoppedError,
+)
+from holdfast.runtime.telemetry import HandlerMissing, Happening
+from support.engines import AT_ONCE, QUICK, Live, Place
+from support.samples import END, Add, Counter, Do, Ledger, Order, Puppet, Shop, act, done
+from support.samples import Place as PlaceOrder
+from support.waiting import eventually
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.mark.row("D-091")
+def test_maintenance_pauses_all_processing(place: Place) -> None:
+    """While paused no effect, timer or message is touched; commands are still taken; afterwards work goes on."""
+    shop = Shop()
+    engine = place.engine().register(Order(), shop)
+    engine.maintain("pause").result()
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.submit(Order, PlaceOrder("o-2", 5)).result()
+    place.engine().register(Order(), shop).advance(hours=2)
+    engine.advance(hours=2)
+    assert shop.ledger.entries == []
+    assert {(each.kind, each.count) for each in engine.backlog().result()} == {
+        ("effect", 1),
+        ("timer", 1),
+        ("inbox", 1),
+    }
+    engine.maintain("").result()
+    engine.drain()
+    assert engine.load_state(Order, "o-2").result().status == "shipped"
+
+
+@pytest.mark.row("D-091")
+def test_maintenance_may_refuse_commands_as_well(place: Place) -> None:
+    """With "refuse" every call for a change is answered by a retryable error; reading goes on."""
+    engine = place.engine().register(Counter())
+    engine.execute(Counter, Add("c-1")).result()
+    engine.maintain("refuse").result()
+    engine.drain()
+    for call in (engine.execute, engine.submit):
+        with pytest.raises(StoppedError, match="maintenance") as caught:
+            call(Counter, Add("c-1")).result()
+        assert (caught.value.code, caught.value.retryable) == ("stopped", True)
+    assert engine.load_state(Counter, "c-1").result() == 1
+    engine.maintain("").result()
+    engine.drain()
+    engine.execute(Counter, Add("c-1")).result()
+    assert engine.load_state(Counter, "c-1").result() == 2
+
+
+@pytest.mark.row("D-091")
+def test_maintenance_reaches_running_processes(live: Live) -> None:
+    """The switch is in the database: another process pauses, and goes on by itself when it is over."""
+    ledger = Ledger()
+    worker = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start()
+    operator = live.engine().register(Puppet(act))
+    operator.maintain("refuse").result()
+    eventually(lambda: isinstance(worker.execute(Puppet, Do("p-0", "x")).exception(), StoppedError))
+    operator.maintain("pause").result()
+    eventually(lambda: worker.execute(Puppet, Do("p-1", "x")).exception() is None)
+    noted = len(ledger.entries)
+    operator.execute(Puppet, Do("p-2", "paused")).result()
+    (waiting,) = operator.get(Puppet, "p-2").result().effects
+    assert waiting.attempts == 0
+    operator.maintain("").result()
+    eventually(lambda: not operator.backlog().result())
+    assert len(ledger.entries) > noted
+
+
+@pytest.mark.row("D-120")
+def test_the_defaults_are_sane() -> None:
+    """A first program sets nothing: quick enough to notice a dead worker, patient enough not to lose work."""
+    settings = Settings()
+    assert settings.lease <= timedelta(seconds=10)
+    assert settings.lease >= 3 * settings.beat_interval
+    assert settings.retry.max_attempts == 5
+    assert settings.timer_poll_interval <= timedelta(seconds=1)
+    assert settings.max_payload_bytes == 1024 * 1024
+    assert not settings.observe_inputs
+
+
+@pytest.mark.row("D-120")
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"concurrency": 0}, "concurrency must be at least 1"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"batch_limit": 0}, "batch_limit must be at least 1"),
+        ({"snapshot_events": 0}, "snapshot_events must be at least 1"),
+        ({"max_payload_bytes": 0}, "max_payload_bytes must be at least 1"),
+        ({"lease": timedelta(seconds=1)}, "lease .* must be at least three beat_intervals"),
+        ({"patience": timedelta(seconds=-1)}, "patience must not be negative"),
+        ({"poll_interval": timedelta(seconds=-1)}, "poll_interval must not be negative"),
+        ({"timer_poll_interval": timedelta(seconds=-1)}, "timer_poll_interval must not be negative"),
+        ({"shutdown_timeout": timedelta(seconds=-1)}, "shutdown_timeout must not be negative"),
+        ({"ageing": -1.0}, "ageing must not be negative"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(wrong: dict[str, object], said: str) -> None:
+    """A wrong setting is named at once, not when it first hurts."""
+    with pytest.raises(ConfigurationError, match=said):
+        msgspec.convert(wrong, Settings) if "lease" not in wrong else Settings(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.row("D-120")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        msgspec.structs.replace(QUICK, poll_interval=timedelta(milliseconds=20)),
+        msgspec.structs.replace(QUICK, timer_poll_interval=timedelta(milliseconds=20)),
+        msgspec.structs.replace(QUICK, threads=1, concurrency=1, batch_limit=1, cache_size=0, snapshot_events=1),
+        msgspec.structs.replace(QUICK, beat_interval=timedelta(milliseconds=20), lease=timedelta(milliseconds=400)),
+    ],
+    ids=["poll", "timers", "smallest", "lease"],
+)
+def test_every_setting_leads_to_the_same_end(live: Live, settings: Settings) -> None:
+    """Settings change when and how many at a time, never what happens."""
+    engine = live.engine(settings).register(Order(), Shop()).start()
+    for number in range(5):
+        engine.execute(Order, PlaceOrder(f"o-{number}", number)).result()
+    eventually(lambda: not engine.backlog().result())
+    assert [engine.load_state(Order, f"o-{number}").result().status for number in range(5)] == ["shipped"] * 5
+
+
+@pytest.mark.row("D-120")
+def test_the_retry_setting_counts_for_handlers_without_a_policy(place: Place) -> None:
+    """`retry` of the settings bounds the attempts of every effect that has no policy of its own."""
+    calls = Ledger()
+
+    def broken(context: EffectContext, effect: object) -> None:
+        calls.add(context.attempt)
+        raise ValueError("no")
+
+    engine = place.engine(Settings(retry=AT_ONCE)).register(Puppet(act), broken)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    assert calls.entries == [1, 2, 3]
+
+
+def test_a_policy_that_cannot_work_is_refused() -> None:
+    """Every reason is named."""
+    with pytest.raises(ConfigurationError, match=r"max_attempts .*; .*jitter"):
+        RetryPolicy(max_attempts=-1, jitter=2)
+
+
+@pytest.mark.row("D-059")
+def test_a_missing_handler_is_reported_now_and_then(place: Place) -> None:
+    """Work that no live worker can do is shown, once in a while and not at every look."""
+    heard: list[Happening] = []
+    engine = place.engine(Settings(missing_handler_after=MINUTE)).register(Puppet(act)).listen(heard.append)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    for _ in range(3):
+        engine.runtime.housekeeping.look_for_missing_handlers()
+    assert heard[1:] == [HandlerMissing(handler="puppet", waiting=1)]
+    engine.advance(MINUTE)
+    engine.runtime.housekeeping.step()
+    assert heard[2:] == [HandlerMissing(handler="puppet", waiting=1)]
+    helper = place.engine().register(Puppet(act), done)
+    helper.runtime.heart.step()
+    assert engine.runtime.housekeeping.look_for_missing_handlers() == []
+
+
+def test_finished_instances_are_deleted_whole_and_others_never(place: Place) -> None:
+    """Deletion is for instances that have ended: all of it goes, and its key is free for a new one."""
+    engine = place.engine().register(Puppet(act), done)
+    for what in ("x", END):
+        engine.execute(Puppet, Do("p-1", what), command_id=what).result()
+    engine.execute(Puppet, Do("p-2", "x")).result()
+    ended, running = (engine.get(Puppet, key).result().id for key in ("p-1", "p-2"))
+    engine.delete(ended).result()
+    for identity in (ended, running):
+        with pytest.raises(NotFoundError, match="finished instance"):
+            engine.delete(identity).result()
+    assert engine.load_events(Puppet, "p-1").exception() is not None
+    engine.execute(Puppet, Do("p-1", "anew"), command_id="x").result()
+    assert engine.load_state(Puppet, "p-1").result() == ("anew",)
+
+
+def test_retention_deletes_what_ended_long_ago(place: Place) -> None:
+    """With `keep_finished` housekeeping removes instances that long after their end."""
+    engine = place.engine(Settings(keep_finished=timedelta(hours=1))).register(Puppet())
+    for key in ("p-1", "p-2"):
+        engine.execute(Puppet, Do(key, END)).result()
+        engine.advance(minutes=45)
+    engine.runtime.housekeeping.prune()
+    assert [head.key for head in engine.instances().result()] == ["p-2"]
+
+
+def test_tenants_do_not_see_one_another(place: Place) -> None:
+    """The same type and key for two tenants are two instances, and each tenant's calls find its own only."""
+    engine = place.engine().register(Counter())
+    acme, bolt = engine.as_tenant("acme", actor="ann"), engine.as_tenant("bolt")
+    acme.execute(Counter, Add("c-1", 1)).result()
+    bolt.execute(Counter, Add("c-1", 10)).result()
+    assert acme.load_state(Counter, "c-1").result() == 1
+    assert bolt.load_state(Counter, "c-1").result() == 10
+    assert engine.load_state(Counter, "c-1").exception() is not None
+    assert [head.tenant for head in acme.instances().result()] == ["acme"]
+    assert acme.load_events(Counter, "c-1").result()[0].actor == "ann"
+
+
+@pytest.mark.parametrize("name", ["", "x" * 600, "\x00", "\ud800"])
+def test_tenants_and_actors_have_names_that_can_be_kept(place: Place, name: str) -> None:
+    """A name that no database can keep is refused when it is given."""
+    engine = place.engine()
+    calls: list[Callable[[], object]] = [lambda: engine.as_tenant(name), lambda: engine.as_tenant("t", actor=name)]
+    for call in calls:
+        with pytest.raises(PayloadError):
+            call()
+
+
+def test_instances_are_listed_newest_first_in_pages(place: Place) -> None:
+    """A list can be narrowed by type, status and key, and goes on from the last id of the page before."""
+    engine = place.engine().register(Puppet()).register(Counter())
+    for number in range(5):
+        place.clock.move(MINUTE)
+        engine.execute(Puppet, Do(f"p-{number}", END if number % 2 else "x")).result()
+    engine.execute(Counter, Add("c-1")).result()
+    first = engine.instances(InstanceQuery(definition="puppet", limit=2)).result()
+    assert [head.key for head in first] == ["p-4", "p-3"]
+    rest = engine.instances(InstanceQuery(definition="puppet", before=first[-1].id)).result()
+    assert [head.key for head in rest] == ["p-2", "p-1", "p-0"]
+    ended = engine.instances(InstanceQuery(statuses=("completed",))).result()
+    assert [head.key for head in ended] == ["p-3", "p-1"]
+    assert [head.definition for head in engine.instances(InstanceQuery(key="c-1")).result()] == ["counter"]
+
+
+def test_a_stopped_engine_says_so(live: Live) -> None:
+    """Every call after the end is answered by the same retryable error; stopping twice does no harm."""
+    engine = live.engine().register(Counter()).start()
+    engine.execute(Counter, Add("c-1")).result()
+    for _ in range(2):
+        engine.stop()
+    calls: list[Callable[[Engine], object]] = [
+        lambda each: each.execute(Counter, Add("c-1")).result(),
+        lambda each: each.submit(Counter, Add("c-1")).result(),
+        lambda each: each.load_state(Counter, "c-1").result(),
+        lambda each: each.backlog().result(),
+    ]
+    for call in calls:
+        with pytest.raises(StoppedError, match="stopped"):
+            call(engine)

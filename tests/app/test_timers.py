@@ -1,0 +1,359 @@
+"""Timers: commands that an instance sends to itself later."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from holdfast import Decision, Ignored, Moment, Rejection, RetryPolicy, Settings
+from support.engines import Live, Place
+from support.samples import (
+    END,
+    PATIENCE,
+    PAYMENT,
+    Answer,
+    Do,
+    Doll,
+    Ledger,
+    Noted,
+    Notes,
+    Order,
+    Pay,
+    Puppet,
+)
+from support.samples import Place as PlaceOrder
+from support.waiting import eventually
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+
+
+def clockwork(delay: timedelta = HOUR, key: str = "") -> Puppet:
+    """A puppet that sets a timer on `set`, cancels it on `cancel`, and notes everything else."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        match command.what:
+            case "set":
+                return decision.with_timer_after(delay, Do(command.workflow_id, "rang"), key=key)
+            case "cancel":
+                return decision.cancel_timer(key)
+            case _:
+                return decision
+
+    return Puppet(choose)
+
+
+@pytest.mark.row("D-061", "D-068")
+def test_a_timer_delivers_its_command_when_due_and_not_before(place: Place) -> None:
+    """The command is executed at the due time; a moment earlier nothing has happened."""
+    engine = place.engine().register(clockwork())
+    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.advance(HOUR - timedelta(microseconds=1))
+    assert engine.load_state(Puppet, "p-1").result() == ("set",)
+    engine.advance(timedelta(microseconds=1))
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+    engine.advance(hours=24)
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+
+
+@pytest.mark.row("D-061")
+def test_a_timer_is_part_of_the_commit(place: Place) -> None:
+    """A command that fails sets no timer; a timer outlives the process that set it."""
+    place.engine().register(clockwork()).execute(Puppet, Do("p-1", "set")).result()
+    other = place.engine().register(clockwork())
+    other.advance(HOUR)
+    assert other.load_state(Puppet, "p-1").result() == ("set", "rang")
+    assert other.backlog().result() == []
+
+
+@pytest.mark.row("D-062")
+def test_a_timer_never_calls_a_handler(place: Place) -> None:
+    """Timers are not effects."""
+    ledger = Ledger()
+    engine = place.engine().register(clockwork(), lambda context, effect: ledger.add(effect))
+    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.advance(hours=2)
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+    assert ledger.entries == []
+
+
+@pytest.mark.row("D-063")
+def test_the_state_at_the_time_of_delivery_decides(place: Place) -> None:
+    """What happened between setting and firing counts: the timeout meets the order as paid."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "place":
+            return Decision.event(Noted("placed")).with_timer_after(HOUR, Do("p-1", "timeout"))
+        return Decision.event(Noted(f"{command.what} when {state[-1]}"))
+
+    engine = place.engine().register(Puppet(choose))
+    engine.execute(Puppet, Do("p-1", "place")).result()
+    engine.execute(Puppet, Do("p-1", "pay")).result()
+    engine.advance(HOUR)
+    assert engine.load_state(Puppet, "p-1").result()[-1] == "timeout when pay when placed"
+
+
+@pytest.mark.row("D-064")
+def test_due_timers_fire_in_the_order_of_their_times(place: Place) -> None:
+    """All that are due are fired, the earliest first, each once."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what != "set":
+            return decision
+        for minutes in (3, 1, 2):
+            decision = decision.with_timer_after(timedelta(minutes=minutes), Do("p-1", str(minutes)))
+        return decision
+
+    engine = place.engine().register(Puppet(choose))
+    engine.execute(Puppet, Do("p-1", "set")).result()
+    place.clock.move(HOUR)
+    engine.drain()
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "1", "2", "3")
+
+
+def stubborn(failures: int) -> tuple[Puppet, Ledger]:
+    """A puppet that fails so often on the timer's command, and the ledger of these failures."""
+    ledger = Ledger()
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what == "set":
+            return decision.with_timer_after(HOUR, Do("p-1", "rang"), key="k")
+        if len({entry for entry in ledger.entries if entry != moment.now}) < failures:
+            ledger.add(moment.now)
+            raise ValueError("not yet")
+        return decision
+
+    return Puppet(choose), ledger
+
+
+@pytest.mark.row("D-065", "D-066", "D-119")
+def test_a_timer_whose_command_fails_fires_again_after_a_wait(place: Place) -> None:
+    """Attempts, last error and next try are on the row, and the command is executed once in the end."""
+    puppet, _ = stubborn(2)
+    policy = RetryPolicy(max_attempts=3, delay=MINUTE, backoff="fixed", jitter=0)
+    engine = place.engine(Settings(command_retry=policy)).register(puppet)
+    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.advance(HOUR)
+    (timer,) = engine.get(Puppet, "p-1").result().timers
+    assert (timer.attempts, timer.due_at) == (1, place.clock.now() + MINUTE)
+    assert "raised ValueError('not yet')" in timer.error
+    engine.advance(HOUR)
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+
+
+@pytest.mark.row("D-065")
+def test_a_timer_that_fails_for_good_is_buried_and_can_be_put_back(place: Place) -> None:
+    """After the last attempt it is a dead letter with its error; requeued it fires at once."""
+    puppet, _ = stubborn(3)
+    policy = RetryPolicy(max_attempts=3, delay=MINUTE, backoff="fixed", jitter=0)
+    engine = place.engine(Settings(command_retry=policy)).register(puppet)
+    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.advance(hours=24)
+    (letter,) = engine.dead_letters().result()
+    assert (letter.source, letter.name, letter.attempts, letter.reason) == ("timer", "k", 3, "decider_failed")
+    assert engine.get(Puppet, "p-1").result().timers == []
+    engine.requeue(letter.id).result()
+    engine.drain()
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+    assert engine.dead_letters().result() == []
+
+
+@pytest.mark.row("D-066")
+def test_a_timer_whose_process_died_while_firing_fires_again(place: Place) -> None:
+    """A timer that was claimed and never handed in is free again after a while, and its command counts once."""
+    engine = place.engine().register(clockwork())
+    engine.execute(Puppet, Do("p-1", "set")).result()
+    place.clock.move(HOUR)
+    claimed = place.store.timers().claim(place.clock.now(), hold=MINUTE, limit=10)
+    assert len(claimed.timers) == 1
+    engine.drain()
+    assert engine.load_state(Puppet, "p-1").result() == ("set",)
+    engine.advance(MINUTE)
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+
+
+@pytest.mark.row("D-067")
+def test_a_timer_replaces_the_pending_one_with_its_key(place: Place) -> None:
+    """Setting a key again moves the timer: one row, one firing, at the later time."""
+    engine = place.engine().register(clockwork(key="k"))
+    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.advance(minutes=30)
+    engine.execute(Puppet, Do("p-1", "set")).result()
+    (timer,) = engine.get(Puppet, "p-1").result().timers
+    assert (timer.key, timer.due_at) == ("k", place.clock.now() + HOUR)
+    engine.advance(minutes=59)
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "set")
+    engine.advance(minutes=1)
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "set", "rang")
+
+
+@pytest.mark.row("D-067")
+def test_keys_belong_to_their_instance(place: Place) -> None:
+    """The same key on another instance is another timer; timers without a key never replace one another."""
+    engine = place.engine().register(clockwork(key="k"))
+    for key in ("p-1", "p-2"):
+        engine.execute(Puppet, Do(key, "set")).result()
+    keyless = engine.register(DollClock())
+    for _ in range(2):
+        keyless.execute(DollClock, Do("d-1", "set")).result()
+    engine.advance(HOUR)
+    assert [engine.load_state(Puppet, key).result() for key in ("p-1", "p-2")] == [("set", "rang")] * 2
+    assert engine.load_state(DollClock, "d-1").result() == ("set", "set", "rang", "rang")
+
+
+class DollClock(Doll):
+    """Sets a timer without a key on `set`."""
+
+    type = "doll-clock"
+
+    def decide(self, state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        return decision.with_timer_after(HOUR, Do("d-1", "rang")) if command.what == "set" else decision
+
+
+def test_a_timer_may_set_itself_again(place: Place) -> None:
+    """A command that a timer brought can set the timer of the same key anew: that is how something happens every hour."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted(str(len(state)))).with_timer_after(HOUR, Do("p-1"), key="hourly")
+
+    engine = place.engine().register(Puppet(choose))
+    engine.execute(Puppet, Do("p-1")).result()
+    engine.advance(hours=24)
+    assert len(engine.load_state(Puppet, "p-1").result()) == 25
+    assert len(engine.get(Puppet, "p-1").result().timers) == 1
+
+
+@pytest.mark.row("D-068")
+def test_a_timer_of_another_process_is_noticed_within_the_poll_interval(live: Live) -> None:
+    """A process that did not set the timer fires it too: it looks as often as `timer_poll_interval` says."""
+    worker = live.engine().register(clockwork(timedelta(milliseconds=300)))
+    worker.start()
+    client = live.engine().register(clockwork(timedelta(milliseconds=300)))
+    client.execute(Puppet, Do("p-1", "set")).result()
+    eventually(lambda: client.load_state(Puppet, "p-1").result() == ("set", "rang"))
+    first, second = client.load_events(Puppet, "p-1").result()
+    assert second.at - first.at >= timedelta(milliseconds=300), "never early"
+
+
+@pytest.mark.row("D-069", "D-070")
+def test_a_cancelled_timer_never_fires_and_leaves_an_audit_event(place: Place) -> None:
+    """Cancelling by key removes the timer and records `$timer_cancelled`, which `evolve` never sees."""
+    engine = place.engine().register(Order())
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.execute(Order, Pay("o-1")).result()
+    found = engine.get(Order, "o-1").result()
+    assert found.timers == []
+    assert (found.history[-1].type, found.history[-1].event) == ("$timer_cancelled", {"key": PAYMENT})
+    engine.advance(PATIENCE * 2)
+    assert engine.load_state(Order, "o-1").result().status == "paid"
+    assert place.engine().register(Order()).load_state(Order, "o-1").result().status == "paid"
+
+
+@pytest.mark.row("D-069", "D-070")
+def test_cancelling_an_unknown_key_does_nothing(place: Place) -> None:
+    """There is no audit event for what was not pending, neither before it was set nor after it fired."""
+    engine = place.engine().register(clockwork(key="k"))
+    for what in ("cancel", "set"):
+        engine.execute(Puppet, Do("p-1", what)).result()
+    engine.advance(HOUR)
+    engine.execute(Puppet, Do("p-1", "cancel")).result()
+    assert [each.type for each in engine.load_events(Puppet, "p-1").result()] == ["Noted"] * 4
+
+
+def test_a_timer_that_was_ignored_or_buried_is_not_pending(place: Place) -> None:
+    """After a firing that led to no event, or to a dead letter, the key is free: cancelling it is no news."""
+    pending: list[frozenset[str]] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        pending.append(moment.pending_timers)
+        match command.what:
+            case "set":
+                return Decision.event(Noted("set")).with_timer_after(HOUR, Do("p-1", "ignore"), key="k")
+            case "doom":
+                return Decision.event(Noted("doom")).with_timer_after(HOUR, Do("p-1", "reject"), key="k")
+            case "ignore":
+                return Ignored()
+            case "reject":
+                return Rejection(code="no", message="no")
+            case _:
+                return Decision.event(Noted("cancel")).cancel_timer("k")
+
+    engine = place.engine().register(Puppet(choose))
+    for what in ("set", "doom"):
+        engine.execute(Puppet, Do("p-1", what)).result()
+        engine.advance(hours=2)
+        engine.execute(Puppet, Do("p-1", "cancel")).result()
+        assert pending[-1] == frozenset()
+    assert [each.type for each in engine.load_events(Puppet, "p-1").result()] == ["Noted"] * 4
+
+
+def test_one_decision_may_cancel_and_set_the_same_key(place: Place) -> None:
+    """Cancelling comes first: the new timer of the same decision stands."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what == "rang":
+            return decision
+        return decision.cancel_timer("k").with_timer_after(HOUR, Do("p-1", "rang"), key="k")
+
+    engine = place.engine().register(Puppet(choose))
+    for _ in range(2):
+        engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.advance(HOUR)
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "set", "rang")
+
+
+@pytest.mark.row("D-071")
+def test_timers_of_an_instance_that_ended_are_dropped(place: Place) -> None:
+    """With the end of the instance its timers go; nothing is retried and nothing is buried."""
+    engine = place.engine().register(clockwork())
+    for what in ("set", "set", END):
+        engine.execute(Puppet, Do("p-1", what)).result()
+    assert engine.get(Puppet, "p-1").result().timers == []
+    engine.advance(hours=24)
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "set", END)
+    assert engine.dead_letters().result() == []
+
+
+@pytest.mark.row("D-072")
+@pytest.mark.parametrize("delay", [timedelta(0), timedelta(seconds=-5), timedelta(days=-400)])
+def test_a_delay_of_nothing_or_less_is_due_at_once(place: Place, delay: timedelta) -> None:
+    """The timer fires on the next look."""
+    engine = place.engine().register(clockwork(delay))
+    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.drain()
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+
+
+@pytest.mark.row("D-080", "D-084")
+def test_a_timer_of_an_unknown_type_waits_for_a_process_that_knows_it(place: Place) -> None:
+    """In a rolling deployment the old code leaves the new type's timers alone, with all their attempts."""
+    new = place.engine().register(clockwork())
+    new.execute(Puppet, Do("p-1", "set")).result()
+    old = place.engine().register(Doll())
+    old.advance(hours=2)
+    assert new.dead_letters().result() == []
+    (timer,) = new.get(Puppet, "p-1").result().timers
+    assert timer.attempts == 0
+    new.drain()
+    assert new.load_state(Puppet, "p-1").result() == ("set", "rang")
+
+
+def test_a_refused_timer_is_buried_at_once(place: Place) -> None:
+    """A decider that rejects the timer's command will reject it again: the letter carries its code."""
+    engine = place.engine().register(Order())
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+
+    class Stern(Order):
+        def decide(self, state: object, command: object, moment: Moment) -> Answer:
+            return Rejection(code="no_way", message="never")
+
+    stern = place.engine().register(Stern())
+    stern.advance(PATIENCE)
+    (letter,) = stern.dead_letters().result()
+    assert (letter.reason, letter.attempts, letter.type) == ("no_way", 1, "TimeOut")

@@ -1,0 +1,297 @@
+"""Deciders that misbehave: each failure has a code and a sentence, writes nothing, and harms nobody in the same batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from holdfast import (
+    CommandError,
+    Decider,
+    Decision,
+    Effect,
+    HoldfastError,
+    Ignored,
+    Message,
+    Moment,
+    RejectedError,
+    Rejection,
+    Settings,
+    Status,
+    Timer,
+)
+from support.batching import Batching
+from support.engines import QUICK, Live
+from support.samples import Act, Add, Added, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act, done, note
+
+BAD = "bad"
+SMALL = msgspec.structs.replace(QUICK, max_payload_bytes=1000)
+NAIVE = datetime(2031, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+NOTED = Decision.event(Noted("x"))
+
+
+def raising(error: BaseException) -> Callable[[], Answer]:
+    """A choice that raises."""
+
+    def choose() -> Answer:
+        raise error
+
+    return choose
+
+
+def with_effect(**options: object) -> Callable[[], Answer]:
+    """A choice with an effect."""
+    return lambda: NOTED.with_effect(Act("x"), **options)
+
+
+def with_timer(timer: Timer) -> Callable[[], Answer]:
+    """A choice with a timer."""
+    return lambda: Decision((Noted("x"),), timers=(timer,))
+
+
+def with_message(**fields: object) -> Callable[[], Answer]:
+    """A choice with a message."""
+    message = {"decider": "doll", "command": Do("d-1", "x")} | fields
+    return lambda: NOTED.with_message(Message(**message))  # type: ignore[arg-type]
+
+
+MISDEEDS: dict[str, tuple[Callable[[], object], str, str]] = {
+    "raises": (raising(ValueError("oops")), "decider_failed", r"raised ValueError\('oops'\) on Do"),
+    "exits": (raising(SystemExit(3)), "decider_failed", "SystemExit"),
+    "recurses": (raising(RecursionError("deep")), "decider_failed", "RecursionError"),
+    "answers nothing": (lambda: None, "decider_failed", "answered Do with NoneType; expected a Decision"),
+    "answers text": (lambda: "ok", "decider_failed", "answered Do with str"),
+    "answers an event": (lambda: Noted("x"), "decider_failed", "answered Do with Noted"),
+    "no event": (lambda: Decision(()), "decider_failed", "at least one event"),
+    "strange event": (lambda: Decision.event(Added(1)), "decider_failed", "does not declare Added as one of its events"),
+    "text as event": (lambda: Decision.event("x"), "decider_failed", "does not declare str as one of its events"),
+    "strange effect": (lambda: NOTED.with_effect(Added(1)), "decider_failed", "does not declare Added .* effects"),
+    "strange timer": (lambda: NOTED.with_timer_after(timedelta(1), "x"), "decider_failed", "does not declare str"),
+    "event too large": (lambda: Decision.event(Noted("x" * 2000)), "bad_payload", "takes 20.. bytes and the limit is 1000"),
+    "effect too large": (lambda: NOTED.with_effect(Act("x" * 2000)), "bad_payload", "effect Act of 'puppet' takes"),
+    "event with no form": (lambda: Decision.event(Noted({1, 2j})), "bad_payload", "cannot be stored"),  # type: ignore[arg-type]
+    "event with half a character": (lambda: Decision.event(Noted("\ud800")), "bad_payload", "Noted cannot be stored"),
+    "priority": (with_effect(priority=101), "decider_failed", "priority 101 is not between 0 and 100"),
+    "endless delay": (with_effect(delay=timedelta.max), "decider_failed", "OverflowError"),
+    "unkeepable handler": (with_effect(handler="\ud800"), "bad_payload", "handler"),
+    "naive timer": (lambda: NOTED.with_timer_at(NAIVE, Do("p-bad")), "decider_failed", "give a time with a zone"),
+    "naive instant": (with_timer(Timer(command=Do("p-bad"), due_at=NAIVE)), "decider_failed", "zone"),
+    "endless timer": (with_timer(Timer(command=Do("p-bad"), after=timedelta.max)), "decider_failed", "OverflowError"),
+    "unkeepable timer key": (with_timer(Timer(command=Do("p-bad"), key="\ud800")), "bad_payload", "timer key"),
+    "timer key with NUL": (with_timer(Timer(command=Do("p-bad"), key="a\x00b")), "bad_payload", "timer key"),
+    "unknown decider": (with_message(decider="odll"), "not_found", "no decider 'odll'"),
+    "strange message": (with_message(command=Added(1)), "decider_failed", "'doll' does not declare Added"),
+    "message to nobody": (with_message(command=Do("")), "bad_payload", "which instance it is for"),
+    "unkeepable message key": (with_message(key="\ud800"), "bad_payload", "key"),
+    "unkeepable message id": (with_message(command_id="\ud800"), "bad_payload", "command id"),
+}
+
+
+def misbehaving(misdeed: Callable[[], object]) -> Puppet:
+    """A puppet that does one thing wrong on `bad`."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return misdeed() if command.what == BAD else note(state, command, moment)  # type: ignore[return-value]
+
+    return Puppet(choose)
+
+
+@pytest.mark.row("D-005", "D-029")
+@pytest.mark.parametrize("name", MISDEEDS)
+def test_a_misdeed_fails_alone_with_a_code_and_a_sentence(live: Live, name: str) -> None:
+    """The bad command is refused; those before and behind it, on its own instance and on others, are carried out."""
+    misdeed, code, said = MISDEEDS[name]
+    engine = live.engine(SMALL).register(misbehaving(misdeed)).register(Doll())
+    batching = Batching(engine)
+    with batching.one():
+        good = [engine.execute(Puppet, Do(key, "before")) for key in ("p-1", "p-bad", "p-2")]
+        bad = engine.execute(Puppet, Do("p-bad", BAD))
+        good += [engine.execute(Puppet, Do(key, "after")) for key in ("p-bad", "p-3")]
+    for reply in good:
+        reply.result(timeout=30)
+    error = bad.exception(timeout=30)
+    assert isinstance(error, HoldfastError)
+    assert error.code == code
+    with pytest.raises(HoldfastError, match=said):
+        bad.result()
+    assert 6 in batching.sizes, "they shared a batch"
+    assert engine.load_state(Puppet, "p-bad").result() == ("before", "after")
+    assert [engine.load_state(Puppet, key).result() for key in ("p-1", "p-2", "p-3")] == [("before",)] * 2 + [("after",)]
+    assert engine.backlog().result() == []
+
+
+@pytest.mark.parametrize("name", ["raises", "no event", "event too large", "endless timer", "unkeepable timer key"])
+def test_a_misdeed_on_the_first_command_leaves_no_instance(live: Live, name: str) -> None:
+    """An instance whose first command fails was never born, and its key is free."""
+    misdeed, code, _ = MISDEEDS[name]
+    engine = live.engine(SMALL).register(misbehaving(misdeed))
+    error = engine.execute(Puppet, Do("p-bad", BAD)).exception(timeout=30)
+    assert isinstance(error, HoldfastError)
+    assert error.code == code
+    assert engine.instances().result() == []
+    engine.execute(Puppet, Do("p-bad", "good")).result(timeout=30)
+    assert engine.load_state(Puppet, "p-bad").result() == ("good",)
+
+
+# -- A state that can be changed in place, and a decider that does so.
+
+
+@dataclass
+class Pile:
+    stones: list[str]
+
+
+class Careless(Decider[Pile, Do, Noted, None]):
+    """Throws stones about while it decides, and then fails or refuses."""
+
+    type = "careless"
+
+    def initial(self) -> Pile:
+        return Pile([])
+
+    def evolve(self, state: Pile, event: Noted) -> Pile:
+        if event.what == "evolve":
+            state.stones.append("lost")
+            raise ValueError("evolve")
+        return Pile([*state.stones, event.what])
+
+    def decide(self, state: Pile, command: Do, moment: Moment) -> Answer:
+        match command.what:
+            case "raise":
+                state.stones.append("lost")
+                raise ValueError("raise")
+            case "reject":
+                return Rejection(code="no", message="no")
+            case "ignore":
+                return Ignored()
+            case "how many":
+                return Decision.event(Noted(str(len(state.stones))))
+            case _:
+                return Decision.event(Noted(command.what))
+
+
+@pytest.mark.parametrize("how", ["raise", "evolve"])
+@pytest.mark.parametrize("snapshots", [1, 100])
+def test_a_state_that_was_spoilt_before_a_failure_is_not_used_again(live: Live, how: str, snapshots: int) -> None:
+    """A decider that changes its state and then raises leaves no trace: neither in memory, nor in a snapshot, nor in a batch."""
+    engine = live.engine(msgspec.structs.replace(QUICK, snapshot_events=snapshots)).register(Careless())
+    batching = Batching(engine)
+    with batching.one():
+        words = ("a", how, "how many", how, "reject", "how many")
+        replies = [engine.execute(Careless, Do("c-1", word)) for word in words]
+    failed = [type(reply.exception(timeout=30)) for reply in replies]
+    nothing = type(None)
+    assert failed == [nothing, CommandError, nothing, CommandError, RejectedError, nothing]
+    assert 6 in batching.sizes
+    engine.execute(Careless, Do("c-1", "how many")).result(timeout=30)
+    assert engine.load_state(Careless, "c-1").result().stones == ["a", "1", "2", "3"]
+
+
+# -- The other functions of a decider.
+
+
+class Broken(Puppet):
+    """Fails where it is told to."""
+
+    type = "broken"
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self._where = where
+
+    def fail(self, where: str, key: str = BAD) -> None:
+        """Raise if this is the place."""
+        if where == self._where and key == BAD:
+            raise ValueError(f"broken {where}")
+
+    def initial(self) -> Notes:
+        self.fail("initial")
+        return ()
+
+    def status(self, state: Notes) -> Status:
+        self.fail("status", state[-1])
+        if self._where == "wrong status" and state[-1] == BAD:
+            return "fine"  # type: ignore[return-value]
+        return super().status(state)
+
+    def is_terminal(self, state: Notes) -> bool:
+        self.fail("is_terminal", state[-1] if state else "")
+        return False
+
+    def key_of(self, command: Do) -> str:
+        self.fail("key_of", command.what)
+        return super().key_of(command)
+
+
+@pytest.mark.parametrize("where", ["initial", "status", "wrong status", "is_terminal", "key_of"])
+def test_every_function_of_a_decider_may_fail(live: Live, where: str) -> None:
+    """Whatever raises, the caller gets a CommandError that names the decider, and the neighbours are carried out."""
+    engine = live.engine().register(Broken(where)).register(Counter())
+    batching = Batching(engine)
+    with batching.one():
+        before = engine.execute(Counter, Add("c-1"))
+        bad = engine.execute(Broken, Do("b-1", BAD))
+        after = engine.execute(Counter, Add("c-1"))
+    for reply in (before, after):
+        reply.result(timeout=30)
+    with pytest.raises(CommandError, match="'broken'") as caught:
+        bad.result(timeout=30)
+    assert caught.value.code == "decider_failed"
+    assert engine.load_state(Counter, "c-1").result() == 2
+    assert [head.definition for head in engine.instances().result() if head.definition == "broken"] == []
+
+
+class Helpless(Puppet):
+    """Fails when it is told that an effect gave up."""
+
+    type = "helpless"
+
+    def effect_failed(self, effect: Act, error: str) -> Do | None:
+        raise ValueError("and this failed too")
+
+
+def test_a_decider_that_fails_on_bad_news_does_not_stop_the_worker(live: Live) -> None:
+    """When `effect_failed` raises, the effect is a dead letter like any other, and other effects go on."""
+
+    def broken(context: object, effect: object) -> Do | None:
+        raise ValueError("no")
+
+    settings = msgspec.structs.replace(QUICK, retry=msgspec.structs.replace(QUICK.retry, max_attempts=1))
+    engine = live.engine(settings).register(Helpless(act), broken).register(Puppet(act), done).start()
+    from support.waiting import eventually  # noqa: PLC0415
+
+    engine.execute(Helpless, Do("h-1", "x")).result()
+    (letter,) = eventually(lambda: engine.dead_letters().result())
+    assert (letter.source, letter.error) == ("effect", "ValueError: no")
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    eventually(lambda: not engine.backlog().result())
+    assert engine.health().is_healthy
+
+
+@pytest.mark.parametrize("comment", ["\x00", "half \ud800"])
+def test_a_comment_that_cannot_be_kept_fails_alone(live: Live, comment: str) -> None:
+    """Free text of a caller is checked like everything else."""
+    engine = live.engine().register(Counter())
+    batching = Batching(engine)
+    with batching.one():
+        good = [engine.execute(Counter, Add("c-1")) for _ in range(2)]
+        bad = engine.execute(Counter, Add("c-1"), comment=comment)
+        good.append(engine.execute(Counter, Add("c-2")))
+    for reply in good:
+        reply.result(timeout=30)
+    error = bad.exception(timeout=30)
+    assert isinstance(error, HoldfastError)
+    assert error.code == "bad_payload"
+    assert engine.load_state(Counter, "c-1").result() == 2
+
+
+def test_effects_have_a_priority_between_0_and_100() -> None:
+    """The range is checked where the effect is made."""
+    for priority in (-1, 101):
+        with pytest.raises(CommandError, match="between 0 and 100"):
+            Effect(body=Act("x"), priority=priority)
+    assert Settings().ageing >= 0

@@ -1,0 +1,378 @@
+"""Handlers that raise, hang or answer with nonsense: each is an attempt that failed, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from holdfast import Decision, EffectContext, Engine, Moment, RetryPolicy, Settings
+from holdfast.store.port import Store
+from support.engines import AT_ONCE, QUICK, Live, Place
+from support.samples import Act, Add, Answer, Do, Doll, Ledger, Noted, Notes, Puppet, act, done
+from support.waiting import arrives, eventually
+
+MINUTE = timedelta(minutes=1)
+SOON = timedelta(milliseconds=150)
+ONCE = RetryPolicy(max_attempts=1)
+
+
+class Unspeakable(Exception):  # noqa: N818 - it cannot even say what it is
+    """Fails when it is asked what happened."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+FAILURES: dict[str, tuple[BaseException, str]] = {
+    "exception": (ValueError("no"), "ValueError: no"),
+    "silent": (ValueError(), "ValueError: ValueError"),
+    "exit": (SystemExit(3), "SystemExit: 3"),
+    "interrupt": (KeyboardInterrupt(), "KeyboardInterrupt"),
+    "generator": (GeneratorExit(), "GeneratorExit"),
+    "recursion": (RecursionError("deep"), "RecursionError: deep"),
+    "NUL": (ValueError("a\x00b"), "ValueError: ab"),
+    "half a character": (ValueError("\ud800"), "ValueError: ?"),
+    "endless": (ValueError("x" * 100_000), "ValueError: " + "x" * 100),
+    "unspeakable": (Unspeakable(), "Unspeakable"),
+}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("name", FAILURES)
+def test_whatever_a_handler_raises_is_a_failed_attempt(live: Live, name: str, *, is_async: bool) -> None:
+    """The error is kept as text, the policy decides, the neighbours are handled, and the worker lives on."""
+    error, said = FAILURES[name]
+
+    def broken(context: EffectContext, effect: object) -> None:
+        raise error
+
+    async def broken_async(context: EffectContext, effect: object) -> None:
+        raise error
+
+    good = Ledger()
+    engine = live.engine().register(Puppet(act), broken_async if is_async else broken, retry=AT_ONCE)
+    engine.register(Doll(act), lambda context, effect: good.add(effect)).start()
+    for number in range(3):
+        engine.execute(Doll, Do(f"d-{number}", str(number))).result()
+        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+    eventually(lambda: len(engine.dead_letters().result()) == 3)
+    letters = engine.dead_letters().result()
+    assert {(letter.source, letter.attempts, letter.reason) for letter in letters} == {("effect", 3, "handler_failed")}
+    assert all(letter.error.startswith(said) and len(letter.error) <= 4000 for letter in letters)
+    eventually(lambda: len(good.entries) == 3)
+    assert engine.runtime.worker.held() == []
+    assert engine.health().is_healthy
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("result", [42, "done", Add("c-1"), Noted("x"), [Do("p-1", "done")]], ids=repr)
+def test_an_answer_that_is_no_command_is_a_failed_attempt(live: Live, result: object, *, is_async: bool) -> None:
+    """The message names what came and what is expected; nothing of it is written."""
+
+    def wrong(context: EffectContext, effect: object) -> object:
+        return result
+
+    async def wrong_async(context: EffectContext, effect: object) -> object:
+        return result
+
+    engine = live.engine().register(Puppet(act), wrong_async if is_async else wrong, retry=AT_ONCE).start()  # type: ignore[arg-type]
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    (letter,) = eventually(lambda: engine.dead_letters().result())
+    assert letter.reason == "decider_failed"
+    assert f"does not declare {type(result).__name__} as one of its commands; it has Do" in letter.error
+    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+
+
+def test_a_plain_handler_that_hangs_is_given_up(live: Live) -> None:
+    """After its time limit the call counts as failed and is told so; what it brings back later counts for nothing."""
+    gate, calls, ends = threading.Event(), Ledger(), threading.Event()
+
+    def hang(context: EffectContext, effect: object) -> Do | None:
+        calls.add(context.attempt)
+        if context.attempt == 1:
+            arrives(gate)
+            ends.set()
+            return Do("p-1", "done too late")
+        return Do("p-1", "done")
+
+    engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=AT_ONCE).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    gate.set()
+    arrives(ends)
+    eventually(lambda: not engine.runtime.worker.held())
+    assert calls.entries == [1, 2]
+    assert engine.load_state(Puppet, "p-1").result() == ("x", "done")
+
+
+def test_a_coroutine_that_hangs_is_cancelled(live: Live) -> None:
+    """After its time limit the coroutine is cancelled, may clean up, and the call counts as failed."""
+    cleaned = threading.Event()
+
+    async def hang(context: EffectContext, effect: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.set()
+
+    engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=ONCE).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    (letter,) = eventually(lambda: engine.dead_letters().result())
+    assert (letter.reason, letter.error) == ("handler_failed", "TimeoutError: no answer within 0.15 s")
+    assert cleaned.is_set()
+
+
+def test_a_hanging_plain_handler_says_how_long_it_took(live: Live) -> None:
+    """The dead letter of a call that was given up names the limit."""
+    gate = threading.Event()
+    engine = live.engine().register(Puppet(act), lambda context, effect: arrives(gate), timeout=SOON, retry=ONCE).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    (letter,) = eventually(lambda: engine.dead_letters().result())
+    gate.set()
+    assert letter.error.startswith("TimeoutError: no answer within")
+
+
+def test_an_effect_may_have_a_limit_of_its_own(live: Live) -> None:
+    """The effect's limit counts before the handler's, and the handler's before the engine's."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted("x")).with_effect(Act("x"), timeout=SOON)
+
+    async def hang(context: EffectContext, effect: object) -> None:
+        await asyncio.Event().wait()
+
+    settings = msgspec.structs.replace(QUICK, handler_timeout=timedelta(hours=1))
+    engine = live.engine(settings).register(Puppet(choose), hang, timeout=MINUTE, retry=ONCE).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    eventually(lambda: engine.dead_letters().result())
+
+
+def test_hanging_handlers_do_not_starve_the_others(live: Live) -> None:
+    """Slots of one handler may all be stuck; those of another go on."""
+    gate, good = threading.Event(), Ledger()
+    engine = live.engine().register(Puppet(act), lambda context, effect: arrives(gate), concurrency=2)
+    engine.register(Doll(act), lambda context, effect: good.add(effect)).start()
+    for number in range(4):
+        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+    for number in range(4):
+        engine.execute(Doll, Do(f"d-{number}", str(number))).result()
+    eventually(lambda: len(good.entries) == 4)
+    gate.set()
+
+
+def test_an_old_attempt_that_ends_does_not_hide_the_new_one(live: Live) -> None:
+    """While the second attempt runs, the end of the first, which was given up, leaves it in hand."""
+    gates, inside = [threading.Event(), threading.Event()], [threading.Event(), threading.Event()]
+
+    def hang(context: EffectContext, effect: object) -> None:
+        number = context.attempt - 1
+        inside[number].set()
+        arrives(gates[number])
+
+    engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=AT_ONCE)
+    engine.start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside[0])
+    eventually(lambda: engine.get(Puppet, "p-1").result().effects[0].error)
+    arrives(inside[1])
+    gates[0].set()
+    eventually(lambda: engine.runtime.worker._total == 1)
+    assert [claim.fence for claim in engine.runtime.worker.held()] == [2]
+    gates[1].set()
+
+
+def test_an_effect_that_cannot_be_read_is_buried_with_its_code(place: Place) -> None:
+    """An effect of a type that the code no longer has waits out its attempts and is a dead letter that says so."""
+
+    class Other(Puppet):
+        """The same type after a deployment that removed the effect."""
+
+    place.engine().register(Puppet(act)).execute(Puppet, Do("p-1", "x")).result()
+    with place.store.writer().unit() as unit:
+        prefix = "" if place.url.startswith("sqlite") else "holdfast."
+        unit.connection.execute(f"update {prefix}effects set type = 'Gone'")  # type: ignore[attr-defined]
+    ledger = Ledger()
+    engine = place.engine().register(Other(act), lambda context, effect: ledger.add(effect))
+    engine.advance(hours=1)
+    (letter,) = engine.dead_letters().result()
+    assert (letter.reason, letter.type) == ("unknown_event", "Gone")
+    assert "'Gone'" in letter.error
+    assert ledger.entries == []
+
+
+# -- Handlers inside a transaction.
+
+
+def transactional(**options: object) -> Puppet:
+    """A puppet whose effects run inside the commit that records them."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what.startswith("done"):
+            return decision
+        return decision.with_effect(Act(command.what), transactional=True, **options)
+
+    return Puppet(choose)
+
+
+def prepared(store: Store) -> None:
+    """A table of the user's own."""
+    with store.writer().unit() as unit:
+        unit.connection.execute("create table ledger (what text primary key)")  # type: ignore[attr-defined]
+
+
+def written(store: Store) -> list[str]:
+    """What the handlers wrote into it."""
+    with store.writer().unit() as unit:
+        rows = unit.connection.execute("select what from ledger order by what").fetchall()  # type: ignore[attr-defined]
+    return [row[0] for row in rows]
+
+
+def writing(context: EffectContext, effect: Act) -> Do:
+    """A handler that writes a row."""
+    context.connection.execute(f"insert into ledger values ('{effect.what}')")  # type: ignore[attr-defined]
+    return Do("p-1", "done")
+
+
+def test_a_statement_that_fails_in_a_transactional_handler_fails_the_attempt(place: Place) -> None:
+    """A unique key that the handler's own statement violates is no race of the engine: it is tried again and given up."""
+    prepared(place.store)
+    engine = place.engine(Settings(retry=AT_ONCE)).register(transactional(), writing)
+    engine.execute(Puppet, Do("p-1", "same")).result()
+    engine.drain()
+    engine.execute(Puppet, Do("p-1", "same")).result()
+    engine.drain()
+    (letter,) = engine.dead_letters().result()
+    assert (letter.attempts, letter.reason) == (3, "conflict")
+    assert "undone" in letter.error
+    assert written(place.store) == ["same"]
+    assert engine.load_state(Puppet, "p-1").result() == ("same", "done", "same")
+
+
+def test_a_refused_result_undoes_what_the_handler_wrote(place: Place) -> None:
+    """When the decider fails on the result, the handler's rows are gone with it."""
+
+    def wrong(context: EffectContext, effect: Act) -> Do:
+        writing(context, effect)
+        return "nonsense"  # type: ignore[return-value]
+
+    prepared(place.store)
+    engine = place.engine(Settings(retry=ONCE)).register(transactional(), wrong)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    assert [letter.reason for letter in engine.dead_letters().result()] == ["decider_failed"]
+    assert written(place.store) == []
+
+
+def test_a_transactional_handler_may_return_nothing(place: Place) -> None:
+    """Its rows and the end of the effect are one commit."""
+
+    def silent(context: EffectContext, effect: Act) -> None:
+        writing(context, effect)
+
+    prepared(place.store)
+    engine = place.engine().register(transactional(), silent)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    assert written(place.store) == ["x"]
+    assert engine.backlog().result() == []
+
+
+def test_a_transactional_handler_may_be_a_coroutine(live: Live) -> None:
+    """It runs to its end inside the transaction."""
+
+    async def waiting(context: EffectContext, effect: Act) -> Do:
+        await asyncio.sleep(0)
+        return writing(context, effect)
+
+    engine = live.engine().register(transactional(), waiting)
+    prepared(engine.service.store)
+    engine.start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    assert written(engine.service.store) == ["x"]
+
+
+def test_a_transactional_handler_that_hangs_writes_nothing(live: Live) -> None:
+    """After its time limit its transaction is undone, even if it comes back and would commit."""
+    gate, inside = threading.Event(), threading.Event()
+
+    def hang(context: EffectContext, effect: Act) -> Do:
+        done_ = writing(context, effect)
+        inside.set()
+        arrives(gate)
+        return done_
+
+    is_file = live.url.startswith("sqlite")
+    engine = live.engine().register(transactional(timeout=SOON), hang, retry=ONCE)
+    prepared(engine.service.store)
+    engine.start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    if not is_file:  # On SQLite the transaction holds the only writer, so that nothing can be noted before it ends.
+        eventually(lambda: engine.dead_letters().result())
+    else:
+        eventually(lambda: engine.runtime.worker._held and all(e.context.cancelled for e in engine.runtime.worker._held.values()))
+    gate.set()
+    eventually(lambda: engine.dead_letters().result())
+    assert written(engine.service.store) == []
+    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+
+
+SCRIPT = """
+    import sys, threading, time
+    from datetime import timedelta
+    sys.path.insert(0, "tests")
+    from holdfast import Engine
+    from support.samples import Do, Puppet, act
+
+    inside = threading.Event()
+
+    def hang(context, effect):
+        inside.set()
+        time.sleep(3600)
+
+    engine = Engine(sys.argv[1]).register(Puppet(act), hang).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    assert inside.wait(20)
+    engine.stop(timedelta(seconds=0.1))
+    print("stopped", flush=True)
+"""
+
+
+def test_a_process_can_end_although_a_plain_handler_hangs(live: Live) -> None:
+    """After the time limit of the stop nothing keeps the process alive, and the effect is free for others."""
+    command = [sys.executable, "-c", textwrap.dedent(SCRIPT), live.url]
+    ended = subprocess.run(command, timeout=30, check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, "stopped\n"), ended.stderr
+    engine = live.engine().register(Puppet(act), done)
+    (effect,) = engine.get(Puppet, "p-1").result().effects
+    assert (effect.attempts, effect.worker) == (0, None)
+
+
+def test_handlers_are_called_with_what_was_asked_for(place: Place) -> None:
+    """The neighbours of a failing effect get their own bodies and contexts."""
+    seen = Ledger()
+
+    def sometimes(context: EffectContext, effect: Act) -> None:
+        seen.add((effect.what, context.attempt))
+        if effect.what == "bad":
+            raise ValueError("no")
+
+    engine = place.engine(Settings(retry=AT_ONCE)).register(Puppet(act), sometimes)
+    calls: list[Callable[[Engine], object]] = []
+    for what in ("good", "bad", "fine"):
+        engine.execute(Puppet, Do(f"p-{what}", what)).result()
+    engine.drain()
+    assert set(seen.entries) == {("good", 1), ("bad", 1), ("bad", 2), ("bad", 3), ("fine", 1)}
+    assert not calls

@@ -1,0 +1,84 @@
+"""What a decider may answer, and that a decision cannot be made wrongly."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from holdfast.errors import CommandError
+from holdfast.kernel.decision import Decision, Effect, Message, Timer
+from kernel.orders import NOON
+
+
+@pytest.mark.row("D-005")
+def test_a_decision_has_an_event() -> None:
+    """There is no decision without an event; the message names the way to say that nothing happened."""
+    with pytest.raises(CommandError, match="at least one event; answer Ignored"):
+        Decision(())
+
+
+@pytest.mark.row("D-006", "D-008")
+def test_decisions_are_built_up_in_order() -> None:
+    """Events, effects, timers and messages keep the order in which they were added."""
+    message = Message(decider="other", command="hello")
+    decision = (
+        Decision.event("one", "two")
+        .with_event("three")
+        .with_effect("first")
+        .with_effect("second", priority=7, once=True)
+        .with_effect(Effect(body="third", handler="mail"))
+        .cancel_timer("old")
+        .with_message(message)
+    )
+    assert decision.events == ("one", "two", "three")
+    assert [effect.body for effect in decision.effects] == ["first", "second", "third"]
+    assert (decision.effects[1].priority, decision.effects[1].once, decision.effects[2].handler) == (7, True, "mail")
+    assert (decision.cancelled_timers, decision.messages) == (("old",), (message,))
+
+
+def test_building_leaves_the_original_alone() -> None:
+    """A decision is a value: adding to it gives another one."""
+    decision = Decision.event("one")
+    decision.with_event("two").with_effect("work").cancel_timer("key")
+    assert decision == Decision(("one",))
+
+
+@pytest.mark.row("D-007", "D-072")
+@pytest.mark.parametrize("delay", [timedelta(hours=1), timedelta(0), timedelta(seconds=-5)])
+def test_a_timer_can_follow_the_commit(delay: timedelta) -> None:
+    """`with_timer_after` counts from the commit; zero and less are due at once."""
+    (timer,) = Decision.event("one").with_timer_after(delay, "remind", key="k").timers
+    assert (timer.due(NOON), timer.command, timer.key) == (NOON + delay, "remind", "k")
+
+
+@pytest.mark.row("D-009")
+def test_a_timer_can_name_its_instant() -> None:
+    """`with_timer_at` is due at the given instant, whenever the commit is."""
+    (timer,) = Decision.event("one").with_timer_at(NOON, "remind").timers
+    assert timer.due(NOON + timedelta(days=3)) == NOON
+
+
+@pytest.mark.row("D-009")
+def test_an_instant_needs_a_zone() -> None:
+    """A time without a zone means something else on every host, so it is refused."""
+    with pytest.raises(CommandError, match="tzinfo=UTC"):
+        Decision.event("one").with_timer_at(datetime(2026, 3, 31), "remind")  # noqa: DTZ001
+
+
+def test_a_timer_without_a_time_is_due_at_once() -> None:
+    """Nothing said about the time means now."""
+    assert Timer(command="remind").due(NOON) == NOON
+
+
+@pytest.mark.parametrize("priority", [-1, 101])
+def test_priorities_have_bounds(priority: int) -> None:
+    """A priority beyond its bounds is refused where it is written, not by the database."""
+    with pytest.raises(CommandError, match="not between 0 and 100"):
+        Effect(body="work", priority=priority)
+
+
+@pytest.mark.row("D-087")
+def test_an_effect_freezes_no_policy() -> None:
+    """Unless the author says otherwise an effect carries no retry policy, so that a changed one holds for waiting effects too."""
+    assert Effect(body="work").retry is None

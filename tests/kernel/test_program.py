@@ -1,0 +1,304 @@
+"""A decider made ready to run: answers are checked, states are folded, and whatever goes wrong has a name."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Never
+
+import pytest
+
+from holdfast.errors import CommandError, DefinitionError, PayloadError, ReplayError, UnknownEventError
+from holdfast.kernel.decider import RUNNING, Decider, Status
+from holdfast.kernel.decision import Decision, Ignored, Rejection
+from holdfast.kernel.history import TIMER_CANCELLED
+from holdfast.kernel.program import Program
+from holdfast.kernel.vocabulary import message
+from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec
+from kernel.orders import (
+    ORDER,
+    Cancel,
+    Cancelled,
+    Charge,
+    Order,
+    Orders,
+    Paid,
+    Pay,
+    Place,
+    Placed,
+    moment,
+    orders,
+    stored,
+)
+
+HISTORY = [
+    stored(1, "Placed", b'{"total":"10.00"}'),
+    stored(2, TIMER_CANCELLED, b'{"key":"reminder"}'),
+    stored(3, "Paid", b'{"amount":"4.50"}'),
+    stored(4, "Paid", b'{"amount":"0.50"}'),
+]
+FOLDED = Order(total=Decimal("10.00"), paid=Decimal("5.00"))
+
+
+@pytest.mark.row("D-001", "D-006", "D-007")
+def test_a_command_is_decided() -> None:
+    """The answer carries what the decider said: events, effects and timers."""
+    answer = orders().answer(Order(), Place("o-1", Decimal(10)), moment())
+    assert isinstance(answer, Decision)
+    assert answer.events == (Placed(Decimal(10)),)
+    assert [effect.body for effect in answer.effects] == [Charge(Decimal(10))]
+    assert [timer.key for timer in answer.timers] == ["reminder"]
+
+
+@pytest.mark.row("D-002", "D-014")
+def test_the_same_question_has_the_same_answer() -> None:
+    """Asked again on the same state and moment, a decider answers the same, and neither state nor command change."""
+    state, command = Order(total=Decimal(10)), Pay("o-1", Decimal(3))
+    answers = [orders().answer(state, command, moment()) for _ in range(3)]
+    assert answers[0] == answers[1] == answers[2] == Decision((Paid(Decimal(3)),))
+    assert state == Order(total=Decimal(10))
+
+
+@pytest.mark.row("D-022")
+def test_rejections_pass_through() -> None:
+    """A refusal is an answer like any other."""
+    answer = orders().answer(Order(), Pay("o-1", Decimal(0)), moment())
+    assert answer == Rejection(code="no_money", message="an amount must be positive")
+
+
+@pytest.mark.row("D-012")
+def test_an_ended_instance_is_asked_nothing() -> None:
+    """Commands after the end are skipped silently: the decider is not even asked."""
+    answer = orders().answer(Order(is_cancelled=True), Pay("o-1", Decimal(0)), moment())
+    assert answer == Ignored(reason="the instance has ended")
+
+
+def test_foreign_commands_are_refused() -> None:
+    """A command of another workflow is told the words of this one."""
+    with pytest.raises(CommandError, match="does not declare Placed as one of its commands; it has Place, Pay, Cancel"):
+        orders().answer(Order(), Placed(Decimal(1)), moment())
+
+
+class Broken(Orders):
+    """An order that fails where it is told to, by the amount that is paid."""
+
+    def decide(self, state: Any, command: Any, moment: Any) -> Any:
+        """Fail, or answer with nonsense."""
+        wrong: dict[int, Any] = {1: None, 2: (Paid(Decimal(1)),), 3: Paid(Decimal(1)), 4: True}
+        if command.amount == 9:
+            return 1 / 0
+        return wrong[int(command.amount)]
+
+    def evolve(self, state: Any, event: Any) -> Any:
+        """Fail."""
+        raise RuntimeError("evolve is broken")
+
+
+@pytest.mark.row("D-029")
+def test_a_decider_that_raises_is_a_command_error() -> None:
+    """Whatever `decide` raises comes out with the decider, the command and the cause."""
+    with pytest.raises(CommandError, match=r"'order' raised ZeroDivisionError.* on Pay") as caught:
+        Program(Broken(), JsonCodec()).answer(Order(), Pay("o-1", Decimal(9)), moment())
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.row("D-005")
+@pytest.mark.parametrize(("amount", "kind"), [(1, "NoneType"), (2, "tuple"), (3, "Paid"), (4, "bool")])
+def test_nonsense_is_not_an_answer(amount: int, kind: str) -> None:
+    """None, a bare event or a list of events is not a decision, and nothing is guessed."""
+    with pytest.raises(CommandError, match=f"answered Pay with {kind}; expected a Decision"):
+        Program(Broken(), JsonCodec()).answer(Order(), Pay("o-1", Decimal(amount)), moment())
+
+
+@pytest.mark.row("D-029")
+def test_evolve_that_raises_has_a_name() -> None:
+    """New events on which `evolve` fails refuse the command; stored ones stop the replay and are named."""
+    broken = Program(Broken(), JsonCodec())
+    with pytest.raises(CommandError, match="evolve is broken"):
+        broken.apply(Order(), [Paid(Decimal(1))])
+    with pytest.raises(ReplayError, match=rf"on event 1 \(Placed\) of instance {ORDER}"):
+        broken.replay(Order(), HISTORY)
+
+
+class Moody(Orders):
+    """An order whose smaller answers fail."""
+
+    def initial(self) -> Any:
+        """Fail."""
+        raise RuntimeError("no beginning")
+
+    def status(self, state: Any) -> Any:
+        """Fail, or say nothing."""
+        return state.nonsense if state else None
+
+
+@pytest.mark.row("D-029")
+def test_smaller_answers_are_checked_too() -> None:
+    """A failing `initial` or `status`, or a status that is none, refuses the command like a failing `decide`."""
+    program = Program(Moody(), JsonCodec())
+    with pytest.raises(CommandError, match="no beginning"):
+        program.initial()
+    with pytest.raises(CommandError, match="AttributeError"):
+        program.status(Order())
+    with pytest.raises(CommandError, match="expected a Status"):
+        program.status(None)
+
+
+@pytest.mark.row("D-013", "D-014", "D-121")
+def test_the_state_is_the_fold_of_the_events() -> None:
+    """Replaying gives the same state each time, in one go or in pieces, without the kernel's own events."""
+    program = orders()
+    assert program.replay(program.initial(), HISTORY) == FOLDED
+    assert program.replay(program.replay(program.initial(), HISTORY[:2]), HISTORY[2:]) == FOLDED
+    assert program.apply(Order(), [Placed(Decimal("10.00")), Paid(Decimal("5.00"))]) == FOLDED
+
+
+@pytest.mark.row("D-123")
+def test_without_events_there_is_the_initial_state() -> None:
+    """An instance to which nothing has happened is in its type's initial state."""
+    program = orders()
+    assert program.replay(program.initial(), []) == Order()
+    assert program.status(program.initial()) == RUNNING
+
+
+@pytest.mark.row("D-088")
+@pytest.mark.parametrize("event", [stored(5, "Vanished", b"{}"), stored(5, "Paid", b'{"amount":"1"}', version=2)])
+def test_unknown_events_stop_a_replay(event: Any) -> None:
+    """A removed or newer event is an error with a code; no state is made up."""
+    with pytest.raises(UnknownEventError):
+        orders().replay(Order(), [*HISTORY, event])
+
+
+@pytest.mark.row("D-088")
+def test_unreadable_events_are_named() -> None:
+    """Bytes that do not fit their class stop the replay with the number and type of the event."""
+    with pytest.raises(ReplayError, match=rf"cannot read event 5 \(Paid version 1\) of instance {ORDER}"):
+        orders().replay(Order(), [stored(5, "Paid", b'{"amount":[]}')])
+
+
+@message(name="Paid", version=2)
+@dataclass(frozen=True)
+class PaidIn:
+    amount: Decimal
+    currency: str
+
+
+@dataclass(frozen=True)
+class Shipped:
+    carrier: str
+
+
+class NewerOrders(Decider[Order, Pay, Placed | PaidIn | Cancelled | Shipped, Charge]):
+    """The next release: an event has a new version and another one is new."""
+
+    type = "order"
+    upcasters = {("Paid", 1): lambda old: {**old, "currency": "EUR"}}  # noqa: RUF012 - the contract says how
+
+    def initial(self) -> Order:
+        """As before."""
+        return Order()
+
+    def evolve(self, state: Order, event: Placed | PaidIn | Cancelled | Shipped) -> Order:
+        """As before."""
+        match event:
+            case Placed():
+                return Order(event.total)
+            case PaidIn() if event.currency == "EUR":
+                return Order(state.total, state.paid + event.amount)
+            case _:
+                return state
+
+    def decide(self, state: Order, command: Pay, moment: Any) -> Decision:
+        """In euros."""
+        return Decision.event(PaidIn(command.amount, "EUR"))
+
+
+@pytest.mark.row("D-085", "D-117")
+def test_old_histories_replay_in_newer_code() -> None:
+    """New event variants do no harm, and old versions are upcast before `evolve` sees them."""
+    assert Program(NewerOrders(), JsonCodec()).replay(Order(), HISTORY) == FOLDED
+
+
+@pytest.mark.parametrize("codec", [JsonCodec(), MessagePackCodec()], ids=lambda codec: codec.name)
+def test_snapshots_are_the_state(codec: Codec) -> None:
+    """A snapshot comes back as the state it was made of."""
+    program = Program(Orders(), codec)
+    kept = program.snapshot(FOLDED)
+    assert kept is not None
+    assert program.restore(kept) == FOLDED
+
+
+class Opaque(Decider[object, Cancel, Cancelled, None]):
+    """A workflow whose state has no bytes."""
+
+    type = "opaque"
+
+    def initial(self) -> object:
+        """Something that cannot be stored."""
+        return object()
+
+    def evolve(self, state: object, event: Cancelled) -> object:
+        """Nothing changes."""
+        return state
+
+    def decide(self, state: object, command: Cancel, moment: Any) -> Decision:
+        """Yes."""
+        return Decision.event(Cancelled(command.reason))
+
+
+def test_a_state_without_bytes_has_no_snapshot() -> None:
+    """Where a state cannot be stored there is no snapshot and no error: the events tell."""
+    program = Program(Opaque(), JsonCodec())
+    assert program.snapshot(program.initial()) is None
+
+
+def test_a_foreign_snapshot_is_refused() -> None:
+    """Bytes that are not a state are a bad payload, so that the caller can fall back on the events."""
+    with pytest.raises(PayloadError, match="not a Order"):
+        orders().restore(b'{"total":[]}')
+
+
+def diagnoses(decider: Any) -> list[str]:
+    """The codes of what is wrong with a decider."""
+    with pytest.raises(DefinitionError) as caught:
+        Program(decider, JsonCodec())
+    return [each.code for each in caught.value.diagnostics]
+
+
+def like_orders(name: object = "order", *parameters: object) -> Any:
+    """A decider with the functions of an order and other declarations."""
+    base: Any = Decider
+    namespace = {"type": name, "initial": Orders.initial, "evolve": Orders.evolve, "decide": Orders.decide}
+    if parameters:
+        base = base[parameters]
+    made: Any = types.new_class("Made", (base,), exec_body=lambda body: body.update(namespace))
+    return made()
+
+
+@pytest.mark.row("D-001", "D-004")
+@pytest.mark.parametrize(
+    ("decider", "codes"),
+    [
+        (like_orders("", Order, Pay, Paid, None), ["missing_type"]),
+        (like_orders(7, Order, Pay, Paid, Never), ["missing_type"]),
+        (like_orders("order"), ["missing_types"]),
+        (like_orders("order", Order, Pay, list[int], Charge), ["no_members"]),
+        (like_orders("order", Order, None, None, None), ["no_members", "no_members"]),
+        (like_orders("order", Order, Pay, Paid, list[int]), ["no_members"]),
+        (like_orders("order", Order, Pay, Paid | PaidIn, None), ["duplicate_name"]),
+    ],
+)
+def test_a_decider_that_cannot_run_is_diagnosed(decider: Any, codes: list[str]) -> None:
+    """Missing names and types are told when the decider is registered, all at once and by code."""
+    assert diagnoses(decider) == codes
+
+
+def test_statuses_are_the_deciders_own() -> None:
+    """A decider that overrides `status` is believed."""
+
+    class Paused(Orders):
+        def status(self, state: Order) -> Status:
+            return Status("paused", "waiting")
+
+    assert Program(Paused(), JsonCodec()).status(Order()) == Status("paused", "waiting")

@@ -1,0 +1,64 @@
+"""Time: the database's clock, carried on by the monotonic one; the host's wall clock decides nothing."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from holdfast.runtime.clock import DatabaseClock, ManualClock
+from support.engines import Live, Place
+from support.samples import Do, Puppet, act, done
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_the_database_sets_the_time_and_the_monotonic_clock_carries_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks at the database time goes on by itself, whatever the wall clock does."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    clock = DatabaseClock()
+    clock.synchronise(START)
+    now[0] += 5
+    assert clock.now() == START + timedelta(seconds=5)
+    clock.synchronise(START + timedelta(hours=1))
+    assert clock.now() == START + timedelta(hours=1)
+    assert clock.judge() is None, "the database judges leases and due times by its own clock"
+
+
+def test_a_tests_clock_stands_still_until_it_is_moved() -> None:
+    """It obeys the test alone, and it judges."""
+    clock = ManualClock(START)
+    clock.synchronise(START + timedelta(days=1))
+    assert clock.now() == clock.judge() == START
+    clock.move(timedelta(seconds=3))
+    assert clock.now() == START + timedelta(seconds=3)
+    with pytest.raises(ValueError, match="backwards"):
+        clock.move(timedelta(seconds=-1))
+
+
+def test_a_heartbeat_takes_note_of_the_databases_time(live: Live) -> None:
+    """A process whose idea of the time is wrong is set right by its own heartbeat."""
+    engine = live.engine().register(Puppet(act), done)
+    clock = engine.service.shared.clock
+    clock.synchronise(START)
+    assert abs(clock.now() - START) < timedelta(hours=1)
+    engine.start()
+    assert abs(clock.now() - engine.service.store.now()) < timedelta(minutes=1)
+
+
+def test_a_worker_with_a_wrong_clock_takes_nothing_from_others(place: Place) -> None:
+    """Leases are judged by one clock, the database's: an engine that thinks it is tomorrow frees nobody's work."""
+    from support.samples import Ledger  # noqa: PLC0415
+
+    ledger = Ledger()
+    honest = place.engine().register(Puppet(act), done)
+    honest.execute(Puppet, Do("p-1", "x")).result()
+    honest.runtime.heart.step()
+    from holdfast.store.shapes import Wanted  # noqa: PLC0415
+
+    assert honest.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+    other = place.engine().register(Puppet(act), lambda context, effect: ledger.add(effect))
+    other.drain()
+    assert ledger.entries == []

@@ -1,0 +1,199 @@
+"""The group committer: one transaction for what is waiting, every caller answered once, nobody harmed by a neighbour."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+import msgspec
+import pytest
+
+from holdfast import ConflictError, Engine, StoppedError
+from holdfast.runtime.telemetry import Committed, CommandRefused, Happening
+from support.batching import Batching
+from support.engines import QUICK, Live, Place
+from support.samples import Add, Counter, Do, Ledger, Notes, Puppet, act, note
+from support.waiting import eventually, together
+
+
+def test_what_is_waiting_is_one_transaction(live: Live) -> None:
+    """Commands of many instances and many of one instance share a commit, and each instance keeps their order."""
+    engine = live.engine().register(Puppet())
+    batching = Batching(engine)
+    with batching.one():
+        replies = [engine.execute(Puppet, Do(f"p-{step % 3}", str(step))) for step in range(30)]
+    for reply in replies:
+        reply.result(timeout=30)
+    assert batching.sizes == [1, 30]
+    for number in range(3):
+        assert engine.load_state(Puppet, f"p-{number}").result() == tuple(map(str, range(number, 30, 3)))
+
+
+def test_a_batch_is_bounded(live: Live) -> None:
+    """`batch_limit` is the most that share a transaction."""
+    engine = live.engine(msgspec.structs.replace(QUICK, batch_limit=7)).register(Counter())
+    batching = Batching(engine)
+    with batching.one():
+        replies = [engine.execute(Counter, Add(f"c-{number}")) for number in range(20)]
+    for reply in replies:
+        reply.result(timeout=30)
+    assert batching.sizes == [1, 7, 7, 6]
+
+
+def test_a_repeated_command_in_one_batch_counts_once(live: Live) -> None:
+    """The second command with the same id in the same transaction is answered like the first."""
+    engine = live.engine().register(Counter())
+    batching = Batching(engine)
+    with batching.one():
+        replies = [engine.execute(Counter, Add("c-1"), command_id="k") for _ in range(3)]
+        replies.append(engine.execute(Counter, Add("c-1")))
+    for reply in replies:
+        reply.result(timeout=30)
+    assert engine.load_state(Counter, "c-1").result() == 2
+
+
+def test_a_lost_race_is_decided_again_on_the_new_state(live: Live) -> None:
+    """A commit on an outdated state is undone, and every command of the batch is carried out on what is there now."""
+    first, second = live.engine().register(Counter()), live.engine().register(Counter())
+    first.execute(Counter, Add("c-1")).result()
+    second.execute(Counter, Add("c-1")).result()
+    batching = Batching(first)
+    with batching.one():
+        replies = [first.execute(Counter, Add(f"c-{number}")) for number in (1, 2, 1, 3)]
+    for reply in replies:
+        reply.result(timeout=30)
+    assert [first.load_state(Counter, f"c-{number}").result() for number in (1, 2, 3)] == [4, 1, 1]
+
+
+def test_work_that_ended_is_used_up_although_its_batch_lost_a_race(live: Live) -> None:
+    """An effect that ended without a command shares a batch with a loser, and is gone all the same."""
+    ended = Ledger()
+    worker = live.engine().register(Puppet(act), lambda context, effect: ended.add(effect)).register(Counter())
+    batching = Batching(worker)
+    worker.start()
+    rival = live.engine().register(Counter())
+    worker.execute(Counter, Add("c-1")).result()
+    worker.execute(Puppet, Do("p-0", "first")).result()
+    eventually(lambda: not worker.backlog().result())
+    with batching.one():
+        rival.execute(Counter, Add("c-1")).result()
+        lost = worker.execute(Counter, Add("c-1"))
+        finished = worker.runtime.worker
+        rival_effect(live, "p-1")
+        eventually(lambda: len(ended.entries) == 2)
+        eventually(lambda: not finished.held())
+    lost.result(timeout=30)
+    eventually(lambda: not worker.backlog().result(), within=10)
+
+
+def rival_effect(live: Live, key: str) -> None:
+    """Have another process ask for an effect."""
+    engine = live.engine().register(Puppet(act))
+    engine.execute(Puppet, Do(key, "second")).result()
+
+
+def test_refusals_decided_on_an_old_state_are_checked(live: Live) -> None:
+    """A refusal that memory suggests is decided again on what is stored before the caller hears of it."""
+
+    def choose(state: Notes, command: Do, moment: object) -> object:
+        if command.what == "use" and "open" not in state:
+            raise ValueError("closed")
+        return note(state, command, moment)  # type: ignore[arg-type]
+
+    first, second = (live.engine().register(Puppet(choose)) for _ in range(2))  # type: ignore[arg-type]
+    first.execute(Puppet, Do("p-1", "x")).result()
+    second.execute(Puppet, Do("p-1", "open")).result()
+    first.execute(Puppet, Do("p-1", "use")).result(timeout=30)
+    assert second.load_state(Puppet, "p-1").result() == ("x", "open", "use")
+
+
+def test_every_caller_is_answered_when_the_engine_stops(live: Live) -> None:
+    """While many call, the engine stops: each call ends, with success or with StoppedError, and successes are stored."""
+    engine = live.engine().register(Counter())
+    counts, begun = Ledger(), threading.Event()
+
+    def call() -> None:
+        while True:
+            error = engine.execute(Counter, Add("c-1")).exception(timeout=30)
+            if error is not None:
+                assert isinstance(error, StoppedError)
+                return
+            counts.add("done")
+            begun.set()
+
+    def stop() -> None:
+        begun.wait(20)
+        engine.stop()
+
+    together(*[call] * 8, stop)
+    assert live.engine().register(Counter()).load_state(Counter, "c-1").result() == len(counts.entries)
+
+
+def test_a_caller_that_fails_on_its_answer_harms_nobody(place: Place) -> None:
+    """What a callback raises is its own trouble: the next command is carried out."""
+    engine = place.engine().register(Counter())
+
+    def failing() -> None:
+        raise ValueError("in a callback")
+
+    reply = engine.execute(Counter, Add("c-1"))
+    with pytest.raises(ValueError, match="callback"):
+        reply.when_done(failing)
+    engine.execute(Counter, Add("c-1")).result()
+    assert engine.load_state(Counter, "c-1").result() == 2
+
+
+def test_a_callback_that_raises_does_not_stop_the_committer(live: Live) -> None:
+    """On the committer's own thread an exception of a callback is logged, and its neighbours are told."""
+    engine = live.engine().register(Counter())
+    batching = Batching(engine)
+
+    def failing() -> None:
+        raise ValueError("in a callback")
+
+    with batching.one():
+        first = engine.execute(Counter, Add("c-1"))
+        first.when_done(failing)
+        second = engine.execute(Counter, Add("c-1"))
+    assert second.result(timeout=30) is None
+    assert engine.execute(Counter, Add("c-1")).exception(timeout=30) is None
+
+
+def test_commits_and_refusals_are_told_to_listeners(place: Place) -> None:
+    """Telemetry hears how much each commit carried out, and what was refused; a listener that fails is no harm."""
+    heard: list[Happening] = []
+
+    def broken(happening: Happening) -> None:
+        raise ValueError("deaf")
+
+    engine = place.engine().register(Counter()).register(Puppet(lambda s, c, m: None))  # type: ignore[arg-type,return-value]
+    engine.listen(broken).listen(heard.append)
+    engine.execute(Counter, Add("c-1")).result()
+    assert engine.execute(Puppet, Do("p-1")).exception() is not None
+    committed = [each for each in heard if isinstance(each, Committed)]
+    assert [(each.commands, each.instances, each.events) for each in committed] == [(1, 1, 1), (1, 0, 0)]
+    (refused,) = [each for each in heard if isinstance(each, CommandRefused)]
+    assert (refused.definition, refused.command) == ("puppet", "Do")
+
+
+def test_contenders_do_not_give_up_on_one_another(live: Live) -> None:
+    """Four processes hammer one instance with groups of commands: nobody is told of a conflict, and nothing is lost."""
+    engines = [live.engine().register(Counter()) for _ in range(4)]
+
+    def hammer(engine: Engine) -> None:
+        for _ in range(5):
+            replies = [engine.execute(Counter, Add("c-1")) for _ in range(5)]
+            for reply in replies:
+                assert not isinstance(reply.exception(timeout=60), ConflictError)
+
+    together(*[partial(hammer, engine) for engine in engines])
+    assert engines[0].load_state(Counter, "c-1").result() == 100
+
+
+def test_an_instance_that_was_deleted_is_not_remembered(place: Place) -> None:
+    """After a deletion by another process the key belongs to a new instance, whatever this process remembers."""
+    first, second = (place.engine().register(Puppet()) for _ in range(2))
+    first.execute(Puppet, Do("p-1", "end")).result()
+    second.delete(second.get(Puppet, "p-1").result().id).result()
+    first.execute(Puppet, Do("p-1", "anew")).result()
+    assert second.load_state(Puppet, "p-1").result() == ("anew",)

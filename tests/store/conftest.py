@@ -1,0 +1,38 @@
+"""The contract suite runs over every kind of store: a test that takes `store` or `desk` runs once on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.store.opening import open_store
+from holdfast.store.port import Store
+from support.databases import Databases
+from support.desks import Desk
+
+
+@pytest.fixture(params=["file", "memory", "postgres"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a store of the test's own, of each kind in turn."""
+    if request.param == "postgres":
+        databases: Databases = request.getfixturevalue("postgres_server")
+        with databases.prepared() as dsn:
+            yield dsn
+    else:
+        yield f"sqlite:///{tmp_path / 'store.db'}" if request.param == "file" else "sqlite://"
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    """A store of each kind in turn."""
+    opened = open_store(store_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def desk(store: Store) -> Desk:
+    """The parts of such a store."""
+    return Desk(store)

@@ -1,0 +1,173 @@
+"""Messages from a transaction of the caller's own: accepted when that commits, and never otherwise."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from holdfast.errors import ConfigurationError, HoldfastError
+from holdfast.store.opening import open_store
+from holdfast.store.port import Store
+from holdfast.store.shapes import StoredMessage
+from support.rows import NOW, by_id, by_key, message, new_id
+
+HOLD = timedelta(seconds=10)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Any]]:
+    """A store, and a connection that the caller opened to the same database."""
+    if request.param == "sqlite":
+        store = open_store(f"sqlite:///{tmp_path / 'store.db'}")
+        own: Any = closing(sqlite3.connect(tmp_path / "store.db"))
+    else:
+        dsn: str = request.getfixturevalue("postgres_dsn")
+        store = open_store(dsn)
+        own = closing(psycopg.connect(dsn))
+    with own as connection:
+        connection.execute("create table bookings (name text)")
+        connection.commit()
+        yield store, connection
+    store.close()
+
+
+def delivered(store: Store) -> list[StoredMessage]:
+    """What lies in the inbox."""
+    return store.inbox().claim(NOW, hold=HOLD, limit=9)
+
+
+@pytest.mark.row("D-106")
+def test_a_message_is_accepted_with_the_callers_commit(both: tuple[Store, Any]) -> None:
+    """The caller's rows and the message are there together, and not before the commit."""
+    store, connection = both
+    connection.execute("insert into bookings values ('room 5')")
+    sent = message("o-1", "booked", command_id="c-1", comment="please")
+    number = store.accept_within(connection, sent, NOW)
+    assert store.inbox().depth() == 0
+    connection.commit()
+    (found,) = delivered(store)
+    assert (found.id, found.address, found.data, found.command_id) == (number, by_key("o-1"), b"booked", "c-1")
+    assert (found.type, found.actor, found.comment) == ("Tell", "ada", "please")
+
+
+@pytest.mark.row("D-106")
+def test_a_message_goes_with_the_callers_rollback(both: tuple[Store, Any]) -> None:
+    """What the caller undoes was never accepted."""
+    store, connection = both
+    connection.execute("insert into bookings values ('room 5')")
+    store.accept_within(connection, message(), NOW)
+    connection.rollback()
+    assert (delivered(store), connection.execute("select * from bookings").fetchall()) == ([], [])
+
+
+def test_messages_keep_the_order_of_the_callers_transaction(both: tuple[Store, Any]) -> None:
+    """Several messages of one transaction, by key and by id, are delivered in the order of accepting."""
+    store, connection = both
+    identity = new_id()
+    for sent in (message("o-1", "one"), message(instance=identity, text="two"), message("o-1", "three")):
+        store.accept_within(connection, sent, NOW)
+    connection.commit()
+    found = delivered(store)
+    assert [each.data for each in found] == [b"one", b"two", b"three"]
+    assert found[1].address.instance == identity
+
+
+@pytest.mark.parametrize("connection", [None, "sqlite://", object()])
+def test_something_else_than_a_connection_is_refused(both: tuple[Store, Any], connection: object) -> None:
+    """The message says what kind of connection is wanted."""
+    with pytest.raises(ConfigurationError, match=r"give a (sqlite3|psycopg) connection to .*, not a "):
+        both[0].accept_within(connection, message(), NOW)
+
+
+def test_a_refusal_comes_in_our_words(both: tuple[Store, Any]) -> None:
+    """What the database does not take is an error of ours, also on the caller's connection."""
+    store, connection = both
+    with pytest.raises(HoldfastError):
+        store.accept_within(connection, message(tenant=""), NOW)
+    connection.rollback()
+    assert delivered(store) == []
+
+
+def test_a_connection_with_its_own_rows_will_do(postgres_dsn: str) -> None:
+    """Whatever form of rows the caller has chosen for the connection, accepting works and leaves it chosen."""
+    store = open_store(postgres_dsn)
+    with psycopg.connect(postgres_dsn, row_factory=dict_row) as connection:
+        number = store.accept_within(connection, message(), NOW)
+        assert connection.execute("select 1 as one").fetchone() == {"one": 1}
+    assert [each.id for each in delivered(store)] == [number]
+    store.close()
+
+
+@pytest.fixture
+def database(postgres_dsn: str) -> Iterator[tuple[Store, psycopg.Connection[Any]]]:
+    """A store on Postgres, and a plain connection to its database."""
+    store = open_store(postgres_dsn)
+    with psycopg.connect(postgres_dsn) as connection:
+        yield store, connection
+    store.close()
+
+
+@pytest.mark.row("D-106")
+def test_plain_sql_can_submit(database: tuple[Store, psycopg.Connection[Any]]) -> None:
+    """`holdfast.submit` accepts a command by business key in the transaction of any language."""
+    store, connection = database
+    row = connection.execute(
+        "select holdfast.submit('order', 'Tell', '{\"text\": \"hëllo\"}', key => 'o-1')"
+    ).fetchone()
+    assert store.inbox().depth() == 0
+    connection.commit()
+    (found,) = delivered(store)
+    assert row == (found.id,)
+    assert (found.address, found.type, found.version) == (by_key("o-1"), "Tell", 1)
+    assert (found.data.decode(), found.actor, found.comment, found.command_id) == (
+        '{"text": "hëllo"}',
+        "postgres",
+        "",
+        "",
+    )
+
+
+def test_plain_sql_can_say_everything(database: tuple[Store, psycopg.Connection[Any]]) -> None:
+    """Instance, command id, tenant, actor and comment can be named; the target is the same as for the engine's own messages."""
+    store, connection = database
+    identity = new_id()
+    connection.execute(
+        "select holdfast.submit('order', 'Tell', 'x', instance => %s, command_id => 'c', tenant => 'rival', actor => 'bob', comment => 'why')",
+        [UUID(int=identity.int)],
+    )
+    connection.commit()
+    (found,) = delivered(store)
+    assert found.address.tenant == "rival"
+    assert (found.address.instance, found.address.definition) == (by_id(identity).instance, "order")
+    assert (found.command_id, found.actor, found.comment) == ("c", "bob", "why")
+    targets = connection.execute("select target from holdfast.inbox").fetchall()
+    assert targets == [(found.target,)]
+
+
+def test_a_trigger_can_submit(database: tuple[Store, psycopg.Connection[Any]]) -> None:
+    """A row of the caller's own table can start a workflow, and does not when its transaction is undone."""
+    store, connection = database
+    connection.execute("create table orders (id text)")
+    connection.execute(
+        "create function tell() returns trigger language plpgsql as $$ begin "
+        "perform holdfast.submit('order', 'Place', to_json(new)::text, key => new.id); return new; end $$"
+    )
+    connection.execute("create trigger tell after insert on orders for each row execute function tell()")
+    connection.commit()
+    connection.execute("insert into orders values ('dropped')")
+    connection.rollback()
+    connection.execute("insert into orders values ('o-1'), ('o-2')")
+    connection.commit()
+    assert [(each.address.key, each.data) for each in delivered(store)] == [
+        ("o-1", b'{"id":"o-1"}'),
+        ("o-2", b'{"id":"o-2"}'),
+    ]

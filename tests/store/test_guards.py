@@ -1,0 +1,196 @@
+"""What the database itself refuses, whoever asks: the past does not change, and what has ended stays as it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.errors import StoreError
+from holdfast.kernel.records import Record, StepMoved, StepOpened, StepStatus, TaskClosed, TaskOpened
+from holdfast.store.opening import open_store
+from support.desks import Desk
+from support.rows import NOW, born, moved, new_id
+
+ENDS: list[StepStatus] = ["completed", "failed", "skipped", "cancelled"]
+
+
+@pytest.mark.row("D-039")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update {}events set comment = 'never said'",
+        "update {}events set sequence = 7",
+        "update {}events set data = data",
+        "delete from {}events",
+        "delete from {}events where sequence = 1",
+    ],
+)
+def test_events_never_change(desk: Desk, statement: str) -> None:
+    """An event can be neither changed nor removed, also with SQL."""
+    head = desk.born(born(events=2))
+    before = desk.loaded(head.id).events
+    with pytest.raises(StoreError, match="HF101"):
+        desk.run(statement)
+    assert desk.loaded(head.id).events == before
+
+
+@pytest.fixture
+def postgres(postgres_dsn: str) -> Iterator[Desk]:
+    """A desk on Postgres."""
+    store = open_store(postgres_dsn)
+    yield Desk(store)
+    store.close()
+
+
+@pytest.mark.row("D-039")
+@pytest.mark.parametrize("partition", ["events_2026_03", "events_default"])
+@pytest.mark.parametrize("change", ["update {}{} set comment = 'never said'", "delete from {}{}"])
+def test_events_never_change_in_a_partition(postgres: Desk, partition: str, change: str) -> None:
+    """The guard holds also for whoever names the partition that the rows lie in."""
+    postgres.keeper.tidy(NOW)
+    postgres.born(born())
+    postgres.born(born(new_id(NOW.replace(year=1999))))
+    assert postgres.query(f"select count(*) from {{}}{partition}") == [(1,)]
+    with pytest.raises(StoreError, match="HF101"):
+        postgres.run(change.format("{}", partition))
+
+
+def test_retention_opens_one_instance_only(postgres: Desk) -> None:
+    """The permission to delete an instance's events is for that instance and that transaction alone."""
+    first, second = postgres.born(born()), postgres.born(born())
+    allow = f"perform set_config('holdfast.retention', '{first.id}', true)"
+    with pytest.raises(StoreError, match="HF101"):
+        postgres.run(f"do $$ begin {allow}; delete from {{}}events where instance = '{second.id}'; end $$")
+    with pytest.raises(StoreError, match="HF101"):
+        postgres.run(f"delete from {{}}events where instance = '{first.id}'")
+
+
+DEFINITION = (
+    "insert into {{}}definitions values ('default', 'order', '1', 'saga', {blob}, {blob}, 'h', '1', '{status}', '{at}')"
+)
+
+
+def defined(desk: Desk, status: str) -> None:
+    """A stored definition."""
+    blob = "''" if desk.store.url.startswith("postgresql") else "x''"
+    desk.run(DEFINITION.format(blob=blob, status=status, at=NOW.isoformat(timespec="microseconds")))
+
+
+CHANGES = [
+    "hash = 'other'",
+    "kind = 'process'",
+    "compiler = '2'",
+    "name = 'refund'",
+    "version = '2'",
+    "tenant = 'rival'",
+]
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "status = 'draft'"])
+@pytest.mark.parametrize("status", ["published", "retired"])
+def test_a_published_definition_never_changes(desk: Desk, status: str, change: str) -> None:
+    """What instances are pinned to stays what it was, and never becomes a draft again."""
+    defined(desk, status)
+    with pytest.raises(StoreError, match="HF102"):
+        desk.run(f"update {{}}definitions set {change}")
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "status = 'published'"])
+def test_a_draft_may_change(desk: Desk, change: str) -> None:
+    """Before it is published a definition is the author's."""
+    defined(desk, "draft")
+    desk.run(f"update {{}}definitions set {change}")
+
+
+def test_a_published_definition_may_retire(desk: Desk) -> None:
+    """Retiring changes nothing about what it says."""
+    defined(desk, "published")
+    desk.run("update {}definitions set status = 'retired'")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "tenant = 'rival'",
+        "definition = 'refund'",
+        "key = 'other'",
+        "key = null",
+        "created_at = '1999-01-01'",
+        "version = 0",
+    ],
+)
+def test_the_identity_of_an_instance_never_changes(desk: Desk, change: str) -> None:
+    """Whose it is, what it runs, its key and its birth stay; its version never goes back."""
+    desk.born(born(key="o-1"))
+    with pytest.raises(StoreError, match="HF103"):
+        desk.run(f"update {{}}instances set {change}")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "number = 7",
+        "node = 'ship'",
+        "token = 't'",
+        "visit = 2",
+        "kind = 'control'",
+        "compensates = 1",
+        "tenant = 'rival'",
+    ],
+)
+def test_the_identity_of_a_step_never_changes(desk: Desk, change: str) -> None:
+    """A step row is about one visit of one node for ever."""
+    desk.born(born(records=[StepOpened(number=2, node="charge")]))
+    with pytest.raises(StoreError, match="HF104"):
+        desk.run(f"update {{}}steps set {change}")
+
+
+def refused(desk: Desk, records: list[Record], *, begun: list[Record], code: str) -> None:
+    """A second commit with these records is refused with the guard's code, and nothing of it is written."""
+    head = desk.born(born(records=begun))
+    with pytest.raises(StoreError, match=code):
+        desk.commit(born(), moved(head, records=records))
+    assert desk.loaded(head.id).header.version == 1
+    assert len(desk.feed.read(after=0, limit=9)) == 1
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_step_that_has_ended_never_moves(desk: Desk, end: StepStatus) -> None:
+    """A final status is final: a commit that moves the step again is refused whole."""
+    after: StepStatus = "running"
+    refused(
+        desk,
+        [StepMoved(number=1, status=after)],
+        begun=[StepOpened(number=1, node="charge", status=end)],
+        code="HF105",
+    )
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_open_step_may_end_in_each_way(desk: Desk, end: StepStatus) -> None:
+    """From pending and running every status can be reached, and a final row may still learn its output."""
+    head = desk.born(born(records=[StepOpened(number=1, node="a"), StepOpened(number=2, node="b", status="running")]))
+    change = moved(head, records=[StepMoved(number=number, status=end) for number in (1, 2)])
+    desk.commit(change)
+    desk.commit(moved(change.header, records=[StepMoved(number=1, status=end, output=b"late")]))
+    assert [step.status for step in desk.reader.steps(head.id)] == [end, end]
+
+
+@pytest.mark.parametrize("outcome", ["rejected", "approved"])
+def test_a_question_is_decided_once(desk: Desk, outcome: str) -> None:
+    """A second decision is refused, whatever it says, and the first one stays."""
+    done = TaskOpened(number=1, outcome="approved", actor="ada")
+    refused(desk, [TaskClosed(number=1, outcome=outcome, actor="bob")], begun=[done], code="HF106")
+
+
+@pytest.mark.parametrize("table", ["instances", "events", "effects", "timers", "inbox", "steps", "receipts"])
+def test_every_row_has_a_tenant(desk: Desk, table: str) -> None:
+    """An empty tenant is refused by the tables themselves."""
+    found = desk.query(
+        "select sql from sqlite_master where name = '" + table + "'"
+        if not desk.store.url.startswith("postgresql")
+        else "select string_agg(pg_get_constraintdef(oid), ' ') from pg_constraint "
+        f"where conrelid = 'holdfast.{table}'::regclass and contype = 'c'"
+    )
+    assert "tenant <> ''" in found[0][0]

@@ -1,0 +1,331 @@
+"""What operators and housekeeping do: dead letters back to work, retention of whole instances, maintenance."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
+from holdfast.store.port import LostRaceError
+from holdfast.store.shapes import Backlog, DeadLetter, Header, Maintenance, Snapshot, Wanted
+from support.desks import Desk
+from support.rows import (
+    HOUR,
+    LATER,
+    NOW,
+    OTHER_TENANT,
+    born,
+    by_id,
+    effect,
+    letter,
+    message,
+    moved,
+    new_id,
+    new_worker,
+    observation,
+    receipt,
+    timer,
+)
+
+HOLD = timedelta(seconds=10)
+SHIP = [Wanted("ship", 9)]
+
+
+def dead_effect(desk: Desk, **rest: Any) -> DeadLetter:
+    """An effect that gave up, as its letter."""
+    identity = new_id()
+    desk.commit(born(identity, issued=1, effects=[effect(identity, priority=50)]))
+    (owned,) = desk.effects.claim(new_worker(), SHIP, 1)
+    told = {"instance": identity, "number": 0, "priority": 50, "options": b"o", "version": 2} | rest
+    assert desk.effects.bury(owned.claim, letter("effect", **told))
+    return desk.reader.dead_letters(instance=identity)[0]
+
+
+def dead_timer(desk: Desk) -> DeadLetter:
+    """A timer that gave up, as its letter."""
+    identity = new_id()
+    desk.commit(born(identity, issued=1, timers=[timer(identity, "k", 0)]))
+    (due,) = desk.timers.claim(NOW, hold=HOLD, limit=1).timers
+    told = letter("timer", instance=identity, name="k", number=0, type="Remind", data=b"remind")
+    assert desk.timers.bury(due.claim, told)
+    return desk.reader.dead_letters(instance=identity)[0]
+
+
+def dead_message(desk: Desk, tenant: str = "default") -> DeadLetter:
+    """A message that gave up before it had an instance, as its letter."""
+    desk.writer.accept([message("o-1", "hello", tenant=tenant)], NOW)
+    (taken,) = desk.inbox.claim(NOW, hold=HOLD, limit=1)
+    told = letter("inbox", tenant=tenant, key="o-1", name=taken.target, type="Tell", data=b"hello")
+    assert desk.inbox.bury(taken.claim, told)
+    return desk.reading(tenant).dead_letters()[0]
+
+
+@pytest.mark.row("D-060")
+def test_a_letter_carries_all_that_is_needed(desk: Desk) -> None:
+    """A letter is found by its id and tells what gave up, why, and after how many attempts."""
+    found = dead_effect(desk)
+    assert desk.keeper.dead_letter(found.id, tenant="default") == found
+    assert (found.type, found.version, found.data, found.options) == ("Ship", 2, b"payload", b"o")
+    assert (found.attempts, found.reason, found.error, found.priority) == (5, "handler_failed", "no stamps", 50)
+    assert (found.definition, found.name, found.created_at, found.actor) == ("order", "ship", NOW, "ada")
+
+
+@pytest.mark.row("D-060")
+def test_a_dead_effect_goes_back_to_work(desk: Desk) -> None:
+    """Requeued, an effect starts anew: no attempts, no error, ready now, with its payload, options and priority."""
+    dead = dead_effect(desk)
+    assert desk.keeper.requeue(dead, now=LATER)
+    (again,) = desk.effects.claim(new_worker(), SHIP, 9)
+    assert (again.instance, again.number, again.handler) == (dead.instance, 0, "ship")
+    assert (again.type, again.version, again.data, again.options) == ("Ship", 2, b"payload", b"o")
+    assert (again.attempts, again.error, again.priority) == (1, "", 50)
+    assert again.rank == effect(new_id(), ready=LATER, priority=50).rank
+    assert desk.reader.dead_letters() == []
+
+
+@pytest.mark.row("D-060")
+def test_a_dead_timer_goes_back_to_work(desk: Desk) -> None:
+    """Requeued, a timer is due at once under its key and number, with no attempts."""
+    dead = dead_timer(desk)
+    assert desk.keeper.requeue(dead, now=LATER)
+    (again,) = desk.timers.claim(LATER, hold=HOLD, limit=9).timers
+    assert (again.instance, again.key, again.number) == (dead.instance, "k", 0)
+    assert (again.type, again.data, again.attempts, again.error, again.due_at) == ("Remind", b"remind", 0, "", LATER)
+
+
+@pytest.mark.row("D-060", "D-067")
+def test_a_dead_timer_does_not_come_back_beside_a_newer_one(desk: Desk) -> None:
+    """If the instance has set the key anew meanwhile, that timer stands: there is one for each key."""
+    dead = dead_timer(desk)
+    assert dead.instance is not None
+    desk.commit(
+        moved(desk.loaded(dead.instance).header, issued=1, timers=[timer(dead.instance, "k", 1, due=NOW + HOUR)])
+    )
+    assert desk.keeper.requeue(dead, now=LATER)
+    assert [(each.key, each.number) for each in desk.reader.work(dead.instance)[1]] == [("k", 1)]
+    assert desk.reader.dead_letters() == []
+
+
+@pytest.mark.row("D-060")
+def test_a_dead_message_goes_back_to_work(desk: Desk) -> None:
+    """Requeued, a message waits for its turn behind those that its target already has."""
+    dead = dead_message(desk)
+    desk.writer.accept([message("o-1", "younger")], NOW)
+    assert desk.keeper.requeue(dead, now=LATER)
+    found = desk.inbox.claim(LATER, hold=HOLD, limit=9)
+    assert [(each.address.key, each.data, each.attempts) for each in found] == [
+        ("o-1", b"younger", 0),
+        ("o-1", b"hello", 0),
+    ]
+    assert found[0].target == found[1].target
+
+
+@pytest.mark.parametrize("make", [dead_effect, dead_timer, dead_message])
+def test_a_letter_is_requeued_once(desk: Desk, make: Any) -> None:
+    """Of two operators one puts the work back; the other hears that the letter is gone."""
+    dead = make(desk)
+    assert desk.keeper.requeue(dead, now=LATER)
+    assert not desk.another().keeper.requeue(dead, now=LATER)
+    assert sum(each.count for each in desk.keeper.backlog()) == 1
+
+
+def test_a_letter_can_be_discarded(desk: Desk) -> None:
+    """A discarded letter is gone for good, and its work does not come back."""
+    dead = dead_effect(desk)
+    assert desk.keeper.discard(dead.id, tenant="default")
+    assert not desk.keeper.discard(dead.id, tenant="default")
+    assert not desk.keeper.requeue(dead, now=LATER)
+    assert desk.keeper.dead_letter(dead.id, tenant="default") is None
+    assert desk.keeper.backlog() == []
+
+
+def test_letters_belong_to_their_tenant(desk: Desk) -> None:
+    """With another tenant's name a letter is neither found, discarded nor requeued."""
+    dead = dead_message(desk, OTHER_TENANT)
+    assert desk.keeper.dead_letter(dead.id, tenant="default") is None
+    assert not desk.keeper.discard(dead.id, tenant="default")
+    assert desk.reader.dead_letters() == []
+    assert desk.keeper.dead_letter(dead.id, tenant=OTHER_TENANT) == dead
+
+
+TABLES = {
+    "instances": "id", "events": "instance", "snapshots": "instance", "receipts": "instance", "effects": "instance",
+    "timers": "instance", "inbox": "instance", "dead_letters": "instance", "steps": "instance", "human_tasks": "instance",
+    "subscriptions": "instance", "observations": "instance",
+}  # fmt: skip
+"""The tables with rows of an instance, and the column that names it."""
+
+
+def full(desk: Desk, *, ends: bool = True) -> Header:
+    """An instance with a row in every table."""
+    identity = new_id()
+    change = born(
+        identity,
+        issued=2,
+        effects=[effect(identity)],
+        timers=[timer(identity, number=1)],
+        messages=[message(instance=identity)],
+        receipts=[receipt(identity, f"{identity}")],
+        snapshot=Snapshot(version=1, state_version=1, data=b"state"),
+        records=[
+            StepOpened(number=1, node="charge"),
+            TaskOpened(number=1),
+            SubscriptionOpened(number=1, signal="paid"),
+            DeadLetterRaised(source="step", number=1, name="charge", reason="r", error="e"),
+        ],
+    )
+    desk.writer.write([change], observations=[observation(identity)], now=NOW)
+    if ends:
+        end = moved(change.header, ends=True)
+        desk.commit(end, now=LATER)
+        return end.header
+    return change.header
+
+
+def rows_of(desk: Desk, instance: InstanceId) -> dict[str, int]:
+    """How many rows an instance has, by table, where it has any."""
+    found = {
+        table: desk.query(f"select count(*) from {{}}{table} where {column} = '{instance}'")[0][0]
+        for table, column in TABLES.items()
+    }
+    return {table: count for table, count in found.items() if count}
+
+
+def test_every_table_with_an_instance_is_known_here(desk: Desk) -> None:
+    """A new table with rows of instances must be emptied by a deletion, and be looked at here."""
+    full(desk)
+    assert set(rows_of(desk, full(desk).id)) == set(TABLES)
+
+
+def test_a_finished_instance_is_deleted_whole(desk: Desk) -> None:
+    """Nothing of the instance is left in any table, and nothing of its neighbour is touched."""
+    gone, kept = full(desk), full(desk)
+    before = rows_of(desk, kept.id)
+    assert desk.keeper.delete(gone.id, tenant="default")
+    assert (rows_of(desk, gone.id), rows_of(desk, kept.id)) == ({}, before)
+    assert not desk.keeper.delete(gone.id, tenant="default")
+    assert desk.writer.load([by_id(gone.id)]) == [None]
+
+
+def test_a_running_instance_is_not_deleted(desk: Desk) -> None:
+    """What has not ended stays, whoever asks."""
+    head = full(desk, ends=False)
+    before = rows_of(desk, head.id)
+    assert not desk.keeper.delete(head.id, tenant="default")
+    assert rows_of(desk, head.id) == before
+
+
+def test_another_tenants_instance_is_not_deleted(desk: Desk) -> None:
+    """The right id with the wrong tenant deletes nothing."""
+    head = full(desk)
+    assert not desk.keeper.delete(head.id, tenant=OTHER_TENANT)
+    assert desk.loaded(head.id).header == head
+
+
+def test_a_parent_outlives_its_running_children(desk: Desk) -> None:
+    """A finished parent stays as long as a child of it runs, and can go afterwards."""
+    parent = full(desk)
+    child = born()
+    child.header = msgspec.structs.replace(child.header, parent=parent.id)
+    desk.commit(child)
+    assert not desk.keeper.delete(parent.id, tenant="default")
+    desk.commit(moved(child.header, ends=True), now=LATER)
+    assert desk.keeper.delete(parent.id, tenant="default")
+
+
+def test_a_late_completion_meets_a_deleted_instance(desk: Desk) -> None:
+    """A change that was decided before the deletion does not stand: nothing of the instance comes back."""
+    head = full(desk)
+    desk.keeper.delete(head.id, tenant="default")
+    with pytest.raises(LostRaceError):
+        desk.commit(moved(head))
+    assert rows_of(desk, head.id) == {}
+
+
+def test_finished_instances_expire(desk: Desk) -> None:
+    """Those that ended before an instant are named, the oldest first and up to a limit; running ones never."""
+    heads = [desk.born(born()) for _ in range(4)]
+    desk.born(born())
+    for hours, head in zip((3, 1, 2, 4), heads, strict=True):
+        at = NOW + hours * HOUR
+        desk.commit(moved(head, ends=True, at=at), now=at)
+    found = desk.keeper.expired(ended_before=NOW + 4 * HOUR, limit=9)
+    assert [each.instance for each in found] == [heads[1].id, heads[2].id, heads[0].id]
+    assert [each.instance for each in desk.keeper.expired(ended_before=NOW + 4 * HOUR, limit=1)] == [heads[1].id]
+    assert {each.tenant for each in found} == {"default"}
+
+
+def test_old_receipts_are_pruned(desk: Desk) -> None:
+    """Receipts older than an instant go, at most as many as were asked for; younger ones stay."""
+    first, second = new_id(), new_id()
+    desk.commit(born(first, receipts=[receipt(first, f"old-{n}") for n in range(3)]))
+    desk.commit(born(second, receipts=[receipt(second, "young")]), now=LATER)
+    assert desk.keeper.prune(receipts_before=LATER, signals_before=NOW, limit=2) == 2
+    assert desk.keeper.prune(receipts_before=LATER, signals_before=NOW, limit=2) == 1
+    assert desk.keeper.prune(receipts_before=LATER, signals_before=NOW, limit=2) == 0
+    with desk.writer.unit() as unit:
+        assert set(unit.receipts([receipt(second, "young").key])) == {receipt(second, "young").key}
+
+
+def test_unclaimed_signals_are_pruned(desk: Desk) -> None:
+    """Signals that nobody took before their time was over go."""
+    columns = "tenant, signal, correlation, data, received_at, expires_at"
+    for at in (NOW.isoformat(timespec="microseconds"), LATER.isoformat(timespec="microseconds")):
+        data = "''" if desk.store.url.startswith("postgresql") else "x''"
+        desk.run(f"insert into {{}}signals ({columns}) values ('default', 's', '', {data}, '{NOW}', '{at}')")
+    assert desk.keeper.prune(receipts_before=NOW, signals_before=LATER, limit=9) == 1
+    assert desk.query("select count(*) from {}signals") == [(1,)]
+
+
+@pytest.mark.row("D-090", "D-107")
+def test_the_backlog_counts_what_waits(desk: Desk) -> None:
+    """Effects by handler, timers and messages by definition, held or not."""
+    assert desk.keeper.backlog() == []
+    identity = new_id()
+    work = [effect(identity, 0), effect(identity, 1), effect(identity, 2, handler="mail", parked_until=LATER)]
+    desk.commit(born(identity, issued=4, effects=work, timers=[timer(identity, number=3)], messages=[message()]))
+    desk.effects.claim(new_worker(), SHIP, 1)
+    assert desk.keeper.backlog() == [
+        Backlog("effect", "mail", 1),
+        Backlog("effect", "ship", 2),
+        Backlog("inbox", "order", 1),
+        Backlog("timer", "order", 1),
+    ]
+
+
+@pytest.mark.row("D-091")
+@pytest.mark.parametrize("mode", ["pause", "refuse"])
+def test_maintenance_stops_claims(desk: Desk, mode: Maintenance) -> None:
+    """While it lasts nobody gets effects, timers or messages; commits still stand; afterwards everything goes on."""
+    identity = new_id()
+    desk.keeper.maintain(mode)
+    desk.commit(
+        born(identity, issued=2, effects=[effect(identity)], timers=[timer(identity, number=1)], messages=[message()])
+    )
+
+    def claimed() -> list[int]:
+        return [
+            len(desk.effects.claim(new_worker(), SHIP, 9)),
+            len(desk.timers.claim(NOW, hold=HOLD, limit=9).timers),
+            len(desk.inbox.claim(NOW, hold=HOLD, limit=9)),
+        ]
+
+    assert claimed() == [0, 0, 0]
+    desk.keeper.maintain("")
+    assert claimed() == [1, 1, 1]
+
+
+def test_housekeeping_can_be_done_at_any_time(desk: Desk) -> None:
+    """Tidying twice, with rows of any month there, or years ahead, changes nothing that can be seen."""
+    old = desk.born(born(new_id(NOW - timedelta(days=4000))))
+    young = desk.born(born(new_id(NOW + timedelta(days=40)), records=[StepOpened(number=1, node="a")]))
+    for at in (NOW, NOW, NOW + timedelta(days=40), NOW + timedelta(days=400)):
+        desk.keeper.tidy(at)
+    assert [desk.loaded(head.id).header for head in (old, young)] == [old, young]
+    later = desk.born(born(new_id(NOW + timedelta(days=400))))
+    assert desk.loaded(later.id).header == later
+    assert [event.instance for event in desk.feed.read(after=0, limit=9)] == [old.id, young.id, later.id]
