@@ -439,8 +439,8 @@ def test_a_transactional_effect_writes_with_its_end_or_not_at_all(place: Place) 
         return Do("p-1", "done")
 
     engine = place.engine().register(optional(transactional=True), handle, retry=THRICE)
-    with place.store.writer().unit() as unit:
-        unit.connection.execute(made)  # type: ignore[attr-defined]
+    with place.store.writer().unit() as unit, unit.lend() as connection:
+        connection.execute(made)  # type: ignore[attr-defined]
     engine.execute(Puppet, Do("p-1", "x")).result()
     engine.drain()
     assert written(place.store) == 0
@@ -451,8 +451,8 @@ def test_a_transactional_effect_writes_with_its_end_or_not_at_all(place: Place) 
 
 def written(store: Store) -> int:
     """How many rows the transactional handler wrote."""
-    with store.writer().unit() as unit:
-        row = unit.connection.execute("select count(*) from ledger").fetchone()  # type: ignore[attr-defined]
+    with store.writer().unit() as unit, unit.lend() as connection:
+        row = connection.execute("select count(*) from ledger").fetchone()  # type: ignore[attr-defined]
     return int(row[0])
 
 

@@ -304,7 +304,7 @@ def test_a_message_that_cannot_be_read_is_buried_with_its_reason(place: Place) -
     place.store.writer().accept([*bad, good], place.clock.now())
     engine.advance(hours=1)
     assert [letter.reason for letter in engine.dead_letters().result()] == [
-        "unknown_event",
+        "bad_payload",
         "bad_payload",
         "bad_payload",
     ]

@@ -37,15 +37,15 @@ class Totals:
 
 def prepared(store: Store) -> Totals:
     """The read model with its table."""
-    with store.writer().unit() as unit:
-        unit.connection.execute("create table totals (type text, position bigint)")  # type: ignore[attr-defined]
+    with store.writer().unit() as unit, unit.lend() as connection:
+        connection.execute("create table totals (type text, position bigint)")  # type: ignore[attr-defined]
     return Totals()
 
 
 def read(store: Store) -> list[tuple[str, int]]:
     """The read model's rows, in the order of the events."""
-    with store.writer().unit() as unit:
-        rows = unit.connection.execute("select type, position from totals order by position").fetchall()  # type: ignore[attr-defined]
+    with store.writer().unit() as unit, unit.lend() as connection:
+        rows = connection.execute("select type, position from totals order by position").fetchall()  # type: ignore[attr-defined]
     return [(row[0], row[1]) for row in rows]
 
 
@@ -140,8 +140,8 @@ def test_a_reader_never_skips_an_event_that_commits_late(live: Live) -> None:
 
     def linger() -> None:
         with writer.unit() as unit:
-            unit.load([])
-            unit.connection.execute("create table if not exists lingering (x int)")  # type: ignore[attr-defined]
+            with unit.lend() as connection:
+                connection.execute("create table if not exists lingering (x int)")  # type: ignore[attr-defined]
             inside.set()
             gate.wait(20)
 

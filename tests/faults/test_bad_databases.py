@@ -48,7 +48,9 @@ def pragma(engine: Engine, setting: str, back: str) -> Iterator[None]:
 def trigger(url: str, code: str) -> Iterator[None]:
     """A server that answers every commit with an error code, for as long as the block lasts."""
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"create trigger fault before insert on holdfast.events execute function holdfast.refuse('{code}', 'no')")
+        connection.execute(
+            f"create trigger fault before insert on holdfast.events execute function holdfast.refuse('{code}', 'no')"
+        )
         try:
             yield
         finally:
@@ -148,9 +150,7 @@ def test_database_is_locked_never_reaches_a_user(tmp_path: Path) -> None:
     live.close()
 
 
-def test_a_file_that_stays_locked_is_an_error_in_our_own_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_stays_locked_is_an_error_in_our_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After all patience the error has a code and names the cause; it is not SQLite's own sentence."""
     monkeypatch.setattr(sqlite_database, "_BUSY_ROUND_MS", 50)
     live = Live(f"sqlite:///{tmp_path / 'locked.db'}")
@@ -269,10 +269,12 @@ def test_a_gap_in_a_history_is_noticed(place: Place) -> None:
 
 def remove_event(place: Place, identity: object) -> None:
     """Do by hand what the guards of the database forbid."""
-    with place.store.writer().unit() as unit:
-        run = unit.connection.execute  # type: ignore[attr-defined]
+    with place.store.writer().unit() as unit, unit.lend() as connection:
+        run = connection.execute  # type: ignore[attr-defined]
         if place.url.startswith("sqlite"):
-            for (name,) in run("select name from sqlite_master where type = 'trigger' and tbl_name = 'events'").fetchall():
+            for (name,) in run(
+                "select name from sqlite_master where type = 'trigger' and tbl_name = 'events'"
+            ).fetchall():
                 run(f"drop trigger {name}")
             run(f"delete from events where instance = '{identity}' and sequence = 2")
         else:

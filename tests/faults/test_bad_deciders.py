@@ -67,11 +67,19 @@ MISDEEDS: dict[str, tuple[Callable[[], object], str, str]] = {
     "answers text": (lambda: "ok", "decider_failed", "answered Do with str"),
     "answers an event": (lambda: Noted("x"), "decider_failed", "answered Do with Noted"),
     "no event": (lambda: Decision(()), "decider_failed", "at least one event"),
-    "strange event": (lambda: Decision.event(Added(1)), "decider_failed", "does not declare Added as one of its events"),
+    "strange event": (
+        lambda: Decision.event(Added(1)),
+        "decider_failed",
+        "does not declare Added as one of its events",
+    ),
     "text as event": (lambda: Decision.event("x"), "decider_failed", "does not declare str as one of its events"),
     "strange effect": (lambda: NOTED.with_effect(Added(1)), "decider_failed", "does not declare Added .* effects"),
     "strange timer": (lambda: NOTED.with_timer_after(timedelta(1), "x"), "decider_failed", "does not declare str"),
-    "event too large": (lambda: Decision.event(Noted("x" * 2000)), "bad_payload", "takes 20.. bytes and the limit is 1000"),
+    "event too large": (
+        lambda: Decision.event(Noted("x" * 2000)),
+        "bad_payload",
+        "takes 20.. bytes and the limit is 1000",
+    ),
     "effect too large": (lambda: NOTED.with_effect(Act("x" * 2000)), "bad_payload", "effect Act of 'puppet' takes"),
     "event with no form": (lambda: Decision.event(Noted({1, 2j})), "bad_payload", "cannot be stored"),  # type: ignore[arg-type]
     "event with half a character": (lambda: Decision.event(Noted("\ud800")), "bad_payload", "Noted cannot be stored"),
@@ -120,7 +128,9 @@ def test_a_misdeed_fails_alone_with_a_code_and_a_sentence(live: Live, name: str)
         bad.result()
     assert 6 in batching.sizes, "they shared a batch"
     assert engine.load_state(Puppet, "p-bad").result() == ("before", "after")
-    assert [engine.load_state(Puppet, key).result() for key in ("p-1", "p-2", "p-3")] == [("before",)] * 2 + [("after",)]
+    assert [engine.load_state(Puppet, key).result() for key in ("p-1", "p-2", "p-3")] == [("before",)] * 2 + [
+        ("after",)
+    ]
     assert engine.backlog().result() == []
 
 
@@ -262,7 +272,7 @@ def test_a_decider_that_fails_on_bad_news_does_not_stop_the_worker(live: Live) -
 
     settings = msgspec.structs.replace(QUICK, retry=msgspec.structs.replace(QUICK.retry, max_attempts=1))
     engine = live.engine(settings).register(Helpless(act), broken).register(Puppet(act), done).start()
-    from support.waiting import eventually  # noqa: PLC0415
+    from support.waiting import eventually
 
     engine.execute(Helpless, Do("h-1", "x")).result()
     (letter,) = eventually(lambda: engine.dead_letters().result())

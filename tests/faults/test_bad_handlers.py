@@ -135,7 +135,9 @@ def test_a_coroutine_that_hangs_is_cancelled(live: Live) -> None:
 def test_a_hanging_plain_handler_says_how_long_it_took(live: Live) -> None:
     """The dead letter of a call that was given up names the limit."""
     gate = threading.Event()
-    engine = live.engine().register(Puppet(act), lambda context, effect: arrives(gate), timeout=SOON, retry=ONCE).start()
+    engine = (
+        live.engine().register(Puppet(act), lambda context, effect: arrives(gate), timeout=SOON, retry=ONCE).start()
+    )
     engine.execute(Puppet, Do("p-1", "x")).result()
     (letter,) = eventually(lambda: engine.dead_letters().result())
     gate.set()
@@ -198,14 +200,14 @@ def test_an_effect_that_cannot_be_read_is_buried_with_its_code(place: Place) -> 
         """The same type after a deployment that removed the effect."""
 
     place.engine().register(Puppet(act)).execute(Puppet, Do("p-1", "x")).result()
-    with place.store.writer().unit() as unit:
+    with place.store.writer().unit() as unit, unit.lend() as connection:
         prefix = "" if place.url.startswith("sqlite") else "holdfast."
-        unit.connection.execute(f"update {prefix}effects set type = 'Gone'")  # type: ignore[attr-defined]
+        connection.execute(f"update {prefix}effects set type = 'Gone'")  # type: ignore[attr-defined]
     ledger = Ledger()
     engine = place.engine().register(Other(act), lambda context, effect: ledger.add(effect))
     engine.advance(hours=1)
     (letter,) = engine.dead_letters().result()
-    assert (letter.reason, letter.type) == ("unknown_event", "Gone")
+    assert (letter.reason, letter.type) == ("bad_payload", "Gone")
     assert "'Gone'" in letter.error
     assert ledger.entries == []
 
@@ -227,14 +229,14 @@ def transactional(**options: object) -> Puppet:
 
 def prepared(store: Store) -> None:
     """A table of the user's own."""
-    with store.writer().unit() as unit:
-        unit.connection.execute("create table ledger (what text primary key)")  # type: ignore[attr-defined]
+    with store.writer().unit() as unit, unit.lend() as connection:
+        connection.execute("create table ledger (what text primary key)")  # type: ignore[attr-defined]
 
 
 def written(store: Store) -> list[str]:
     """What the handlers wrote into it."""
-    with store.writer().unit() as unit:
-        rows = unit.connection.execute("select what from ledger order by what").fetchall()  # type: ignore[attr-defined]
+    with store.writer().unit() as unit, unit.lend() as connection:
+        rows = connection.execute("select what from ledger order by what").fetchall()  # type: ignore[attr-defined]
     return [row[0] for row in rows]
 
 
@@ -322,7 +324,11 @@ def test_a_transactional_handler_that_hangs_writes_nothing(live: Live) -> None:
     if not is_file:  # On SQLite the transaction holds the only writer, so that nothing can be noted before it ends.
         eventually(lambda: engine.dead_letters().result())
     else:
-        eventually(lambda: engine.runtime.worker._held and all(e.context.cancelled for e in engine.runtime.worker._held.values()))
+        eventually(
+            lambda: (
+                engine.runtime.worker._held and all(e.context.cancelled for e in engine.runtime.worker._held.values())
+            )
+        )
     gate.set()
     eventually(lambda: engine.dead_letters().result())
     assert written(engine.service.store) == []

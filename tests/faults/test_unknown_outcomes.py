@@ -117,9 +117,9 @@ def test_no_effect_is_left_behind_by_a_cut(live: Live, proxy: Proxy, statement: 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_command_id_answers_for_a_caller_who_gave_up(live: Live, proxy: Proxy, mode: Mode) -> None:
     """A caller whose patience ended repeats the command with its id, and it counts once."""
-    from datetime import timedelta  # noqa: PLC0415
+    from datetime import timedelta
 
-    import msgspec  # noqa: PLC0415
+    import msgspec
 
     hasty = live.engine(msgspec.structs.replace(QUICK, patience=timedelta(0))).register(Puppet())
     hasty.execute(Puppet, Do("p-1", "first")).result()
@@ -133,8 +133,8 @@ def test_a_command_id_answers_for_a_caller_who_gave_up(live: Live, proxy: Proxy,
 
 def test_once_means_once_when_the_line_breaks(live: Live, proxy: Proxy) -> None:
     """An effect with `once` is called at most once, whatever connection breaks meanwhile; all others at least once."""
-    from holdfast import Decision, Moment  # noqa: PLC0415
-    from support.samples import Answer, Noted  # noqa: PLC0415
+    from holdfast import Decision, Moment
+    from support.samples import Answer, Noted
 
     calls = Ledger()
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from holdfast import ConflictError, Engine, StoppedError
-from holdfast.runtime.telemetry import Committed, CommandRefused, Happening
+from holdfast.runtime.telemetry import CommandRefused, Committed, Happening
 from support.batching import Batching
 from support.engines import QUICK, Live, Place
 from support.samples import Add, Counter, Do, Ledger, Notes, Puppet, act, note

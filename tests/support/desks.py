@@ -47,15 +47,15 @@ class Desk:
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Ask the database itself, past the store; `{}` stands before the name of a table."""
-        with self.writer.unit() as unit:
-            connection: Any = unit.connection
+        with self.writer.unit() as unit, unit.lend() as lent:
+            connection: Any = lent
             prefix = "" if isinstance(connection, sqlite3.Connection) else "holdfast."
             return [tuple(row) for row in connection.execute(statement.format(prefix)).fetchall()]
 
     def run(self, statement: str) -> None:
         """Change the database itself, past the store; `{}` stands before the name of a table."""
-        with self.writer.unit() as unit:
-            connection: Any = unit.connection
+        with self.writer.unit() as unit, unit.lend() as lent:
+            connection: Any = lent
             prefix = "" if isinstance(connection, sqlite3.Connection) else "holdfast."
             connection.execute(statement.format(prefix))
 

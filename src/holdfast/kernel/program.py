@@ -14,7 +14,7 @@ from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT, Vocabulary, diagnose_members, members_of, names_nothing
-from holdfast.kernel.wire import Codec
+from holdfast.kernel.wire import Codec, comes_back, has_untyped_parts
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -41,6 +41,7 @@ class Program:
         self.effects = Vocabulary(effects, kind="effect", decider=self.type, codec=codec, limit=limit)
         self.effect_failed = cast("Callable[[object, str], object]", decider.effect_failed)
         self._codec = codec
+        self._has_untyped_state = has_untyped_parts(state)
         self._key_of = cast("Callable[[object], str]", decider.key_of)
         self._initial = cast("Callable[[], object]", decider.initial)
         self._status = cast("Callable[[object], object]", decider.status)
@@ -127,9 +128,12 @@ class Program:
     def snapshot(self, state: object) -> bytes | None:
         """The bytes of a state, or None where its type cannot be stored."""
         try:
-            return self._codec.encode(state)
+            data = self._codec.encode(state)
         except PayloadError:
             return None
+        if self._has_untyped_state and not comes_back(self._codec, data, state):
+            return None
+        return data
 
     def restore(self, data: bytes) -> object:
         """The state of these bytes."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.errors import CommandError, Diagnostic, PayloadError, UnknownEventError
-from holdfast.kernel.wire import Codec, Upcaster, convert
+from holdfast.kernel.wire import Codec, Upcaster, comes_back, convert, has_untyped_parts
 
 T = TypeVar("T")
 
@@ -68,6 +68,7 @@ class Vocabulary:
         self._wire = {cls: wire_name(cls) for cls in members}
         self._classes = {name: cls for cls, (name, _) in self._wire.items()}
         self._versions = dict(self._wire.values())
+        self._untyped = {cls for cls in members if has_untyped_parts(cls)}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,6 +85,11 @@ class Vocabulary:
         except KeyError:
             raise self._stranger(value) from None
         data = self._codec.encode(value)
+        if type(value) in self._untyped and not comes_back(self._codec, data, value):
+            raise PayloadError(
+                f"{self.kind} {name} of {self.decider!r} holds a value that would come back as another one: give the field "
+                "its type, because in an untyped one only text, numbers, true, false, None, lists and dicts stay what they are"
+            )
         if len(data) > self._limit:
             raise PayloadError(
                 f"{self.kind} {name} of {self.decider!r} takes {len(data)} bytes and the limit is {self._limit}: "
@@ -118,8 +124,14 @@ class Vocabulary:
             version += 1
         cls = self._classes.get(name)
         if cls is None or version != self._versions[name]:
-            raise UnknownEventError(decider=self.decider, event_type=name, version=version)
+            raise self._unknown(name, version)
         return convert(value, cls)
+
+    def _unknown(self, name: str, version: int) -> UnknownEventError | PayloadError:
+        if self.kind == "event":
+            return UnknownEventError(decider=self.decider, event_type=name, version=version)
+        known = ", ".join(self._classes) or "none"
+        return PayloadError(f"{self.decider!r} has no {self.kind} {name!r} version {version}; it has {known}")
 
     def _plain(self, data: bytes) -> dict[str, object]:
         return self._codec.decode(data, dict)

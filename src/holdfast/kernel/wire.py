@@ -148,3 +148,38 @@ def _refuse_nan(value: object) -> None:
 
 def _name(as_type: object) -> str:
     return getattr(as_type, "__name__", str(as_type))
+
+
+def has_untyped_parts(as_type: type) -> bool:
+    """Whether a value may hold something whose type nobody declared: then the codec cannot know what to read back."""
+    try:
+        return _is_untyped(msgspec.inspect.type_info(as_type), set())
+    except TypeError:
+        return False  # A type of somebody else, such as a pydantic model, reads its own values.
+
+
+def _is_untyped(info: msgspec.inspect.Type, seen: set[type]) -> bool:
+    match info:
+        case msgspec.inspect.AnyType():
+            return True
+        case msgspec.inspect.StructType(cls=cls, fields=fields) | msgspec.inspect.DataclassType(cls=cls, fields=fields):
+            if cls in seen:
+                return False
+            seen.add(cls)
+            return any(_is_untyped(field.type, seen) for field in fields)
+        case msgspec.inspect.UnionType(types=types) | msgspec.inspect.TupleType(item_types=types):
+            return any(_is_untyped(each, seen) for each in types)
+        case msgspec.inspect.DictType(key_type=key, value_type=value):
+            return _is_untyped(key, seen) or _is_untyped(value, seen)
+        case msgspec.inspect.CollectionType(item_type=item):
+            return _is_untyped(item, seen)
+        case _:
+            return False
+
+
+def comes_back(codec: Codec, data: bytes, value: object) -> bool:
+    """Whether these bytes give the same value again."""
+    try:
+        return codec.decode(data, type(value)) == value
+    except PayloadError:
+        return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from holdfast.runtime.giving_up import Verdicts, dead_message, dead_timer, describe
@@ -17,9 +17,6 @@ from holdfast.store.port import Parts
 from holdfast.store.shapes import Address, ReceiptKey, StoredMessage, StoredTimer
 
 _log = logging.getLogger("holdfast.clockwork")
-
-HOLD = timedelta(seconds=10)
-"""How long a timer or message stays with the process that took it."""
 
 _MOST = 200
 
@@ -33,6 +30,8 @@ class Clockwork:
         self._effects = parts.effects()
         self._shared = shared
         self._verdicts = Verdicts(shared)
+        self._hold = shared.settings.lease
+        """How long a timer or message stays with the process that took it."""
         self._effects_ready = effects_ready
         self._look_at: datetime | None = None
         """When something is known to be due; None means that it is time to look."""
@@ -75,7 +74,7 @@ class Clockwork:
     def fire(self) -> tuple[int, datetime | None]:
         """Hand in the timers that are due; how many, and when the next one is."""
         known = sorted(self._shared.definitions())
-        due = self._timers.claim(self._shared.clock.judge(), hold=HOLD, limit=_MOST, definitions=known)
+        due = self._timers.claim(self._shared.clock.judge(), hold=self._hold, limit=_MOST, definitions=known)
         for timer in due.timers:
             self._fire(timer)
         return len(due.timers), due.next_at
@@ -83,7 +82,7 @@ class Clockwork:
     def deliver(self) -> int:
         """Hand in the messages whose turn has come; how many."""
         known = sorted(self._shared.definitions())
-        messages = self._inbox.claim(self._shared.clock.judge(), hold=HOLD, limit=_MOST, definitions=known)
+        messages = self._inbox.claim(self._shared.clock.judge(), hold=self._hold, limit=_MOST, definitions=known)
         lines: dict[tuple[str, str], deque[StoredMessage]] = {}
         for message in messages:
             lines.setdefault((message.address.tenant, message.target), deque()).append(message)

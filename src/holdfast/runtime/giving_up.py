@@ -62,6 +62,7 @@ def dead_effect(effect: StoredEffect, *, reason: str, error: str, now: datetime)
         options=effect.options,
         priority=effect.priority,
         attempts=effect.attempts,
+        fence=effect.fence,
         reason=reason,
         error=error,
         created_at=now,

@@ -55,8 +55,9 @@ class Transacting:
             writer.write([], observations=batch.observations, now=batch.observations[0].at)
 
     def _call(self, execution: Execution, unit: Unit, committing: Committing) -> Batch | None:
-        execution.context.connection = unit.connection
-        command = call_here(execution)
+        with unit.lend() as connection:
+            execution.context.connection = connection
+            command = call_here(execution)
         if not execution.settle():
             raise _TooLateError
         if command is None:

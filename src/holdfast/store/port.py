@@ -43,9 +43,8 @@ class LostRaceError(Exception):
 class Unit(Protocol):
     """One open transaction that may lock, look and write."""
 
-    @property
-    def connection(self) -> object:
-        """The driver's own connection, for handlers that write in the same transaction."""
+    def lend(self) -> AbstractContextManager[object]:
+        """The driver's own connection, as users know it, for a handler that writes in the same transaction."""
         ...
 
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:

@@ -189,6 +189,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     options: bytes = b""
     priority: int = 0
     attempts: int = 0
+    fence: int = 0
+    """Fence of an effect's last claim; one that is put back to work goes on from there, so that no old claim is good again."""
     reason: str
     error: str
     actor: str = ""

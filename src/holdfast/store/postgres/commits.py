@@ -6,7 +6,7 @@ If the statement loses a race (the version gate, a unique key, a void claim) the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -17,7 +17,7 @@ from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.postgres.lines import Connection, Line
+from holdfast.store.postgres.lines import Connection, Line, lent
 from holdfast.store.postgres.loading import (
     causes_known,
     disown,
@@ -89,6 +89,10 @@ class PostgresUnit:
     def __init__(self, connection: Connection, base: int) -> None:
         self.connection = connection
         self._base = base
+
+    def lend(self) -> AbstractContextManager[Connection]:
+        """The connection, for a handler."""
+        return lent(self.connection)
 
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
         """The instances, locked in the order of their ids."""

@@ -11,7 +11,7 @@ from psycopg.types.numeric import Int8
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.lines import Connection, Line
+from holdfast.store.postgres.lines import Connection, Line, lent
 from holdfast.store.statements import read_numbered
 
 
@@ -57,7 +57,8 @@ class PostgresFeed:
             connection.execute(_sql.enter, [name, now])
             events = self._read(connection, _number(connection, _sql.hold, [name]), limit)
             if events:
-                apply(events, connection)
+                with lent(connection) as theirs:
+                    apply(events, theirs)
                 connection.execute(_sql.move, [Int8(events[-1].position), now, name])
             return len(events)
 
@@ -66,7 +67,8 @@ class PostgresFeed:
         with self._line.transaction() as connection:
             connection.execute(_sql.enter, [name, now])
             _number(connection, _sql.hold, [name])
-            clear(connection)
+            with lent(connection) as theirs:
+                clear(theirs)
             connection.execute(_sql.move, [Int8(0), now, name])
 
     def fail(self, name: str, *, error: str, now: datetime) -> None:

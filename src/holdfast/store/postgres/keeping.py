@@ -119,7 +119,7 @@ def _revive(connection: Connection, letter: DeadLetter, now: datetime) -> None:
         case "effect":
             where = [letter.instance, Int4(letter.number), letter.tenant, letter.definition, letter.name]
             order = [Int2(letter.priority), Int8(rank_of(now, letter.priority))]
-            connection.execute(_sql.revive_effect, [*where, *what, letter.options, *order, now])
+            connection.execute(_sql.revive_effect, [*where, *what, letter.options, *order, Int4(letter.fence), now])
         case "timer":
             where = [letter.instance, letter.name, Int4(letter.number), letter.tenant, letter.definition]
             connection.execute(_sql.revive_timer, [*where, *what, now])

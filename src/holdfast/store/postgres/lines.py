@@ -93,8 +93,7 @@ def prepare_connection(connection: Connection, *, prepare: bool) -> None:
     """What every connection of ours needs, also one that a pool made."""
     connection.prepare_threshold = 0 if prepare else None  # A transaction pooler cannot keep prepared statements.
     arrays.register(connection)
-    settings = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _SESSION.items())
-    connection.execute(f"select {settings}".encode())
+    connection.execute(_set(_SESSION, is_local=False))
 
 
 def patient_conninfo(dsn: str) -> str:
@@ -121,3 +120,20 @@ def _parsed(dsn: str) -> Mapping[str, str | int | None]:
         if port and not (port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT):
             raise ConfigurationError(f"{port!r} is not a port: write postgresql://user@host:5432/database")
     return told
+
+
+@contextmanager
+def lent(connection: Connection) -> Iterator[Connection]:
+    """The connection with the cursors and the planner that users know; the planner stays so for the rest of the transaction."""
+    usual = dict.fromkeys((name for name in _SESSION if name.startswith("enable_")), "on")
+    connection.execute(_set(usual, is_local=True))
+    connection.cursor_factory = psycopg.Cursor
+    try:
+        yield connection
+    finally:
+        connection.cursor_factory = RawCursor
+
+
+def _set(settings: Mapping[str, str], *, is_local: bool) -> bytes:
+    calls = (f"set_config('{name}', '{value}', {str(is_local).lower()})" for name, value in settings.items())
+    return f"select {', '.join(calls)}".encode()

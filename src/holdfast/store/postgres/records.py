@@ -158,6 +158,7 @@ def letter_columns(letters: Sequence[DeadLetter]) -> Arguments:
         blobs([each.options for each in letters]),
         integers([each.priority for each in letters]),
         integers([each.attempts for each in letters]),
+        integers([each.fence for each in letters]),
         texts([each.reason for each in letters]),
         texts([each.error for each in letters]),
         texts([each.actor for each in letters]),

@@ -73,6 +73,11 @@ class SQLiteUnit:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
 
+    @contextmanager
+    def lend(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for a handler."""
+        yield self.connection
+
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
         """The instances, as they are and stay until the transaction ends."""
         return [load(self.connection, address, whole=whole) for address in addresses]

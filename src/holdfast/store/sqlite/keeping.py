@@ -129,7 +129,7 @@ def _revive(connection: sqlite3.Connection, letter: DeadLetter, now: datetime) -
             rank = rank_of(now, letter.priority)
             values: tuple[object, ...] = (
                 name, letter.number, letter.tenant, letter.definition, letter.name, *what, letter.options, letter.priority, rank,
-                text(now),
+                letter.fence, text(now),
             )  # fmt: skip
             connection.execute(_sql.revive_effect, values)
         case "timer":

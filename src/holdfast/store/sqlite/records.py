@@ -56,7 +56,7 @@ def bury(connection: sqlite3.Connection, letter: DeadLetter) -> None:
 def _letter(each: DeadLetter) -> Values:
     return (
         each.tenant, each.source, None if each.instance is None else str(each.instance), each.definition, each.key, each.number,
-        each.name, each.type, each.version, each.data, each.options, each.priority, each.attempts, each.reason, each.error,
+        each.name, each.type, each.version, each.data, each.options, each.priority, each.attempts, each.fence, each.reason, each.error,
         each.actor, text(each.created_at),
     )  # fmt: skip
 
@@ -86,7 +86,7 @@ def _close_task(name: str, _header: Header, each: TaskClosed, now: str) -> Value
 
 def _raise_letter(name: str, header: Header, each: DeadLetterRaised, now: str) -> Values:
     return (
-        header.tenant, each.source, name, header.definition, header.key, each.number, each.name, "", 1, each.payload, b"", 0, 0,
+        header.tenant, each.source, name, header.definition, header.key, each.number, each.name, "", 1, each.payload, b"", 0, 0, 0,
         each.reason, each.error, "", now,
     )  # fmt: skip
 

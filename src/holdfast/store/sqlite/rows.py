@@ -160,10 +160,11 @@ def dead_letter(row: Row) -> DeadLetter:
         options=row[11],
         priority=row[12],
         attempts=row[13],
-        reason=row[14],
-        error=row[15],
-        actor=row[16],
-        created_at=instant(row[17]),
+        fence=row[14],
+        reason=row[15],
+        error=row[16],
+        actor=row[17],
+        created_at=instant(row[18]),
     )
 
 

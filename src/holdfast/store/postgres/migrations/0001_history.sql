@@ -203,6 +203,7 @@ create table holdfast.dead_letters (
     options    bytea not null,
     priority   smallint not null,
     attempts   integer not null,
+    fence      integer not null,
     reason     text not null,
     error      text not null,
     actor      text not null,

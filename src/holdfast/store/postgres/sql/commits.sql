@@ -141,12 +141,12 @@ where h.instance = u.instance and h.number = u.number
 
 -- name: raised_letters
 insert into holdfast.dead_letters (
-    tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, reason, error, actor,
+    tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error, actor,
     created_at
 )
 select * from unnest(
     ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[],
-    ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::timestamptz[]
+    ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::timestamptz[]
 )
 
 -- name: settled_letters

@@ -1,5 +1,5 @@
 -- name: dead_letter
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, reason, error,
+select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
     actor, created_at
 from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 
@@ -10,7 +10,8 @@ delete from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 insert into holdfast.effects (
     instance, number, tenant, definition, handler, type, version, data, options, priority, rank, fence, attempts, error, created_at
 ) values (
-    ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::text, ?::int2, ?::bytea, ?::bytea, ?::int2, ?::int8, 0, 0, '', ?::timestamptz
+    ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::text, ?::int2, ?::bytea, ?::bytea, ?::int2, ?::int8, ?::int4, 0, '',
+    ?::timestamptz
 )
 
 -- name: revive_timer

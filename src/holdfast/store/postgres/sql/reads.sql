@@ -40,7 +40,7 @@ select instance, number, signal, correlation, expires_at, opened_at
 from holdfast.subscriptions where instance = ?::uuid and tenant = ?::text order by number
 
 -- name: dead_letters
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, reason, error,
+select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
     actor, created_at
 from holdfast.dead_letters
 where tenant = $1::text and id > $2::int8 and ($3::uuid is null or instance = $3::uuid) order by id limit $4::int8

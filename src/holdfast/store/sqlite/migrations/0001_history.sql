@@ -175,6 +175,7 @@ create table dead_letters (
     options    blob not null,
     priority   integer not null,
     attempts   integer not null,
+    fence      integer not null,
     reason     text not null,
     error      text not null,
     actor      text not null,

@@ -1,5 +1,5 @@
 -- name: dead_letter
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, reason, error,
+select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
     actor, created_at
 from dead_letters where id = ? and tenant = ?;
 
@@ -10,7 +10,7 @@ delete from dead_letters where id = ? and tenant = ?;
 insert into effects (
     instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, 0, 0, '', ?);
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, ?, 0, '', ?);
 
 -- name: revive_timer
 -- There is one timer for each key: if the instance has set a newer one, that one stands.

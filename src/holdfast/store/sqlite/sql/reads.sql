@@ -36,7 +36,7 @@ select instance, number, signal, correlation, expires_at, opened_at
 from subscriptions where instance = ? and tenant = ? order by number;
 
 -- name: dead_letters
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, reason, error,
+select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
     actor, created_at
 from dead_letters where tenant = :tenant and id > :after and (:instance is null or instance = :instance) order by id limit :limit;
 

@@ -1,0 +1,326 @@
+"""The engine is stopped at every commit boundary and around every handler call: the outcome is always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+
+import pytest
+
+from holdfast import Decision, EffectContext, Fail, Moment, RetryPolicy, Settings
+from holdfast.runtime.clock import ManualClock
+from holdfast.store.opening import open_store
+from holdfast.store.port import Store
+from holdfast.testing import CrashReport, ManualEngine, Scenario, crash_everywhere
+from holdfast.testing.crashing import histories
+from support.databases import Databases
+from support.engines import STORES
+from support.folding import assert_folded
+from support.samples import (
+    PATIENCE,
+    Act,
+    Answer,
+    Do,
+    Ledger,
+    Noted,
+    Notes,
+    Order,
+    Puppet,
+    Receiver,
+    Send,
+    Sender,
+    Shop,
+)
+from support.samples import Place as PlaceOrder
+
+NewStore = Callable[[], Store]
+
+
+@pytest.fixture(params=STORES)
+def new_store(request: pytest.FixtureRequest) -> Iterator[NewStore]:
+    """Makes an empty database each time it is called; on Postgres a copy of the template, which goes with the next call."""
+    if request.param == "sqlite":
+        yield lambda: open_store("sqlite://")
+        return
+    databases: Databases = request.getfixturevalue("postgres_server")
+    with ExitStack() as stack:
+
+        def make() -> Store:
+            stack.close()
+            return open_store(stack.enter_context(databases.prepared()))
+
+        yield make
+
+
+def tried(scenario: Scenario, new_store: NewStore, *, every: int = 1, again_after: int | None = None) -> CrashReport:
+    """Crash a scenario at every point on SQLite, and at each third one on Postgres, which costs a database each."""
+    is_cheap = "sqlite" in str(new_store().url)
+    step = every if is_cheap else every * 3
+    return crash_everywhere(_checked(scenario), new_store=new_store, every=step, again_after=again_after)
+
+
+def _checked(scenario: Scenario) -> Scenario:
+    """The scenario with a second look at what it leaves behind: states are folds of events, and nothing waits."""
+
+    def outcome(engine: ManualEngine) -> object:
+        assert_folded(engine)
+        told = (scenario.outcome or histories)(engine)
+        return told, engine.backlog().result(), engine.inbox_depth().result()
+
+    return Scenario(prepare=scenario.prepare, play=scenario.play, outcome=outcome)
+
+
+# -- The scenarios. Clients that got no answer ask again, so what must count once carries a command id.
+
+
+def placing(engine: ManualEngine) -> None:
+    """One order is paid and shipped, another one times out."""
+    engine.execute(Order, PlaceOrder("o-1", 5), command_id="place").result()
+    engine.drain()
+
+
+ORDER = Scenario(prepare=lambda engine: engine.register(Order(), Shop()), play=placing)
+
+
+def waiting(engine: ManualEngine) -> None:
+    """Nobody charges, so that the order times out."""
+    engine.execute(Order, PlaceOrder("o-1", 5), command_id="place").result()
+    engine.advance(PATIENCE + timedelta(minutes=1))
+
+
+def without_handler(engine: ManualEngine) -> None:
+    """Effects wait for somebody else."""
+    engine.register(Order())
+
+
+TIMEOUT = Scenario(
+    prepare=without_handler,
+    play=waiting,
+    outcome=lambda engine: [each.type for each in engine.load_events(Order, "o-1").result()],
+)
+
+
+def sending(engine: ManualEngine) -> None:
+    """Two senders write to one receiver, which answers."""
+    for number in (1, 2):
+        engine.submit(Sender, Send(f"s-{number}", "r-1", number), command_id=f"send-{number}").result()
+    engine.drain()
+
+
+def received(engine: ManualEngine) -> object:
+    """What arrived; which of the two was first is not promised."""
+    purse = engine.load_state(Receiver, "r-1").result()
+    return purse.total, sorted(purse.senders), [engine.load_state(Sender, f"s-{n}").result() for n in (1, 2)]
+
+
+MESSAGES = Scenario(
+    prepare=lambda engine: engine.register(Sender()).register(Receiver()), play=sending, outcome=received
+)
+
+TWICE = RetryPolicy(max_attempts=2, delay=timedelta(minutes=1), jitter=0)
+
+
+class Told(Puppet):
+    """Asks for an effect, and notes its end."""
+
+    def decide(self, state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        return decision.with_effect(Act("x")) if command.what == "go" else decision
+
+
+def failing_first(engine: ManualEngine) -> None:
+    """The effect fails until an operator has put it back."""
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        if not engine.dead_letters().result() and "mended" not in engine.load_state(Told, "p-1").result():
+            raise Fail("not yet")
+        return Do("p-1", "done")
+
+    engine.register(Told(), handle, retry=TWICE)
+
+
+def requeueing(engine: ManualEngine) -> None:
+    """The effect dies, somebody mends the world and puts it back to work."""
+    engine.execute(Told, Do("p-1", "go"), command_id="go").result()
+    engine.advance(hours=1)
+    engine.execute(Told, Do("p-1", "mended"), command_id="mended").result()
+    for letter in engine.dead_letters().result():
+        engine.requeue(letter.id).result()
+    engine.advance(hours=1)
+
+
+DEAD_LETTER = Scenario(prepare=failing_first, play=requeueing)
+
+
+class Hourly(Puppet):
+    """Sets a timer, cancels it, and sets it again."""
+
+    def decide(self, state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        match command.what:
+            case "set":
+                return decision.with_timer_after(timedelta(hours=1), Do("p-1", "rang"), key="k")
+            case "cancel":
+                return decision.cancel_timer("k")
+            case _:
+                return decision
+
+
+def cancelling(engine: ManualEngine) -> None:
+    """A timer is set, cancelled, set again and fires; each step counts once."""
+    for number, what in enumerate(("set", "cancel", "set")):
+        engine.execute(Hourly, Do("p-1", what), command_id=str(number)).result()
+    engine.advance(hours=2)
+
+
+CANCELLED = Scenario(prepare=lambda engine: engine.register(Hourly()), play=cancelling)
+
+SCENARIOS = {
+    "order": ORDER,
+    "timeout": TIMEOUT,
+    "messages": MESSAGES,
+    "dead letter": DEAD_LETTER,
+    "cancelled timer": CANCELLED,
+}
+
+
+@pytest.mark.row("D-019", "D-048", "D-053", "D-066", "D-106")
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_crash_anywhere_changes_nothing(new_store: NewStore, name: str) -> None:
+    """Whatever boundary the process dies at, the next one comes to the same end, with nothing left over."""
+    report = tried(SCENARIOS[name], new_store)
+    assert report.points >= 10, "a run without crashes proves nothing"
+
+
+@pytest.mark.parametrize("again_after", [1, 4])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_second_crash_during_recovery_changes_nothing(new_store: NewStore, name: str, again_after: int) -> None:
+    """The process that takes over dies as well, and the third one finishes."""
+    tried(SCENARIOS[name], new_store, every=5, again_after=again_after)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("again_after", [None, 1, 2, 3, 5, 8])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_point_of_every_scenario(new_store: NewStore, name: str, again_after: int | None) -> None:
+    """The campaign: all points on both stores, alone and with a second crash."""
+    crash_everywhere(_checked(SCENARIOS[name]), new_store=new_store, again_after=again_after)
+
+
+# -- What handlers do in the world, counted outside of the engine.
+
+
+def acting(**options: object) -> Puppet:
+    """A puppet with one effect that carries options."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        return decision.with_effect(Act("x"), **options) if command.what == "go" else decision
+
+    return Puppet(choose)
+
+
+def going(engine: ManualEngine) -> None:
+    """The one command of these scenarios."""
+    engine.execute(Puppet, Do("p-1", "go"), command_id="go").result()
+    engine.advance(hours=1)
+
+
+@pytest.mark.row("D-053")
+def test_a_handler_is_called_at_least_once(new_store: NewStore) -> None:
+    """After every crash the effect has been called, and its result counts once."""
+    calls: list[str] = []
+
+    def prepare(engine: ManualEngine) -> None:
+        def handle(context: EffectContext, effect: object) -> Do:
+            calls.append(context.idempotency_key)
+            return Do("p-1", "done")
+
+        engine.register(acting(), handle)
+
+    def outcome(engine: ManualEngine) -> object:
+        assert calls, "the effect was never called"
+        assert len(set(calls)) == 1, "all calls carry the same key"
+        calls.clear()
+        return histories(engine)
+
+    tried(Scenario(prepare=prepare, play=going, outcome=outcome), new_store)
+
+
+def test_an_effect_with_once_is_never_called_twice(new_store: NewStore) -> None:
+    """Wherever the process dies, the handler was called at most once; if its end is unknown, there is a dead letter."""
+    calls = Ledger()
+
+    def prepare(engine: ManualEngine) -> None:
+        engine.register(acting(once=True), lambda context, effect: calls.add("called"))
+
+    def outcome(engine: ManualEngine) -> object:
+        called, letters = calls.count("called"), len(engine.dead_letters().result())
+        calls._entries.clear()
+        assert called <= 1
+        assert called or letters, "neither called nor reported"
+        return histories(engine)
+
+    tried(Scenario(prepare=prepare, play=going, outcome=outcome), new_store)
+
+
+def test_a_transactional_effect_writes_exactly_once(new_store: NewStore) -> None:
+    """What the handler writes with the engine's connection is there once, after every crash."""
+
+    def prepare(engine: ManualEngine) -> None:
+        def handle(context: EffectContext, effect: object) -> Do:
+            context.connection.execute("insert into ledger values (1)")  # type: ignore[attr-defined]
+            return Do("p-1", "done")
+
+        engine.register(acting(transactional=True), handle)
+
+    def play(engine: ManualEngine) -> None:
+        with engine.service.store.writer().unit() as unit:
+            unit.connection.execute("create table if not exists ledger (one int)")  # type: ignore[attr-defined]
+        going(engine)
+
+    def outcome(engine: ManualEngine) -> object:
+        with engine.service.store.writer().unit() as unit:
+            (count,) = unit.connection.execute("select count(*) from ledger").fetchone()  # type: ignore[attr-defined]
+        assert count == 1
+        return histories(engine)
+
+    tried(Scenario(prepare=prepare, play=play, outcome=outcome), new_store)
+
+
+# -- The kit itself.
+
+
+def test_the_kit_notices_a_difference() -> None:
+    """A scenario that counts twice after a crash is caught, with the point at which it happens."""
+
+    def play(engine: ManualEngine) -> None:
+        engine.execute(Puppet, Do("p-1", "no id, so it counts again")).result()
+
+    with pytest.raises(AssertionError, match="a crash at point . of . changes the outcome"):
+        crash_everywhere(Scenario(prepare=lambda engine: engine.register(Puppet()), play=play))
+
+
+def test_a_scenario_that_does_nothing_proves_nothing() -> None:
+    """A run without a point at which it could be stopped is refused."""
+    with pytest.raises(AssertionError, match="it does nothing"):
+        crash_everywhere(Scenario(prepare=lambda engine: None, play=lambda engine: None))
+
+
+def test_a_crash_inside_a_handler_is_the_end_of_its_process() -> None:
+    """Nothing is written by an engine that has died, not even that a handler failed."""
+    attempts: list[int] = []
+
+    def prepare(engine: ManualEngine) -> None:
+        engine.register(acting(), lambda context, effect: attempts.append(context.attempt))
+
+    def outcome(engine: ManualEngine) -> object:
+        assert isinstance(engine.clock, ManualClock)
+        return histories(engine), engine.dead_letters().result()
+
+    crash_everywhere(
+        Scenario(prepare=prepare, play=going, outcome=outcome), settings=Settings(retry=RetryPolicy(max_attempts=2))
+    )
+    assert set(attempts) == {1, 2}
