@@ -58,6 +58,12 @@ def noted(engine: Engine) -> Tally[str]:
     return Tally(word for state in states for word in state)
 
 
+def is_idle(engine: Engine) -> bool:
+    """Whether nothing is left to do; a connection that broke unnoticed may need a second look."""
+    reply = engine.backlog()
+    return reply.exception(timeout=60) is None and not reply.result()
+
+
 def campaign(server: Server, *, cycles: int, seed: int) -> None:
     """Restart the server under load, and check what is left."""
     chance = random.Random(seed)
@@ -74,7 +80,7 @@ def campaign(server: Server, *, cycles: int, seed: int) -> None:
     before = len(load.acknowledged.entries)
     eventually(lambda: len(load.acknowledged.entries) > before, within=60)
     load.stop()
-    eventually(lambda: not engine.backlog().result(timeout=60), within=60)
+    eventually(lambda: is_idle(engine), within=60)
     words = noted(engine)
     assert max(words.values()) == 1, "nothing counts twice"
     assert set(load.acknowledged.entries) <= set(words), "what was acknowledged is there"
@@ -88,6 +94,18 @@ def test_acknowledged_commands_survive_the_servers_death() -> None:
     """The server quits without a goodbye, twice, while commands and effects are under way."""
     with temporary_server() as server:
         campaign(server, cycles=2, seed=1)
+
+
+@pytest.mark.row("D-079")
+def test_an_engine_stops_although_its_database_is_gone() -> None:
+    """Nobody is there to say goodbye to: the engine leaves all the same, and whoever waits is answered."""
+    with temporary_server() as server:
+        engine = Engine(server.dsn(), settings=SETTINGS).register(Puppet(act), lambda context, effect: None).start()
+        engine.execute(Puppet, Do("p-1", "x")).result(timeout=30)
+        server.stop("immediate")
+        reply = engine.execute(Puppet, Do("p-1", "y"))
+        engine.stop(timedelta(seconds=1))
+        assert isinstance(reply.exception(timeout=30), HoldfastError)
 
 
 @pytest.mark.long

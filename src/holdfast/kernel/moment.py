@@ -13,7 +13,7 @@ SYSTEM = "system"
 """The actor of everything that no person asked for."""
 
 
-class Moment(msgspec.Struct, frozen=True, kw_only=True):
+class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The circumstances of one command."""
 
     now: datetime

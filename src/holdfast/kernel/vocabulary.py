@@ -39,7 +39,7 @@ def wire_name(cls: type) -> tuple[str, int]:
     return marked
 
 
-class Encoded(msgspec.Struct, frozen=True):
+class Encoded(msgspec.Struct, frozen=True, gc=False):
     """A value on its way into a store."""
 
     type: str

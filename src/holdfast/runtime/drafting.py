@@ -60,6 +60,20 @@ class Surroundings:
 class Draft:
     """All that one commit will do to one instance."""
 
+    __slots__ = (
+        "_around",
+        "before",
+        "bodies",
+        "change",
+        "finished",
+        "header",
+        "is_tainted",
+        "observations",
+        "program",
+        "state",
+        "timers",
+    )
+
     def __init__(self, around: Surroundings, header: Header, program: Program, before: Tracked | None) -> None:
         self._around = around
         self.program = program

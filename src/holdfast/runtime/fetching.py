@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 
 from holdfast.errors import HoldfastError, StoreUnavailableError
@@ -42,6 +43,8 @@ class Fetching:
         """Whether the answer to a claim got lost: nothing is claimed until what it took is free again."""
         self.on_lost_claim: Callable[[], None] = lambda: None
         """Set by a runtime: it frees what is owned without anybody knowing, and then calls `see`."""
+        self.on_parked: Callable[[datetime], None] = lambda _until: None
+        """Set by a runtime: it lets the effect go when its time has come."""
         self.chores = Chores()
 
     def report(self, effect: StoredEffect, error: BaseException) -> None:
@@ -130,6 +133,8 @@ class Fetching:
         self._effects.retry(effect.claim, error=describe(error), until=until)
         if until is None:
             self.chores.wake()
+        else:
+            self.on_parked(until)
 
     def _give_up(self, effect: StoredEffect, error: BaseException) -> None:
         command = self._told(effect, error)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from holdfast.errors import StoreError
 from holdfast.kernel.ids import WorkerId, effect_key
 from holdfast.runtime.clockwork import Clockwork
 from holdfast.runtime.deciding import Batch
@@ -20,6 +23,8 @@ from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.transacting import Transacting
 from holdfast.runtime.worker import Ends, Execution, Worker
 from holdfast.store.shapes import Change, StoredEffect, Wanted
+
+_log = logging.getLogger("holdfast")
 
 _STEP_SECONDS = 2.0
 
@@ -82,11 +87,11 @@ class Runtime:
         heart.stop()
         heart.join(_STEP_SECONDS)
         if abandoned:
-            self._service.operate(lambda parts: parts.effects().release(abandoned))
+            _politely(lambda: self._service.operate(lambda parts: parts.effects().release(abandoned)))
 
     def retire(self) -> None:
         """Leave the list of the living, once the last result is committed."""
-        self.heart.stop()
+        _politely(self.heart.stop)
 
     @property
     def is_healthy(self) -> bool:
@@ -142,6 +147,7 @@ class Runtime:
         self._service.on_written = self._written
         self._service.on_hint = lambda: self._noticed("")
         self._service.held = lambda: [*self.worker.held(), *self.fetching.failing()]
+        self.fetching.on_parked = self.clockwork.expect
         self.fetching.on_lost_claim = lambda: self._service.committer.owe_recovery(self.fetching.see)
         self._service.maintenance = lambda: self.heart.maintenance
 
@@ -211,3 +217,11 @@ class Runtime:
 
 
 _LISTEN_SECONDS = 0.25
+
+
+def _politely(farewell: Callable[[], object]) -> None:
+    """Say goodbye if anybody listens; if not, the end of the lease tells the others."""
+    try:
+        farewell()
+    except StoreError as error:
+        _log.warning("left without a goodbye: %s", error)

@@ -26,7 +26,7 @@ Settled = Callable[[Outcome | None, BaseException | None], None]
 """Called once, with the outcome or with the error."""
 
 
-class Submission(msgspec.Struct, kw_only=True, eq=False):
+class Submission(msgspec.Struct, kw_only=True, eq=False, gc=False):
     """One command for one instance."""
 
     address: Address

@@ -165,9 +165,8 @@ class Worker:
     def run(self, work: Sequence[tuple[StoredEffect, object]]) -> None:
         """Call the handlers of these effects, for which slots are reserved."""
         executions = [self._prepare(effect, body) for effect, body in work]
-        with self._lock:
-            for execution in executions:
-                self._held[execution.key] = execution
+        for execution in executions:
+            self._hold(execution)
         coroutines = [each for each in executions if each.handler.is_async and not each.options.transactional]
         if coroutines and self._loop is not None:
             self._loop.call_soon_threadsafe(self._launch, self._loop, coroutines)
@@ -178,8 +177,7 @@ class Worker:
     def run_here(self, effect: StoredEffect, body: object) -> None:
         """Call a handler on the caller's thread and come back when it has ended; for engines without threads."""
         execution = self._prepare(effect, body)
-        with self._lock:
-            self._held[execution.key] = execution
+        self._hold(execution)
         if not execution.handler.is_async or execution.options.transactional:
             self._call(execution)
         else:
@@ -225,6 +223,14 @@ class Worker:
 
     def _prepare(self, effect: StoredEffect, body: object) -> Execution:
         return Execution(effect, body, self._handlers.get(effect.handler), options_of(effect))
+
+    def _hold(self, execution: Execution) -> None:
+        """Answer for an effect. An earlier call of it whose claim is void, or this one would not be here, is told to stop."""
+        with self._lock:
+            earlier = self._held.get(execution.key)
+            self._held[execution.key] = execution
+        if earlier is not None and earlier.settle():
+            self._interrupt(earlier)
 
     def _launch(self, loop: asyncio.AbstractEventLoop, executions: Sequence[Execution]) -> None:
         for execution in executions:

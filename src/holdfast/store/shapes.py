@@ -57,7 +57,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     data: bytes
 
 
-class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+class Loaded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An instance as stored: its row, the newest snapshot, the events after that, and its pending timers."""
 
     header: Header
@@ -228,7 +228,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: datetime
 
 
-class Change(msgspec.Struct, kw_only=True):
+class Change(msgspec.Struct, kw_only=True, gc=False):
     """Everything that one commit does to one instance. It is written whole or not at all."""
 
     header: Header

@@ -1,0 +1,75 @@
+"""The heartbeat: how a worker says that it lives, and hears what it has lost."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import timedelta
+
+import pytest
+
+from holdfast import EffectContext, Settings
+from holdfast.runtime.telemetry import Happening, WorkRevived
+from holdfast.store.shapes import Wanted
+from support.engines import Live, Place
+from support.samples import Do, Puppet, act, done
+from support.waiting import arrives, eventually
+
+
+def test_a_beat_extends_the_lease(place: Place) -> None:
+    """A worker that beats is listed as alive until its lease ends; one that does not is gone."""
+    engine = place.engine(Settings(worker_name="ant")).register(Puppet(act), done)
+    engine.runtime.heart.step()
+    (worker,) = engine.workers().result()
+    assert (worker.name, worker.alive_until) == ("ant", place.clock.now() + timedelta(seconds=6))
+    place.clock.move(timedelta(seconds=5))
+    engine.runtime.heart.step()
+    place.clock.move(timedelta(seconds=6))
+    assert len(engine.workers().result()) == 1
+    place.clock.move(timedelta(microseconds=1))
+    assert engine.workers().result() == []
+
+
+def test_a_beat_frees_the_work_of_the_dead(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever beats next takes what a silent worker held away from it, and says so."""
+    heard: list[Happening] = []
+    dead = place.engine().register(Puppet(act), done)
+    dead.execute(Puppet, Do("p-1", "x")).result()
+    dead.runtime.heart.step()
+    dead.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+    alive = place.engine().register(Puppet(act), done).listen(heard.append)
+    place.clock.move(timedelta(seconds=7))
+    with caplog.at_level(logging.WARNING):
+        alive.runtime.heart.step()
+    assert heard == [WorkRevived(handlers=("puppet",))]
+    assert "took over the work of a worker that died: puppet" in caplog.text
+
+
+def test_a_worker_that_was_taken_for_dead_stops_what_it_does(live: Live) -> None:
+    """When others took over, the next beat tells the handler to stop; its result is refused anyway."""
+    inside, told = threading.Event(), threading.Event()
+
+    def patient(context: EffectContext, effect: object) -> Do:
+        inside.set()
+        while not context.wait_cancelled(0.01):
+            pass
+        told.set()
+        return Do("p-1", "done too late")
+
+    engine = live.engine().register(Puppet(act), patient).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    engine.service.store.workers().retire(engine.runtime.identity)
+    arrives(told)
+    eventually(lambda: not engine.runtime.worker.held())
+    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    assert engine.health().is_healthy
+
+
+def test_a_stopped_worker_leaves_the_list_at_once(live: Live) -> None:
+    """Nobody waits for the lease of a worker that said goodbye."""
+    first = live.engine().register(Puppet(act), done).start()
+    second = live.engine()
+    assert len(second.workers().result()) == 1
+    first.stop()
+    assert second.workers().result() == []

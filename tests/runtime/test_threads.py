@@ -1,0 +1,68 @@
+"""Threads for plain handlers: as many as are needed, never more than allowed, never in the way of the process's end."""
+
+from __future__ import annotations
+
+import threading
+
+from holdfast.runtime.threads import Threads
+from support.samples import Gauge, Ledger
+from support.waiting import arrives, eventually
+
+
+def test_threads_are_made_as_needed_and_used_again() -> None:
+    """One task after the other needs one thread; tasks at once need more, up to the limit."""
+    threads, names = Threads(3, name="sample"), Ledger()
+    for _ in range(5):
+        done = threading.Event()
+        threads.run(lambda done=done: (names.add(threading.current_thread().name), done.set()))  # type: ignore[misc]
+        arrives(done)
+        eventually(lambda: threads._idle._value > 0)
+    assert len(set(names.entries)) == 1
+    threads.close()
+
+
+def test_no_more_tasks_run_than_there_are_threads() -> None:
+    """The rest waits in line, and is done in the end."""
+    threads, gauge, done = Threads(3, name="sample"), Gauge(), Ledger()
+    full = threading.Event()
+
+    def task() -> None:
+        with gauge.inside():
+            if gauge.now == 3:
+                full.set()
+            arrives(full)
+        done.add(threading.get_ident())
+
+    for _ in range(12):
+        threads.run(task)
+    eventually(lambda: len(done.entries) == 12)
+    assert gauge.most == 3
+    threads.close()
+
+
+def test_a_task_that_fails_leaves_its_thread_alive() -> None:
+    """Whatever a task raises, the next one is done."""
+    threads, done = Threads(1, name="sample"), threading.Event()
+
+    def broken() -> None:
+        raise SystemExit
+
+    threads.run(broken)
+    threads.run(done.set)
+    arrives(done)
+    threads.close()
+
+
+def test_closing_drops_what_has_not_begun_and_ends_the_threads() -> None:
+    """Tasks in line are never begun; a thread that is free ends; all of them are daemons."""
+    threads, gate, begun = Threads(1, name="closing"), threading.Event(), Ledger()
+    threads.run(lambda: arrives(gate))
+    threads.run(lambda: begun.add("second"))
+    running = [thread for thread in threading.enumerate() if thread.name.startswith("closing")]
+    assert all(thread.daemon for thread in running)
+    threads.close()
+    gate.set()
+    for thread in running:
+        thread.join(20)
+        assert not thread.is_alive()
+    assert begun.entries == []

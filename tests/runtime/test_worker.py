@@ -1,0 +1,127 @@
+"""The worker: slots, hand-over, and who answers for an effect at every moment."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+from holdfast import Decision, EffectContext, Moment
+from holdfast.runtime.telemetry import EffectEnded, Happening, WorkLost
+from support.engines import Live, Place
+from support.samples import Act, Answer, Do, Doll, Noted, Notes, Order, Puppet, Shop, act, done
+from support.samples import Place as PlaceOrder
+from support.waiting import arrives, eventually
+
+
+def test_the_commit_hands_the_next_effect_to_the_worker(live: Live) -> None:
+    """Commits lease effects to the process that made them: most of a chain needs no claim."""
+    engine = live.engine().register(Order(), Shop()).start()
+    claims: list[int] = []
+    claim = engine.runtime.fetching.claim
+
+    def counting(wanted: object, limit: int) -> object:
+        found = claim(wanted, limit)  # type: ignore[arg-type]
+        claims.append(len(found))
+        return found
+
+    engine.runtime.fetching.claim = counting  # type: ignore[method-assign,assignment]
+    for number in range(5):
+        engine.execute(Order, PlaceOrder(f"o-{number}", 1)).result()
+    eventually(lambda: not engine.backlog().result())
+    assert sum(claims) < 10, "an effect is claimed only if a claim was under way when it was asked for"
+    assert engine.load_state(Order, "o-4").result().status == "shipped"
+
+
+def test_nothing_is_handed_over_without_a_handler_or_a_slot(live: Live) -> None:
+    """Effects that this process cannot run at once are left for others, unowned."""
+    gate, inside = threading.Event(), threading.Event()
+
+    def stand(context: EffectContext, effect: object) -> None:
+        inside.set()
+        arrives(gate)
+
+    engine = live.engine().register(Puppet(act), stand, concurrency=1).register(Doll(act)).start()
+    engine.execute(Puppet, Do("p-0", "x")).result()
+    arrives(inside)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.execute(Doll, Do("d-1", "x")).result()
+    waiting = [*engine.get(Puppet, "p-1").result().effects, *engine.get(Doll, "d-1").result().effects]
+    assert [(each.worker, each.attempts) for each in waiting] == [(None, 0)] * 2
+    gate.set()
+    eventually(lambda: not engine.get(Puppet, "p-1").result().effects)
+
+
+def test_slots_are_given_back_when_a_command_is_refused(live: Live) -> None:
+    """A decision that is dropped after slots were reserved for it leaves the worker as free as before."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what == "twice":
+            return decision.with_effect(Act("a")).with_effect(Act("b"))
+        return decision.with_effect(Act("x"))
+
+    engines = [live.engine().register(Puppet(choose), done, concurrency=2).start() for _ in range(2)]
+    for round_ in range(10):  # Each engine's memory is outdated by the other one, so that half of the commits are undone.
+        for engine in engines:
+            engine.execute(Puppet, Do("p-1", "twice" if round_ % 2 else "once")).result()
+    for engine in engines:
+        eventually(lambda engine=engine: engine.runtime.worker._total == 0)  # type: ignore[misc]
+        assert engine.runtime.worker._busy["puppet"] == 0
+    eventually(lambda: not engines[0].backlog().result())
+
+
+def test_a_worker_whose_lease_is_in_doubt_takes_nothing(place: Place) -> None:
+    """When its last heartbeat is too long ago, a worker neither claims nor lets commits hand work to it."""
+    engine = place.engine().register(Puppet(act), done)
+    worker = engine.runtime.worker
+    engine.runtime.heart.step()
+    assert worker.reserve("puppet")
+    worker.release("puppet")
+    worker.trust_until(0.0)
+    assert not worker.reserve("puppet")
+    assert worker.reserve_room(10) == []
+
+
+def test_a_withdrawn_plain_handler_sees_it(live: Live) -> None:
+    """A plain function cannot be stopped; it is told through its context, and its result counts for nothing."""
+    inside, told, heard = threading.Event(), threading.Event(), list[Happening]()
+
+    def patient(context: EffectContext, effect: object) -> Do:
+        inside.set()
+        while not context.wait_cancelled(0.01):
+            pass
+        told.set()
+        return Do("p-1", "done")
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "stop":
+            return Decision((Noted("stop"),), withdrawn_effects=(0,))
+        return act(state, command, moment)
+
+    engine = live.engine().register(Puppet(choose), patient).listen(heard.append).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    engine.execute(Puppet, Do("p-1", "stop")).result()
+    arrives(told)
+    eventually(lambda: not engine.runtime.worker.held())
+    assert engine.load_state(Puppet, "p-1").result() == ("x", "stop")
+    assert [type(each) for each in heard if isinstance(each, WorkLost)] == [WorkLost]
+
+
+def test_every_call_is_told_to_listeners(place: Place) -> None:
+    """Telemetry hears of each call which effect it was, which attempt, how long it took and how it ended."""
+    heard: list[Happening] = []
+
+    def sometimes(context: EffectContext, effect: object) -> None:
+        if context.attempt == 1:
+            raise ValueError("no")
+
+    engine = place.engine().register(Puppet(act), sometimes).listen(heard.append)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.advance(timedelta(minutes=1))
+    ended = [each for each in heard if isinstance(each, EffectEnded)]
+    assert [(each.handler, each.number, each.attempt, each.error) for each in ended] == [
+        ("puppet", 0, 1, "ValueError: no"),
+        ("puppet", 0, 2, ""),
+    ]
+    assert all(each.took >= timedelta(0) for each in ended)
