@@ -20,13 +20,13 @@ from holdfast import (
     Moment,
     RejectedError,
     Rejection,
-    Settings,
     Status,
     Timer,
 )
 from support.batching import Batching
 from support.engines import QUICK, Live
 from support.samples import Act, Add, Added, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act, done, note
+from support.waiting import eventually
 
 BAD = "bad"
 SMALL = msgspec.structs.replace(QUICK, max_payload_bytes=1000)
@@ -272,8 +272,6 @@ def test_a_decider_that_fails_on_bad_news_does_not_stop_the_worker(live: Live) -
 
     settings = msgspec.structs.replace(QUICK, retry=msgspec.structs.replace(QUICK.retry, max_attempts=1))
     engine = live.engine(settings).register(Helpless(act), broken).register(Puppet(act), done).start()
-    from support.waiting import eventually
-
     engine.execute(Helpless, Do("h-1", "x")).result()
     (letter,) = eventually(lambda: engine.dead_letters().result())
     assert (letter.source, letter.error) == ("effect", "ValueError: no")
@@ -304,4 +302,3 @@ def test_effects_have_a_priority_between_0_and_100() -> None:
     for priority in (-1, 101):
         with pytest.raises(CommandError, match="between 0 and 100"):
             Effect(body=Act("x"), priority=priority)
-    assert Settings().ageing >= 0

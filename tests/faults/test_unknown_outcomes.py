@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 from collections import Counter as Tally
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import product
 
+import msgspec
 import pytest
 
-from holdfast import Engine, Fail, HoldfastError
+from holdfast import Decision, Engine, Fail, HoldfastError, Moment
 from support.engines import QUICK, Live
 from support.proxy import MODES, Link, Mode, Proxy, When, proxied
-from support.samples import Act, Do, Ledger, Notes, Order, Puppet, Shop, act
+from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Order, Puppet, Shop, act
 from support.samples import Place as PlaceOrder
 from support.waiting import eventually
 
@@ -117,10 +119,6 @@ def test_no_effect_is_left_behind_by_a_cut(live: Live, proxy: Proxy, statement: 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_command_id_answers_for_a_caller_who_gave_up(live: Live, proxy: Proxy, mode: Mode) -> None:
     """A caller whose patience ended repeats the command with its id, and it counts once."""
-    from datetime import timedelta
-
-    import msgspec
-
     hasty = live.engine(msgspec.structs.replace(QUICK, patience=timedelta(0))).register(Puppet())
     hasty.execute(Puppet, Do("p-1", "first")).result()
     for number in range(5):
@@ -133,9 +131,6 @@ def test_a_command_id_answers_for_a_caller_who_gave_up(live: Live, proxy: Proxy,
 
 def test_once_means_once_when_the_line_breaks(live: Live, proxy: Proxy) -> None:
     """An effect with `once` is called at most once, whatever connection breaks meanwhile; all others at least once."""
-    from holdfast import Decision, Moment
-    from support.samples import Answer, Noted
-
     calls = Ledger()
 
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:

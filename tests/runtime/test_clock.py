@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.runtime.clock import DatabaseClock, ManualClock
+from holdfast.store.shapes import Wanted
 from support.engines import Live, Place
-from support.samples import Do, Puppet, act, done
+from support.samples import Do, Ledger, Puppet, act, done
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -50,14 +51,10 @@ def test_a_heartbeat_takes_note_of_the_databases_time(live: Live) -> None:
 
 def test_a_worker_with_a_wrong_clock_takes_nothing_from_others(place: Place) -> None:
     """Leases are judged by one clock, the database's: an engine that thinks it is tomorrow frees nobody's work."""
-    from support.samples import Ledger
-
     ledger = Ledger()
     honest = place.engine().register(Puppet(act), done)
     honest.execute(Puppet, Do("p-1", "x")).result()
     honest.runtime.heart.step()
-    from holdfast.store.shapes import Wanted
-
     assert honest.runtime.fetching.claim([Wanted("puppet", 1)], 1)
     other = place.engine().register(Puppet(act), lambda context, effect: ledger.add(effect))
     other.drain()

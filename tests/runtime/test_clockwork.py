@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from holdfast import Decision, Moment, Settings
+from holdfast import Decision, EffectContext, Moment, RetryPolicy, Settings
 from holdfast.runtime.telemetry import Happening, TimerFired
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act
@@ -50,8 +50,6 @@ def test_a_parked_effect_of_this_process_needs_no_poll(live: Live) -> None:
 
 def test_a_retry_of_this_process_needs_no_poll(live: Live) -> None:
     """An effect that failed and is parked comes back by itself."""
-    from holdfast import EffectContext, RetryPolicy  # noqa: PLC0415
-
     settings = msgspec.structs.replace(QUICK, timer_poll_interval=timedelta(hours=1), poll_interval=timedelta(hours=1))
     ledger = Ledger()
 

@@ -64,7 +64,7 @@ def test_a_hint_wakes_a_loop_that_waits() -> None:
 
 def test_a_hint_during_a_round_is_not_lost() -> None:
     """Work that appears while the loop looks elsewhere is found in the round after."""
-    inside, gate, rounds = threading.Event(), threading.Event(), []
+    inside, gate, rounds = threading.Event(), threading.Event(), list[int]()
 
     def step() -> float:
         rounds.append(len(rounds))

@@ -92,17 +92,17 @@ def test_a_cancelled_await_leaves_the_others_alone() -> None:
 def test_no_answer_is_forgotten_by_an_event_loop() -> None:
     """An answer that arrives at the moment when the loop has just emptied its box wakes the loop again."""
 
-    class Racing(deque[asyncio.Future[None]]):
-        """While an answer is being put in, the loop empties the box."""
-
-        def append(self, arrived: asyncio.Future[None], /) -> None:
-            box._empty()
-            super().append(arrived)
-
     async def race() -> None:
-        nonlocal box
         loop = asyncio.get_running_loop()
         box = _Postbox(loop)
+
+        class Racing(deque[asyncio.Future[None]]):
+            """While an answer is being put in, the loop empties the box."""
+
+            def append(self, arrived: asyncio.Future[None], /) -> None:
+                box._empty()
+                super().append(arrived)
+
         box._waiting = Racing()
         first, second = loop.create_future(), loop.create_future()
         deque.append(box._waiting, first)
@@ -110,7 +110,6 @@ def test_no_answer_is_forgotten_by_an_event_loop() -> None:
         await asyncio.wait_for(second, 5)
         assert first.done()
 
-    box: _Postbox
     asyncio.run(race())
 
 

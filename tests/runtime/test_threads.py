@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 from holdfast.runtime.threads import Threads
 from support.samples import Gauge, Ledger
@@ -11,14 +12,17 @@ from support.waiting import arrives, eventually
 
 def test_threads_are_made_as_needed_and_used_again() -> None:
     """One task after the other needs one thread; tasks at once need more, up to the limit."""
-    threads, names = Threads(3, name="sample"), Ledger()
-    for _ in range(5):
-        done = threading.Event()
-        threads.run(lambda done=done: (names.add(threading.current_thread().name), done.set()))  # type: ignore[misc]
-        arrives(done)
-        eventually(lambda: threads._idle._value > 0)
-    assert len(set(names.entries)) == 1
+    threads, names = Threads(3, name="sample"), list[str]()
+    for number in range(1, 6):
+        threads.run(lambda: names.append(threading.current_thread().name))
+        eventually(partial(is_done, threads, names, number))
+    assert len(set(names)) == 1
     threads.close()
+
+
+def is_done(threads: Threads, names: list[str], number: int) -> bool:
+    """Whether so many tasks are done and the thread waits for the next one."""
+    return len(names) == number and threads._idle._value > 0
 
 
 def test_no_more_tasks_run_than_there_are_threads() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast import Settings
+from collections.abc import Callable
+
+from holdfast import Decider, Decision, Moment, Settings
 from holdfast.runtime.tracking import Memory, Tracked
 from holdfast.store.shapes import Address
 from support.engines import Place
-from support.samples import Add, Counter
+from support.samples import Add, Added, Answer, Counter
 
 
 def address(key: str, tenant: str = "default") -> Address:
@@ -55,26 +57,24 @@ def test_an_engine_without_memory_works_the_same(place: Place) -> None:
     assert engine.load_state(Counter, "c-1").result() == 7
 
 
+class Secretive(Decider[Callable[[], int], Add, Added, None]):
+    """Its state is a function, which no codec can store."""
+
+    type = "secretive"
+
+    def initial(self) -> Callable[[], int]:
+        return lambda: 0
+
+    def evolve(self, state: Callable[[], int], event: Added) -> Callable[[], int]:
+        total = state() + event.by
+        return lambda: total
+
+    def decide(self, state: Callable[[], int], command: Add, moment: Moment) -> Answer:
+        return Decision.event(Added(command.by))
+
+
 def test_a_state_that_cannot_be_stored_has_no_snapshot(place: Place) -> None:
     """A decider whose state is no plain data works without snapshots, however long its history."""
-    from collections.abc import Callable  # noqa: PLC0415
-
-    from holdfast import Decider, Decision, Moment  # noqa: PLC0415
-    from support.samples import Added, Answer  # noqa: PLC0415
-
-    class Secretive(Decider[Callable[[], int], Add, Added, None]):  # type: ignore[type-var]
-        type = "secretive"
-
-        def initial(self) -> Callable[[], int]:
-            return lambda: 0
-
-        def evolve(self, state: Callable[[], int], event: Added) -> Callable[[], int]:
-            total = state() + event.by
-            return lambda: total
-
-        def decide(self, state: Callable[[], int], command: Add, moment: Moment) -> Answer:
-            return Decision.event(Added(command.by))
-
     engine = place.engine(Settings(snapshot_events=2)).register(Secretive())
     for _ in range(9):
         engine.execute(Secretive, Add("s-1")).result()

@@ -61,7 +61,9 @@ def test_slots_are_given_back_when_a_command_is_refused(live: Live) -> None:
         return decision.with_effect(Act("x"))
 
     engines = [live.engine().register(Puppet(choose), done, concurrency=2).start() for _ in range(2)]
-    for round_ in range(10):  # Each engine's memory is outdated by the other one, so that half of the commits are undone.
+    for round_ in range(
+        10
+    ):  # Each engine's memory is outdated by the other one, so that half of the commits are undone.
         for engine in engines:
             engine.execute(Puppet, Do("p-1", "twice" if round_ % 2 else "once")).result()
     for engine in engines:

@@ -29,6 +29,7 @@ from holdfast.store.statements import read_numbered
 
 
 class _Sql(msgspec.Struct, frozen=True):
+    clock: str
     claim_effects: str
     retry_effect: str
     release_effects: str
@@ -103,9 +104,11 @@ class PostgresTimers:
     ) -> Due:
         """The timers that are due."""
         with self._line.use() as connection:
-            values = [hold, now, now, now, _names(definitions), Int8(limit)]
+            # One instant for both: a timer that comes due between the two is the next one, and not overlooked.
+            moment = now or _instant(connection.execute(_sql.clock).fetchone())
+            values = [hold, moment, moment, moment, _names(definitions), Int8(limit)]
             found = connection.execute(_sql.claim_timers, values, binary=True).fetchall()
-            following = connection.execute(_sql.next_timer, [now]).fetchone()
+            following = connection.execute(_sql.next_timer, [moment]).fetchone()
         timers = [rows.timer(cast("rows.Row", row)) for row in found]
         return Due(sorted(timers, key=lambda timer: timer.due_at), _instant(following))
 

@@ -1,3 +1,6 @@
+-- name: clock
+select clock_timestamp()
+
 -- name: claim_effects
 -- The index on (handler, rank) gives the most urgent rows of each handler first; nothing is sorted but the few that were picked.
 update holdfast.effects e set owner = ?::uuid, fence = fence + 1, attempts = attempts + 1
