@@ -22,6 +22,7 @@ from holdfast.errors import (
     StoreUnavailableError,
     UnknownEventError,
 )
+from holdfast.kernel.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.kernel.decider import Decider, Status
 from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejection, Timer
 from holdfast.kernel.moment import Moment
@@ -73,11 +74,15 @@ __all__ = [
     "RetryPolicy",
     "SchemaMismatchError",
     "Settings",
+    "StateInfo",
+    "StateMachineDefinition",
+    "StateMachineView",
     "Status",
     "StoppedError",
     "StoreError",
     "StoreUnavailableError",
     "Timer",
+    "TransitionInfo",
     "UnknownEventError",
     "message",
 ]

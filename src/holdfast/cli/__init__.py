@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.expr import expr
+from holdfast.cli.migrate import migrate
 
 
 @click.group()
@@ -14,3 +15,4 @@ def main() -> None:
 
 
 main.add_command(expr)
+main.add_command(migrate)

@@ -1,0 +1,46 @@
+"""The `holdfast migrate` command, as an operator runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast.cli import main
+from holdfast.errors import SchemaMismatchError
+from holdfast.store.opening import open_store
+from support.databases import Databases
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Exit code and everything that was said."""
+    result = CliRunner().invoke(main, ["migrate", *arguments])
+    return result.exit_code, result.output
+
+
+def test_a_new_file_gets_the_schema(tmp_path: Path) -> None:
+    """After the command an engine that may not migrate can open the file; a second run changes nothing."""
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+    with pytest.raises(SchemaMismatchError, match="run `holdfast migrate"):
+        open_store(url, may_migrate=False)
+
+    assert run(url) == (0, f"{url} has the schema of this code\n")
+    assert run(url)[0] == 0
+    open_store(url, may_migrate=False).close()
+
+
+def test_an_empty_server_database_gets_the_schema(postgres_server: Databases) -> None:
+    """The same for Postgres."""
+    with postgres_server.empty() as dsn:
+        assert run(dsn)[0] == 0
+        open_store(dsn, may_migrate=False).close()
+
+
+def test_what_cannot_be_migrated_is_told_with_its_code() -> None:
+    """A wrong URL ends with code 2 and a sentence that says what to write."""
+    code, said = run("mysql://x")
+
+    assert code == 2
+    assert "use sqlite:///file.db" in said
+    assert "[bad_configuration]" in said
