@@ -69,6 +69,30 @@ def test_a_worker_that_was_taken_for_dead_stops_what_it_does(live: Live) -> None
     assert engine.health().is_healthy
 
 
+def test_the_loss_of_an_old_claim_does_not_touch_a_new_one(live: Live) -> None:
+    """While a beat is under way an effect may fail, go back and come again: only the claim that was lost is given up."""
+    gates, inside = [threading.Event(), threading.Event()], [threading.Event(), threading.Event()]
+
+    def hang(context: EffectContext, effect: object) -> Do:
+        number = context.attempt - 1
+        inside[number].set()
+        arrives(gates[number])
+        if number == 0:
+            raise ValueError("once")
+        return Do("p-1", "done")
+
+    engine = live.engine().register(Puppet(act), hang).start()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside[0])
+    before = engine.runtime.worker.held()
+    gates[0].set()
+    arrives(inside[1])
+    engine.runtime.worker.lose(before)
+    gates[1].set()
+    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    assert engine.backlog().result() == []
+
+
 def test_a_stopped_worker_leaves_the_list_at_once(live: Live) -> None:
     """Nobody waits for the lease of a worker that said goodbye."""
     first = live.engine().register(Puppet(act), done).start()

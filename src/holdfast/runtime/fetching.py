@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
@@ -39,6 +40,8 @@ class Fetching:
         self._shared = shared
         self._verdicts = Verdicts(shared)
         self._failing: set[EffectClaim] = set()
+        self.claiming = threading.Lock()
+        """Held while effects are on their way from the database into the worker's hands, where nobody else sees them."""
         self._is_blind = False
         """Whether the answer to a claim got lost: nothing is claimed until what it took is free again."""
         self.on_lost_claim: Callable[[], None] = lambda: None
@@ -63,7 +66,9 @@ class Fetching:
     def step(self) -> float:
         """Deal with failures, then claim as much as there is room for."""
         self.chores.run()
-        return 0.0 if self._claim() else self._shared.settings.poll_interval.total_seconds()
+        with self.claiming:
+            taken = self._claim()
+        return 0.0 if taken else self._shared.settings.poll_interval.total_seconds()
 
     def readied(self, effect: StoredEffect) -> object:
         """The body of a claimed effect; None if it must not run, and then that is reported."""

@@ -44,7 +44,7 @@ class Heart:
         self._shared.clock.synchronise(beat.now)
         self._worker.trust_until(begun + lease.total_seconds())
         if beat.lost:
-            self._worker.cancel((claim.instance, claim.number) for claim in beat.lost)
+            self._worker.lose(beat.lost)
         if beat.revived:
             _log.warning("took over the work of a worker that died: %s", ", ".join(beat.revived))
             self._shared.telemetry.tell(WorkRevived(handlers=tuple(beat.revived)))

@@ -146,6 +146,7 @@ class Runtime:
     def _attach(self) -> None:
         self._service.on_written = self._written
         self._service.on_hint = lambda: self._noticed("")
+        self._service.claiming = self.fetching.claiming
         self._service.held = lambda: [*self.worker.held(), *self.fetching.failing()]
         self.fetching.on_parked = self.clockwork.expect
         self.fetching.on_lost_claim = lambda: self._service.committer.owe_recovery(self.fetching.see)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import TypeVar
 
@@ -67,6 +68,8 @@ class Service:
         """Set by a runtime: it runs what was handed over, and minds the timers."""
         self.on_hint: Callable[[], None] | None = None
         """Set by a runtime: it looks for work."""
+        self.claiming: AbstractContextManager[object] = nullcontext()
+        """Set by a runtime: inside it no effect is on its way into the worker's hands."""
         self.held: Callable[[], list[EffectClaim]] = list
         """Set by a runtime: what its worker has in hand."""
         self.maintenance: Callable[[], Maintenance] = lambda: ""
@@ -184,7 +187,9 @@ class Service:
         What is in hand is asked for first, then what was handed in to the committer: an effect goes from one to the other.
         """
         leasing = self.around.leasing
-        if leasing is not None:
+        if leasing is None:
+            return
+        with self.claiming:
             held = self.held()
             ending = [claim for claim in self.committer.claims() if isinstance(claim, EffectClaim)]
             self._writer.disown(leasing.worker, [*held, *ending])

@@ -192,9 +192,16 @@ class Worker:
         for key in keys:
             with self._lock:
                 execution = self._held.get(key)
-            if execution is not None and execution.settle():
-                self._interrupt(execution)
-                self._telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
+            if execution is not None:
+                self._give_up(execution)
+
+    def lose(self, claims: Iterable[EffectClaim]) -> None:
+        """These claims are void. The effect of one may be in hand again by now, with a new claim: that call goes on."""
+        for claim in claims:
+            with self._lock:
+                execution = self._held.get((claim.instance, claim.number))
+            if execution is not None and execution.claim == claim:
+                self._give_up(execution)
 
     def expire(self, now: float) -> None:
         """Give up on plain functions that have taken too long; their threads cannot be stopped, but their results do not count."""
@@ -231,6 +238,11 @@ class Worker:
             self._held[execution.key] = execution
         if earlier is not None and earlier.settle():
             self._interrupt(earlier)
+
+    def _give_up(self, execution: Execution) -> None:
+        if execution.settle():
+            self._interrupt(execution)
+            self._telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
 
     def _launch(self, loop: asyncio.AbstractEventLoop, executions: Sequence[Execution]) -> None:
         for execution in executions:
