@@ -102,13 +102,12 @@ def test_handlers_of_different_instances_run_at_the_same_time(live: Live) -> Non
 @pytest.mark.parametrize("limit", [1, 3])
 def test_no_more_handlers_run_than_are_allowed(live: Live, limit: int) -> None:
     """The limit holds for effects that are claimed and for those that a commit hands over, and it is reached."""
-    gauge, full = Gauge(), threading.Event()
+    gauge, gate = Gauge(), threading.Event()
 
     def handle(context: EffectContext, effect: object) -> Do:
         with gauge.inside():
-            if gauge.now >= limit:
-                full.set()
-            arrives(full)
+            arrives(gate)
+            context.wait_cancelled(0.001)
         return Do(effect.what, "next")  # type: ignore[attr-defined]
 
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:
@@ -118,6 +117,10 @@ def test_no_more_handlers_run_than_are_allowed(live: Live, limit: int) -> None:
     engine = live.engine().register(Puppet(choose), handle, concurrency=limit).start()
     for number in range(8):
         engine.execute(Puppet, Do(f"p-{number}", "go")).result()
+    eventually(lambda: gauge.now == limit)
+    owned = [each for number in range(8) for each in engine.get(Puppet, f"p-{number}").result().effects if each.worker]
+    assert len(owned) == limit
+    gate.set()
     eventually(lambda: not engine.backlog().result())
     assert gauge.most == limit
     assert [len(engine.load_state(Puppet, f"p-{number}").result()) for number in range(8)] == [6] * 8
@@ -218,6 +221,29 @@ def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(place: Place, re
     assert second.load_state(Puppet, "p-1").result() == ("x", "done by the second")
     assert second.backlog().result() == []
     assert second.dead_letters().result() == []
+
+
+@pytest.mark.row("D-083")
+@pytest.mark.parametrize("result", [Do("p-1", "done by the first"), None, ValueError("failed in the first")])
+def test_a_worker_cannot_end_what_another_has_in_hand(place: Place, result: Do | Exception | None) -> None:
+    """The claim was taken over and the new owner is still at work: the old owner's result neither counts nor ends the effect."""
+    second = place.engine().register(Puppet(act), done)
+
+    def oversleep(context: EffectContext, effect: object) -> Do | None:
+        place.clock.move(timedelta(seconds=30))
+        second.runtime.heart.step()
+        assert second.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    first = place.engine().register(Puppet(act), oversleep)
+    first.execute(Puppet, Do("p-1", "x")).result()
+    assert first.execute_next()
+    first.runtime.fetching.chores.run()
+    found = second.get(Puppet, "p-1").result()
+    assert found.state == ("x",)
+    assert [(each.worker, each.attempts) for each in found.effects] == [(second.runtime.identity, 2)]
 
 
 @pytest.mark.row("D-078")

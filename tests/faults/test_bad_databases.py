@@ -128,8 +128,8 @@ def test_a_locked_database_is_waited_for(live: Live) -> None:
     assert engine.load_state(Counter, "c-1").result() == 6
 
 
-def test_database_is_locked_never_reaches_a_user(tmp_path: Path) -> None:
-    """Threads and processes that write to one file at once all succeed."""
+def test_database_is_locked_never_reaches_a_user(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Threads and processes that write to one file at once all succeed, and not even the committer notices."""
     url = f"sqlite:///{tmp_path / 'busy.db'}"
     live = Live(url)
     engines = [live.engine().register(Counter()) for _ in range(3)]
@@ -143,6 +143,7 @@ def test_database_is_locked_never_reaches_a_user(tmp_path: Path) -> None:
     together(*[partial(hammer, engine) for engine in engines])
     assert engines[0].load_state(Counter, "c-1").result() == 45
     assert engines[0].inbox_depth().result() == 45
+    assert "the database is away" not in caplog.text
     live.close()
 
 

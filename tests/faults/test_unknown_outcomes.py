@@ -19,7 +19,7 @@ from support.samples import Place as PlaceOrder
 from support.waiting import eventually
 
 COMMIT = b"insert into holdfast.events"
-CLAIM = b"update holdfast.effects e set owner"
+CLAIM = b"order by r.rank limit w.most"
 
 
 @pytest.fixture
