@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from datetime import timedelta
 from types import MappingProxyType
 from typing import ClassVar, Generic, Literal, TypeVar
 
@@ -39,6 +40,18 @@ class Status(msgspec.Struct, frozen=True):
 
 
 RUNNING, COMPLETED = Status("running"), Status("completed")
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an effect gave up."""
+
+    error: str
+    is_final: bool = False
+    """The handler said that trying again cannot help."""
+    after: timedelta | None = None
+    """When the handler asked to be tried again."""
+    was_called: bool = True
+    """Whether the handler may have begun its work."""
 
 
 class Decider(ABC, Generic[State, Command, Event, Effect]):
@@ -86,7 +99,7 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
             )
         return key
 
-    def effect_failed(self, effect: Effect, error: str) -> Command | None:  # noqa: ARG002 - the default tells nobody
+    def effect_failed(self, effect: Effect, failure: Failure) -> Command | None:  # noqa: ARG002 - the default tells nobody
         """The command that tells the instance that an effect gave up; None leaves it to the dead letters alone."""
         return None
 

@@ -74,6 +74,22 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the target, when it is known."""
     command_id: str = ""
     """Makes the message idempotent beyond its own row; empty means it needs none."""
+    definition_version: str = ""
+    """Version that a new instance is pinned to."""
+    parent: InstanceId | None = None
+    """The instance that starts the target; the message may then be the target's first."""
+
+
+class Recall(msgspec.Struct, frozen=True, kw_only=True):
+    """Take an effect back if nobody has begun it; one that is under way comes back by itself.
+
+    If the effect is taken back, the instance gets `command`, in the same commit and through its inbox. If its handler is running it
+    is told to stop where `stop` says so, and its end is reported as always.
+    """
+
+    effect: int
+    command: object
+    stop: bool = False
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -86,9 +102,12 @@ class Decision(msgspec.Struct, frozen=True):
     """Keys of pending timers that must not fire any more; unknown keys do no harm."""
     withdrawn_effects: tuple[int, ...] = ()
     """Numbers of effects that are not wanted any more; a handler that runs one is told to stop."""
+    recalls: tuple[Recall, ...] = ()
     messages: tuple[Message, ...] = ()
     records: tuple[Record, ...] = ()
     """Rows of the inline projections, written in the same commit."""
+    state: object = msgspec.UNSET
+    """The state after the events, from a decider that evolves while it decides; others leave it to `evolve`."""
 
     def __post_init__(self) -> None:
         if not self.events:

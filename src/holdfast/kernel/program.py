@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar, cast
 
 from holdfast.errors import CommandError, DefinitionError, Diagnostic, HoldfastError, PayloadError, ReplayError
-from holdfast.kernel.decider import Decider, Status, declared_types
+from holdfast.kernel.decider import Decider, Failure, Status, declared_types
 from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.moment import Moment
@@ -39,7 +39,7 @@ class Program:
             events, kind="event", decider=self.type, codec=codec, upcasters=decider.upcasters, limit=limit
         )
         self.effects = Vocabulary(effects, kind="effect", decider=self.type, codec=codec, limit=limit)
-        self.effect_failed = cast("Callable[[object, str], object]", decider.effect_failed)
+        self.effect_failed = cast("Callable[[object, Failure], object]", decider.effect_failed)
         self._codec = codec
         self._has_untyped_state = has_untyped_parts(state)
         self._key_of = cast("Callable[[object], str]", decider.key_of)

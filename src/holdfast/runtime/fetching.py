@@ -11,7 +11,7 @@ from functools import partial
 
 from holdfast.errors import HoldfastError, StoreUnavailableError
 from holdfast.kernel.ids import effect_key
-from holdfast.runtime.giving_up import Verdicts, code_of, dead_effect, describe
+from holdfast.runtime.giving_up import Verdicts, code_of, dead_effect, describe, failure_of
 from holdfast.runtime.issuing import options_of
 from holdfast.runtime.loops import Chores
 from holdfast.runtime.shared import Shared
@@ -167,7 +167,7 @@ class Fetching:
         except HoldfastError:
             return None
         try:
-            return program.effect_failed(body, describe(error))
+            return program.effect_failed(body, failure_of(error))
         except Exception:  # noqa: BLE001 - then it is a dead letter, which somebody reads
             _log.exception("%r failed on the news that an effect of it gave up", effect.definition)
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
+from holdfast.kernel.decider import Failure
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.runtime.handlers import Fail, Retry
 from holdfast.runtime.issuing import EffectOptions
@@ -117,6 +118,15 @@ def describe(error: BaseException) -> str:
         said = type(error).__name__
     text = said if isinstance(error, HoldfastError) else f"{type(error).__name__}: {said}"
     return text.replace("\x00", "").encode("utf-8", "replace").decode()[:_LONGEST_ERROR]
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What a decider is told about a failure."""
+    return Failure(
+        error=describe(error),
+        is_final=isinstance(error, Fail),
+        after=error.after if isinstance(error, Retry) else None,
+    )
 
 
 def code_of(error: BaseException) -> str:

@@ -1,0 +1,57 @@
+"""A graph made ready to run: ways by outcome, joins by split, expressions compiled. Computed once for each graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from holdfast.expressions import Expression
+from holdfast.machine.graph import Condition, Edge, Graph, Join, Node, Split
+
+ANY_OUTCOME = "*"
+
+
+class Routes:
+    """What the machine asks of its graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        ways: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
+        for edge in sorted(graph.edges, key=lambda edge: (edge.priority, edge.id)):
+            ways[edge.source, edge.on].append(edge)
+        self._ways = {key: tuple(edges) for key, edges in ways.items()}
+        self._joins = {node.op.split: node for node in graph.nodes.values() if isinstance(node.op, Join)}
+        self._conditions = {
+            node.id: Expression.from_data(node.op.expression)
+            for node in graph.nodes.values()
+            if isinstance(node.op, Condition)
+        }
+        self._items = {
+            node.id: Expression.from_data(node.op.items)
+            for node in graph.nodes.values()
+            if isinstance(node.op, Split) and node.op.items is not None
+        }
+        self._guards = {edge.id: Expression.from_data(edge.when) for edge in graph.edges if edge.when is not None}
+
+    def node(self, name: str) -> Node:
+        """The node with this name."""
+        return self.graph.nodes[name]
+
+    def ways(self, node: str, outcome: str) -> tuple[Edge, ...]:
+        """The edges that an outcome may take, in the order in which they are tried."""
+        return self._ways.get((node, outcome), ()) or self._ways.get((node, ANY_OUTCOME), ())
+
+    def join_of(self, split: str) -> Node | None:
+        """The join where the branches of a split meet, if there is one."""
+        return self._joins.get(split)
+
+    def condition(self, node: str) -> Expression:
+        """The question that a condition asks."""
+        return self._conditions[node]
+
+    def items(self, node: str) -> Expression | None:
+        """What gives the list of a split over items."""
+        return self._items.get(node)
+
+    def guard(self, edge: Edge) -> Expression | None:
+        """What must hold for an edge to be taken."""
+        return self._guards.get(edge.id)
