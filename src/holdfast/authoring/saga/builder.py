@@ -1,0 +1,308 @@
+"""The saga builder.
+
+order = (
+Saga("order", version=1)
+.step("reserve", reserve).on_failure("release", release)
+.step("charge", charge, retries=3, delay=2).on_failure("refund", refund)
+.then("ship", ship)
+.build()
+)
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Literal, Self, Unpack
+
+import msgspec
+
+from holdfast.authoring.saga.definition import SagaDefinition, describe
+from holdfast.authoring.saga.options import Duration, Function, StepOptions, milliseconds, work_of
+from holdfast.authoring.saga.parts import Loose, Parts
+from holdfast.errors import DefinitionError, ExpressionError
+from holdfast.expressions import Options, parse
+from holdfast.expressions.options import Spelling
+from holdfast.machine.compiling import compile_graph
+from holdfast.machine.graph import (
+    OK,
+    Call,
+    Condition,
+    Human,
+    Join,
+    Node,
+    NoReturn,
+    Plain,
+    Policies,
+    SavePoint,
+    Split,
+    Task,
+    WaitEvent,
+    WaitTimer,
+)
+
+SAGA_NAMES = frozenset({"input", "instance_id", "step_name", "now", "actor"})
+_OPTIONS = Options(root="input", namespaces=SAGA_NAMES)
+
+Strategy = Literal["all", "any"] | int
+"""All branches, the first one, or a number of them."""
+
+
+class TaskSpec(msgspec.Struct, frozen=True):
+    """A task for `parallel`."""
+
+    name: str
+    handler: Function | str
+    options: StepOptions
+
+
+def task(name: str, handler: Function | str, **options: Unpack[StepOptions]) -> TaskSpec:
+    """A task for `parallel`."""
+    return TaskSpec(name, handler, options)
+
+
+class Branch:
+    """A chain of steps under construction: the saga itself, or one branch of a fork or condition."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._loose: list[Loose] = []
+        """Where the next step continues from; empty at the beginning."""
+        self._ends: list[Loose] = []
+        """Where side ways end: they meet at the join of the branch's fork, or end the saga."""
+        self._entry = ""
+        self._last: Node | None = None
+        self._fork: Node | None = None
+        """A fork, or parallel, that has no join yet."""
+        self._is_parallel = False
+
+    # -- steps
+
+    def step(self, name: str, handler: Function | str, **options: Unpack[StepOptions]) -> Self:
+        """A task that follows the previous step."""
+        self._parts.take(handler)
+        node = Node(
+            id=name,
+            op=Task(work=work_of(handler, options)),
+            priority=options.get("priority", 0),
+            metadata=options.get("metadata", {}),
+        )
+        return self._append(node)
+
+    then = step
+
+    def on_failure(self, name: str, handler: Function | str, **options: Unpack[StepOptions]) -> Self:
+        """What undoes the step before; it is called only in a rollback."""
+        last = self._last
+        if last is None or not isinstance(last.op, Task | Human | Call):
+            where = last.id if last else name
+            self._parts.find(
+                "nothing_to_undo", f"{name!r} follows a step that calls nothing, so there is nothing to undo", where
+            )
+            return self
+        if last.compensation is not None:
+            self._parts.find("two_compensations", f"{last.id!r} has a compensation already", last.id)
+        self._parts.take(handler)
+        undone = msgspec.structs.replace(last, compensation=work_of(handler, options), compensation_name=name)
+        self._parts.replace_last(undone)
+        self._last = undone
+        return self
+
+    def save_point(self, name: str) -> Self:
+        """A rollback after a failure does not go back beyond this."""
+        return self._append(Node(id=name, op=SavePoint()))
+
+    def point_of_no_return(self, name: str) -> Self:
+        """Nothing before this is ever undone, not even by a cancellation."""
+        return self._append(Node(id=name, op=NoReturn()))
+
+    def human(self, name: str, *, subject: str = "", role: str = "", timeout: Duration | None = None) -> Self:
+        """Ask a person; the saga goes on when it is confirmed and aborts when it is rejected."""
+        limit = None if timeout is None else milliseconds(timeout)
+        return self._append(Node(id=name, op=Human(subject=subject, role=role), timeout_ms=limit), on="confirmed")
+
+    wait_human_confirm = human
+
+    def wait(self, name: str, duration: Duration) -> Self:
+        """Let time go by."""
+        return self._append(Node(id=name, op=WaitTimer(duration_ms=milliseconds(duration))))
+
+    def wait_for(self, name: str, signal: str, *, timeout: Duration | None = None) -> Self:
+        """Wait for a signal; what it brings is the answer of the step."""
+        limit = None if timeout is None else milliseconds(timeout)
+        return self._append(Node(id=name, op=WaitEvent(signal=signal), timeout_ms=limit))
+
+    def call(self, name: str, definition: str, *, version: str | int = "") -> Self:
+        """Start another workflow and wait for its result."""
+        return self._append(Node(id=name, op=Call(definition=definition, version=str(version))))
+
+    # -- ways that part
+
+    def condition(
+        self,
+        name: str,
+        expression: str | dict[str, object],
+        otherwise: Callable[[Branch], object] | None = None,
+        *,
+        spelling: Spelling | None = None,
+    ) -> Self:
+        """Go on if the condition holds; else build the other way with `otherwise`, which does not come back."""
+        self._append(Node(id=name, op=Condition(expression=self._expression(name, expression, spelling))), on="true")
+        if otherwise is None:
+            self._ends.append((name, "false"))
+            return self
+        branch = self._branch([(name, "false")])
+        otherwise(branch)
+        self._ends += branch.ends()
+        return self
+
+    def parallel(self, name: str, *tasks: TaskSpec) -> Self:
+        """Run tasks at the same time; the saga goes on when all are done."""
+        return self._split(name, [_one_task(each) for each in tasks], is_parallel=True)
+
+    def fork(self, name: str, *branches: Callable[[Branch], object]) -> Self:
+        """Run branches at the same time; a `join` lets them meet."""
+        return self._split(name, branches, is_parallel=False)
+
+    def join(self, name: str, strategy: Strategy = "all") -> Self:
+        """Wait for all branches of the fork before, for the first one, or for a number of them."""
+        if self._fork is None:
+            self._parts.find("join_without_fork", f"{name!r} follows no fork or parallel", name)
+            return self
+        if not isinstance(strategy, int) and strategy not in {"all", "any"}:
+            self._parts.find(
+                "join_strategy", f"{name!r} joins {strategy!r}; it can join 'all', 'any' or a number", name
+            )
+            strategy = "all"
+        fork, self._fork = self._fork, None
+        count = strategy if isinstance(strategy, int) else 0
+        op = Join(split=fork.id, strategy="count" if count else strategy, count=count)  # type: ignore[arg-type]
+        return self._append(Node(id=name, op=op))
+
+    def join_step(self, name: str, wait_for: Sequence[str], strategy: Strategy = "all") -> Self:
+        """Deprecated: `join` finds out by itself what to wait for."""
+        warnings.warn(
+            "join_step is deprecated; use join, which knows what to wait for", DeprecationWarning, stacklevel=2
+        )
+        known = {node.id for node in self._parts.nodes}
+        for missing in [each for each in wait_for if each not in known and not each.startswith("cond#")]:
+            self._parts.find("unknown_step", f"{name!r} waits for {missing!r}, which does not exist", name)
+        return self.join(name, strategy)
+
+    def for_each(
+        self, name: str, items: str, body: Callable[[Branch], object], *, limit: int | None = None, item: str = "item"
+    ) -> Self:
+        """Run a branch for each item of a list; its answers are a list under the name of the step."""
+        stored = self._expression(name, items, "mapping")
+        self._split(name, [body], is_parallel=True, items=stored, limit=limit, item=item)
+        return self
+
+    # -- how
+
+    def ends(self) -> list[Loose]:
+        """Where the branch ends."""
+        self._close_parallel()
+        return [*self._loose, *self._ends]
+
+    def _append(self, node: Node, *, on: str = OK) -> Self:
+        if not isinstance(node.op, Join):
+            self._close_parallel()
+            if self._fork is not None:
+                fork = self._fork.id
+                self._parts.find(
+                    "fork_without_join", f"{node.id!r} follows the fork {fork!r}; put a join in between", node.id
+                )
+                self._fork = None
+        self._parts.add(node)
+        if not self._entry:
+            self._entry = node.id
+        self._parts.connect(self._loose, node.id)
+        self._loose = [(node.id, on)]
+        self._last = node
+        return self
+
+    def _split(
+        self,
+        name: str,
+        branches: Sequence[Callable[[Branch], object]],
+        *,
+        is_parallel: bool,
+        items: dict[str, Plain] | None = None,
+        limit: int | None = None,
+        item: str = "item",
+    ) -> Self:
+        node = Node(id=name, op=Split(items=items, limit=limit, item=item))
+        self._append(node)
+        ends: list[Loose] = []
+        for build in branches:
+            branch = self._branch([(name, "branch")])
+            build(branch)
+            if not branch.entry:
+                self._parts.find("empty_branch", f"a branch of {name!r} has no steps", name)
+            ends += branch.ends()
+        self._loose = ends
+        self._fork = node
+        self._is_parallel = is_parallel
+        self._last = None
+        return self
+
+    @property
+    def entry(self) -> str:
+        """The first step of the branch."""
+        return self._entry
+
+    def _branch(self, loose: list[Loose]) -> Branch:
+        branch = Branch(self._parts)
+        branch._loose = loose
+        return branch
+
+    def _close_parallel(self) -> None:
+        """A parallel step meets by itself, unless the next call is a join of its own."""
+        if self._fork is not None and self._is_parallel:
+            self.join(f"{self._fork.id}#join")
+
+    def _expression(self, name: str, source: str | dict[str, object], spelling: Spelling | None) -> dict[str, Plain]:
+        guessed: Spelling = "go" if isinstance(source, str) and source.lstrip().startswith("{{") else "native"
+        try:
+            parsed = parse(source, spelling=spelling or guessed, options=_OPTIONS)
+        except ExpressionError as error:
+            self._parts.find("bad_expression", f"the expression of {name!r} is wrong: {error}", name)
+            return {}
+        stored: dict[str, Plain] = parsed.to_data()  # type: ignore[assignment]
+        return stored
+
+
+class Saga(Branch):
+    """A saga under construction. `build` gives its definition, or raises with everything that is wrong with it."""
+
+    def __init__(
+        self, name: str, version: int | str = 1, *, dlq: bool = False, deadline: Duration | None = None
+    ) -> None:
+        super().__init__(Parts())
+        self._name = name
+        self._version = str(version)
+        self._policies = Policies(
+            on_failure="dlq" if dlq else "compensate",
+            deadline_ms=None if deadline is None else milliseconds(deadline),
+        )
+
+    def build(self) -> SagaDefinition:
+        """The finished definition; DefinitionError lists every finding."""
+        self._close_parallel()
+        parts = self._parts
+        if parts.findings:
+            raise DefinitionError(self._name, parts.findings)
+        graph = compile_graph(
+            kind="saga",
+            name=self._name,
+            version=self._version,
+            entry=self._entry,
+            nodes=parts.nodes,
+            edges=parts.edges,
+            policies=self._policies,
+        )
+        return SagaDefinition(graph=graph, handlers=parts.handlers, steps=describe(graph))
+
+
+def _one_task(spec: TaskSpec) -> Callable[[Branch], object]:
+    return lambda branch: branch.step(spec.name, spec.handler, **spec.options)
