@@ -179,7 +179,8 @@ class Draft:
         timers = [program.commands.encode(timer.command) for timer in decision.timers]
         messages = [message_row(each, self._around.programs(each.decider), header.tenant) for each in decision.messages]
         check_decision(decision, now)
-        state = program.apply(self.state, decision.events)
+        evolved = decision.state
+        state = program.apply(self.state, decision.events) if evolved is msgspec.UNSET else evolved
         status = program.status(state)
         check_text(status.reason, "reason of a status")
         # Nothing can fail from here on: the draft takes all of it.
