@@ -68,6 +68,9 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
     upcasters: ClassVar[Mapping[tuple[str, int], Upcaster]] = MappingProxyType({})
     """From (event name, version) to the function that brings the event's plain form to the next version."""
 
+    definition_version: str = ""
+    """Version that new instances are pinned to; empty for deciders, whose version is the code."""
+
     @abstractmethod
     def initial(self) -> State:
         """The state of an instance to which nothing has happened."""
@@ -101,6 +104,10 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
 
     def effect_failed(self, effect: Effect, failure: Failure) -> Command | None:  # noqa: ARG002 - the default tells nobody
         """The command that tells the instance that an effect gave up; None leaves it to the dead letters alone."""
+        return None
+
+    def handler_missing(self, effect: Effect, handler: str) -> Command | None:  # noqa: ARG002 - the default tells nobody
+        """The command that tells the instance that no live worker has the handler of an effect; None tells it nothing."""
         return None
 
 

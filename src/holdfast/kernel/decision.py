@@ -19,7 +19,7 @@ from holdfast.kernel.retry import RetryPolicy
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, 100
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
+class Effect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Something to do in the world after the commit: the body goes to a handler, at least once."""
 
     body: object
@@ -92,7 +92,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     stop: bool = False
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """Events that happened and the work they ask for. There is no decision without an event."""
 
     events: tuple[object, ...]

@@ -13,8 +13,15 @@ from holdfast.kernel.decider import Decider, Failure, Status, declared_types
 from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.moment import Moment
-from holdfast.kernel.vocabulary import DEFAULT_LIMIT, Vocabulary, diagnose_members, members_of, names_nothing
-from holdfast.kernel.wire import Codec, comes_back, has_untyped_parts
+from holdfast.kernel.vocabulary import (
+    DEFAULT_LIMIT,
+    Vocabulary,
+    diagnose_members,
+    members_of,
+    must_be_checked,
+    names_nothing,
+)
+from holdfast.kernel.wire import Codec, comes_back
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -34,14 +41,16 @@ class Program:
         self.decider: object = decider
         self.state_type = state
         self.state_version = decider.state_version
+        self.definition_version = decider.definition_version
         self.commands = Vocabulary(commands, kind="command", decider=self.type, codec=codec, limit=limit)
         self.events = Vocabulary(
             events, kind="event", decider=self.type, codec=codec, upcasters=decider.upcasters, limit=limit
         )
         self.effects = Vocabulary(effects, kind="effect", decider=self.type, codec=codec, limit=limit)
         self.effect_failed = cast("Callable[[object, Failure], object]", decider.effect_failed)
+        self.handler_missing = cast("Callable[[object, str], object]", decider.handler_missing)
         self._codec = codec
-        self._has_untyped_state = has_untyped_parts(state)
+        self._must_check_state = must_be_checked(state)
         self._key_of = cast("Callable[[object], str]", decider.key_of)
         self._initial = cast("Callable[[], object]", decider.initial)
         self._status = cast("Callable[[object], object]", decider.status)
@@ -131,7 +140,7 @@ class Program:
             data = self._codec.encode(state)
         except PayloadError:
             return None
-        if self._has_untyped_state and not comes_back(self._codec, data, state):
+        if self._must_check_state and not comes_back(self._codec, data, state):
             return None
         return data
 

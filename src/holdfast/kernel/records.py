@@ -16,7 +16,7 @@ StepStatus = Literal["pending", "running", "completed", "failed", "skipped", "ca
 DeadLetterSource = Literal["step", "compensation", "effect", "timer", "inbox"]
 
 
-class StepOpened(msgspec.Struct, frozen=True, kw_only=True):
+class StepOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A step row begins. Its identity (number, node, token, visit, kind) never changes afterwards."""
 
     number: int
@@ -31,6 +31,8 @@ class StepOpened(msgspec.Struct, frozen=True, kw_only=True):
     status: StepStatus = "pending"
     compensates: int | None = None
     """Number of the step that this one undoes."""
+    retry_of: int | None = None
+    """Number of the step that this one repeats, after an operator asked for it."""
     wait_kind: str = ""
     """What an open step waits for (`human`, `event`, `timer`), or empty."""
     attempts: int = 0
@@ -40,7 +42,7 @@ class StepOpened(msgspec.Struct, frozen=True, kw_only=True):
     output: bytes | None = None
 
 
-class StepMoved(msgspec.Struct, frozen=True, kw_only=True):
+class StepMoved(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A step row changes its status. None leaves a column as it is."""
 
     number: int
@@ -53,7 +55,7 @@ class StepMoved(msgspec.Struct, frozen=True, kw_only=True):
     wait_kind: str | None = None
 
 
-class TaskOpened(msgspec.Struct, frozen=True, kw_only=True):
+class TaskOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Somebody is asked to decide."""
 
     number: int
@@ -70,7 +72,7 @@ class TaskOpened(msgspec.Struct, frozen=True, kw_only=True):
     comment: str = ""
 
 
-class TaskClosed(msgspec.Struct, frozen=True, kw_only=True):
+class TaskClosed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The question is answered, or nobody is asked any more."""
 
     number: int
@@ -80,7 +82,7 @@ class TaskClosed(msgspec.Struct, frozen=True, kw_only=True):
     comment: str = ""
 
 
-class DeadLetterRaised(msgspec.Struct, frozen=True, kw_only=True):
+class DeadLetterRaised(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Something gave up and waits for a person."""
 
     source: DeadLetterSource
@@ -88,20 +90,22 @@ class DeadLetterRaised(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the step or effect that gave up."""
     name: str
     """Node, handler or command type."""
+    type: str = ""
+    """Kind of the step."""
     reason: str
     error: str
     payload: bytes = b""
     """What it was working on; enough to try again."""
 
 
-class DeadLetterSettled(msgspec.Struct, frozen=True, kw_only=True):
+class DeadLetterSettled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A dead letter was tried again or discarded; its row goes."""
 
     source: DeadLetterSource
     number: int
 
 
-class SubscriptionOpened(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The instance waits for a signal with this name and correlation."""
 
     number: int
@@ -111,7 +115,7 @@ class SubscriptionOpened(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None = None
 
 
-class SubscriptionClosed(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionClosed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The instance waits no longer."""
 
     number: int

@@ -23,14 +23,26 @@ SYSTEM_PREFIX = "$"
 _WIRE = "__holdfast_wire__"
 
 
-def message(*, name: str = "", version: int = 1) -> Callable[[type[T]], type[T]]:
-    """Class decorator: the name and version under which values of this class are stored. Default: the class name, version 1."""
+_PLAIN = "__holdfast_plain__"
+
+
+def message(*, name: str = "", version: int = 1, is_plain: bool = False) -> Callable[[type[T]], type[T]]:
+    """Class decorator: the name and version under which values of this class are stored. Default: the class name, version 1.
+
+    `is_plain` promises that untyped fields hold only what comes back as it was, so that nobody has to check it each time.
+    """
 
     def mark(cls: type[T]) -> type[T]:
         setattr(cls, _WIRE, (name or cls.__name__, version))
+        setattr(cls, _PLAIN, is_plain)
         return cls
 
     return mark
+
+
+def must_be_checked(cls: type) -> bool:
+    """Whether values of `cls` may hold something that would come back as another value."""
+    return has_untyped_parts(cls) and not cls.__dict__.get(_PLAIN, False)
 
 
 def wire_name(cls: type) -> tuple[str, int]:
@@ -68,7 +80,7 @@ class Vocabulary:
         self._wire = {cls: wire_name(cls) for cls in members}
         self._classes = {name: cls for cls, (name, _) in self._wire.items()}
         self._versions = dict(self._wire.values())
-        self._untyped = {cls for cls in members if has_untyped_parts(cls)}
+        self._untyped = {cls for cls in members if must_be_checked(cls)}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -50,6 +50,8 @@ def _lower(value: object) -> object:
 
 
 def _raise_up(as_type: type[T], value: object) -> T:
+    if as_type is object:  # A field of which nobody says what it holds.
+        return cast("T", value)
     validate = getattr(as_type, "model_validate_json", None)
     if validate is None:
         raise TypeError(f"{as_type.__name__} cannot be read back; use a dataclass, a Struct or a pydantic model")
@@ -162,6 +164,8 @@ def _is_untyped(info: msgspec.inspect.Type, seen: set[type]) -> bool:
     match info:
         case msgspec.inspect.AnyType():
             return True
+        case msgspec.inspect.CustomType(cls=cls):
+            return cls is object
         case msgspec.inspect.StructType(cls=cls, fields=fields) | msgspec.inspect.DataclassType(cls=cls, fields=fields):
             if cls in seen:
                 return False

@@ -1,134 +1,373 @@
-"""What can be wrong with a graph, as diagnostics: each names the node, the rule and the remedy. All findings at once."""
+"""What can be wrong with a graph, as diagnostics: each names the node, the rule and the remedy. All findings at once.
+
+Here every node and edge is judged by itself; `flow` judges where tokens can go. A check needs as little as possible from the others:
+what depends on names looks only at those that stand for one node.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import get_args
 
-from holdfast.errors import Diagnostic
-from holdfast.machine.graph import Edge, Join, Node, Split, Task
+import msgspec
 
+from holdfast.errors import Diagnostic, ExpressionError
+from holdfast.expressions import Expression
+from holdfast.expressions.characters import JOINERS, describe, is_hidden
+from holdfast.expressions.tree import NAME_PATTERN
+from holdfast.kernel.canonical import LARGEST_INTEGER
+from holdfast.machine import graph as g
+from holdfast.machine.flow import Draft, check_flow
+from holdfast.machine.graph import Edge, Join, Kind, Node, Policies, Split, Work
+
+LOOPING: frozenset[Kind] = frozenset({"process", "rules"})
+"""Kinds of workflows that may go in circles."""
 HIGHEST_PRIORITY = 100
 RESERVED_PREFIX = "cond#"
+LONGEST_NAME = 200
+LONGEST_MS = 100 * 366 * 24 * 3600 * 1000
+"""A hundred years: a moment much further ahead is not a date any more."""
+DEEPEST_METADATA = 64
+
+_WHOLE = 100
+"""The whole, in percent."""
+_ANY_OUTCOME = "*"
+
+BACKOFFS = ("fixed", "linear", "exponential")
+STRATEGIES = ("all", "any", "count")
+END_STATUSES = ("completed", "failed", "cancelled")
+POLICY_WORDS = {
+    "on_failure": ("compensate", "dlq", "pause"),
+    "on_cancel": ("compensate", "none"),
+    "on_reject": ("abort", "fail"),
+    "on_no_edge": ("complete", "pause", "fail"),
+}
+
+OUTCOMES: dict[type[g.Op], frozenset[str]] = {
+    g.Task: frozenset({g.OK, g.ERROR, g.TIMEOUT}),
+    g.Condition: frozenset({g.TRUE, g.FALSE, g.ERROR}),
+    g.Split: frozenset({g.BRANCH, g.ERROR}),
+    g.Join: frozenset({g.OK}),
+    g.SavePoint: frozenset({g.OK}),
+    g.NoReturn: frozenset({g.OK}),
+    # A wait that is over without an edge for `timeout` has failed; so has a rejection, where the policy says so.
+    g.Human: frozenset({g.CONFIRMED, g.REJECTED, g.TIMEOUT, g.ERROR}),
+    g.WaitTimer: frozenset({g.OK}),
+    g.WaitEvent: frozenset({g.OK, g.TIMEOUT, g.ERROR}),
+    g.Call: frozenset({g.OK, g.ERROR, g.TIMEOUT}),
+    g.End: frozenset(),
+}
+"""What each kind of node can be left by."""
 
 
-def check_graph(nodes: Sequence[Node], edges: Sequence[Edge], entry: str, *, may_loop: bool) -> list[Diagnostic]:
-    """Everything that is wrong."""
-    names = {node.id for node in nodes}
-    found = [*_names(nodes), *_references(edges, names, entry)]
-    if found:
-        return found  # What follows needs a graph whose names make sense.
-    return [
-        *_nodes(nodes),
-        *_joins(nodes, edges),
-        *_reachable(edges, names, entry),
-        *([] if may_loop else _cycles(edges)),
+def check_graph(
+    *,
+    kind: Kind,
+    name: str,
+    version: str,
+    entry: str,
+    nodes: Sequence[Node],
+    edges: Sequence[Edge],
+    policies: Policies,
+) -> list[Diagnostic]:
+    """Everything that is wrong, in an order that does not depend on the order of nodes and edges."""
+    draft = Draft(nodes, edges, entry)
+    found = [
+        *_workflow(kind, name, version),
+        *(list(_policies(policies)) or _unstorable(policies, "what the policies say")),
+        *_names(nodes),
+        *_references(draft),
+        *(finding for node in nodes for finding in _node(node)),
+        *_edges(draft),
+        *_forks(draft),
+        *check_flow(draft, may_loop=kind in LOOPING),
     ]
+    return sorted(dict.fromkeys(found), key=lambda each: (each.position, each.code, each.message))
+
+
+# -- the whole
+
+
+def _workflow(kind: Kind, name: str, version: str) -> Iterator[Diagnostic]:
+    yield from _word("", "kind", "the kind of the workflow", kind, words=get_args(Kind))
+    yield from _name("", "unnamed_workflow", "the name of the workflow", name)
+    yield from _name("", "no_version", "the version of the workflow", version)
+
+
+def _policies(policies: Policies) -> Iterator[Diagnostic]:
+    for field, words in POLICY_WORDS.items():
+        yield from _word("", field, f"the policy {field}", getattr(policies, field), words=words)
+    if policies.deadline_ms is not None:
+        yield from _time("", "deadline", "the deadline", policies.deadline_ms, low=1)
+    yield from _time("", "stop_grace", "the time that a cancellation waits", policies.stop_grace_ms)
+    if policies.chain_limit is not None:
+        yield from _number("", "chain_limit", "the limit of automatic steps in a row", policies.chain_limit, low=1)
+    yield from _number("", "max_visits", "the limit of visits", policies.max_visits, low=1)
 
 
 def _names(nodes: Sequence[Node]) -> Iterator[Diagnostic]:
     if not nodes:
         yield Diagnostic("empty", "the workflow has no steps; add at least one")
-    counts = Counter([node.id for node in nodes] + [node.compensation_name for node in nodes if node.compensation_name])
-    for name, count in sorted(counts.items()):
+    names = [node.id for node in nodes] + [node.compensation_name for node in nodes if node.compensation_name]
+    for name, count in Counter(names).items():
+        yield from _name(name, "unnamed_step", "the name of a step", name)
         if count > 1:
-            yield Diagnostic(
-                "duplicate_step", f"there are {count} steps named {name!r}; give each a name of its own", name
-            )
-        if not name:
-            yield Diagnostic("unnamed_step", "a step has no name; give it one")
+            message = f"there are {count} steps named {name!r}, compensations included; give each a name of its own"
+            yield Diagnostic("duplicate_step", message, name)
         if name.startswith(RESERVED_PREFIX):
-            yield Diagnostic(
-                "reserved_name", f"{name!r} begins with {RESERVED_PREFIX!r}, which is kept for the engine", name
-            )
+            message = f"{name!r} begins with {RESERVED_PREFIX!r}, which is kept for the engine; take another name"
+            yield Diagnostic("reserved_name", message, name)
 
 
-def _references(edges: Sequence[Edge], names: set[str], entry: str) -> Iterator[Diagnostic]:
-    for edge in edges:
-        for end in (edge.source, edge.target):
-            if end not in names:
-                yield Diagnostic("unknown_step", f"{edge.id} names {end!r}, which does not exist", edge.source)
-    if names and entry not in names:
-        yield Diagnostic("unknown_entry", f"the workflow begins at {entry!r}, which does not exist", entry)
+def _references(draft: Draft) -> Iterator[Diagnostic]:
+    for edge in draft.edges:
+        for end in {edge.source, edge.target} - draft.names:
+            message = f"{edge.id} names {end!r}, which does not exist; add the step or correct the name"
+            yield Diagnostic("unknown_step", message, edge.source)
+    if draft.names and draft.entry not in draft.names:
+        message = f"the workflow begins at {draft.entry!r}, which does not exist; name one of its steps"
+        yield Diagnostic("unknown_entry", message, draft.entry)
 
 
-def _nodes(nodes: Sequence[Node]) -> Iterator[Diagnostic]:
-    for node in nodes:
-        if not 0 <= node.priority <= HIGHEST_PRIORITY:
-            yield Diagnostic("priority", f"{node.id!r} has priority {node.priority}; it must be from 0 to 100", node.id)
-        if isinstance(node.op, Task):
-            yield from _task(node, node.op)
-        if node.compensation is not None and node.compensation.retry.max_calls < 0:
-            yield Diagnostic(
-                "retries", f"the compensation of {node.id!r} may not have a negative number of calls", node.id
-            )
+# -- nodes
 
 
-def _task(node: Node, op: Task) -> Iterator[Diagnostic]:
-    work = op.work
-    if not work.handler:
-        yield Diagnostic("no_handler", f"{node.id!r} has no handler; give a function or the name of one", node.id)
-    if work.retry.max_calls < 1:
-        yield Diagnostic(
-            "retries", f"{node.id!r} allows {work.retry.max_calls} calls; a step needs at least one", node.id
-        )
-    if work.retry.delay_ms < 0:
-        yield Diagnostic("retries", f"{node.id!r} has a negative delay", node.id)
-    if work.timeout_ms is not None and work.timeout_ms <= 0:
-        yield Diagnostic("timeout", f"{node.id!r} has a timeout of {work.timeout_ms} ms; it must be positive", node.id)
+def _node(node: Node) -> Iterator[Diagnostic]:
+    """What is wrong with a node; only one that seems sound is asked whether it can be stored."""
+    found = [*_common(node), *_op(node.id, node.op)]
+    yield from found or _unstorable(node, repr(node.id), node.id)
 
 
-def _joins(nodes: Sequence[Node], edges: Sequence[Edge]) -> Iterator[Diagnostic]:
-    by_name = {node.id: node for node in nodes}
-    branches = Counter(edge.source for edge in edges if edge.on == "branch")
-    for node in nodes:
-        if isinstance(node.op, Split) and not branches[node.id]:
-            yield Diagnostic("no_branches", f"{node.id!r} has no branches; give it at least one", node.id)
-        if not isinstance(node.op, Join):
-            continue
-        split = by_name.get(node.op.split)
-        if split is None or not isinstance(split.op, Split):
-            yield Diagnostic("join_without_split", f"{node.id!r} joins {node.op.split!r}, which is not a fork", node.id)
-        elif node.op.strategy == "count" and not 1 <= node.op.count <= branches[split.id] and split.op.items is None:
-            many = branches[split.id]
-            yield Diagnostic(
-                "join_count", f"{node.id!r} needs {node.op.count} of {many} branches; it can have 1 to {many}", node.id
-            )
+def _common(node: Node) -> Iterator[Diagnostic]:
+    name = node.id
+    yield from _number(name, "priority", f"the priority of {name!r}", node.priority, high=HIGHEST_PRIORITY)
+    if node.timeout_ms is not None and g.TIMEOUT in OUTCOMES[type(node.op)]:
+        yield from _time(name, "timeout", f"the timeout of {name!r}", node.timeout_ms, low=1)
+    elif node.timeout_ms is not None:
+        yield Diagnostic("timeout", f"{name!r} waits for nobody, so it has no use for a timeout; remove it", name)
+    if node.compensation is not None:
+        yield from _work(name, f"the compensation of {name!r}", node.compensation, least_calls=0)
+    place = _not_plain(node.metadata)
+    if place:
+        remedy = "use texts, whole numbers, true, false, null, and lists and objects of them"
+        yield Diagnostic("metadata", f"{place} of {name!r} cannot be stored as it is; {remedy}", name)
 
 
-def _reachable(edges: Sequence[Edge], names: set[str], entry: str) -> Iterator[Diagnostic]:
-    out = _out(edges)
-    seen, pending = {entry}, [entry]
+def _op(name: str, op: g.Op) -> Iterator[Diagnostic]:
+    match op:
+        case g.Task(work=work):
+            yield from _work(name, repr(name), work, least_calls=1)
+        case g.Condition(expression=stored):
+            yield from _expression(name, f"the condition of {name!r}", stored)
+        case g.Split():
+            yield from _split(name, op)
+        case g.Join(strategy=strategy):
+            yield from _word(name, "join_strategy", f"the strategy of {name!r}", strategy, words=STRATEGIES)
+        case g.WaitTimer(duration_ms=duration):
+            yield from _time(name, "wait_duration", f"the time that {name!r} waits", duration)
+        case g.WaitEvent(signal=signal):
+            yield from _name(name, "no_signal", f"the signal that {name!r} waits for", signal)
+        case g.Call(definition=definition):
+            yield from _name(name, "no_definition", f"the workflow that {name!r} calls", definition)
+        case g.End(status=status):
+            yield from _word(name, "end_status", f"the status of {name!r}", status, words=END_STATUSES)
+        case g.SavePoint() | g.NoReturn() | g.Human():
+            pass
+
+
+def _work(name: str, what: str, work: Work, *, least_calls: int) -> Iterator[Diagnostic]:
+    retry = work.retry
+    yield from _name(name, "no_handler", f"the handler of {what}", work.handler)
+    what_counts = f"the number of calls of {what}, the first one included,"
+    yield from _number(name, "retries", what_counts, retry.max_calls, low=least_calls)
+    yield from _time(name, "retry_delay", f"the delay of {what}", retry.delay_ms)
+    yield from _time(name, "retry_cap", f"the longest delay of {what}", retry.cap_ms)
+    yield from _number(name, "retry_factor", f"the factor of {what} in percent", retry.factor_percent, low=_WHOLE)
+    yield from _number(name, "retry_jitter", f"the jitter of {what} in percent", retry.jitter_percent, high=_WHOLE)
+    yield from _word(name, "retry_backoff", f"the backoff of {what}", retry.backoff, words=BACKOFFS)
+    if work.once and retry.max_calls not in {0, 1}:
+        message = f"{what} is called at most once, which {retry.max_calls} calls contradict; allow 1, or drop `once`"
+        yield Diagnostic("once", message, name)
+    if work.timeout_ms is not None:
+        yield from _time(name, "timeout", f"the timeout of the handler of {what}", work.timeout_ms, low=1)
+
+
+def _split(name: str, op: Split) -> Iterator[Diagnostic]:
+    if op.limit is not None:
+        yield from _number(name, "limit", f"the limit of {name!r}", op.limit, low=1)
+    if op.items is None:
+        return
+    yield from _expression(name, f"the list of {name!r}", op.items)
+    if re.fullmatch(NAME_PATTERN, str(op.item)) is None:
+        remedy = "take a name of ASCII letters, digits and _ that does not begin with a digit"
+        yield Diagnostic("item_name", f"{name!r} names its item {op.item!r}; {remedy}", name)
+
+
+# -- edges
+
+
+def _edges(draft: Draft) -> Iterator[Diagnostic]:
+    counts = Counter(edge.id for edge in draft.edges)
+    for edge in draft.edges:
+        if counts[edge.id] > 1:
+            # The machine finds conditions by the edge's id, and nothing would settle the order of equal edges.
+            message = f"there are {counts[edge.id]} edges {edge.id}; keep one, with one condition for all of them"
+            yield Diagnostic("duplicate_edge", message, edge.source)
+        yield from list(_edge(draft, edge)) or _unstorable(edge, edge.id, edge.source)
+
+
+def _edge(draft: Draft, edge: Edge) -> Iterator[Diagnostic]:
+    place, what = edge.source, f"the priority of {edge.id}"
+    yield from _number(place, "edge_priority", what, edge.priority, low=-LARGEST_INTEGER)
+    if edge.when is not None:
+        yield from _expression(place, f"the condition of {edge.id}", edge.when)
+    for target, stored in edge.assign.items():
+        yield from _expression(place, f"what {edge.id} assigns to {target!r}", stored)
+    source = draft.nodes.get(place)
+    if source is None:
+        return
+    if isinstance(source.op, Split) and edge.on == g.BRANCH and (edge.when is not None or edge.assign):
+        message = f"{edge.id} is a branch, which is taken always and as it is; ask and assign in a step of the branch"
+        yield Diagnostic("branch_condition", message, place)
+    yield from _outcome(source, edge)
+
+
+def _outcome(node: Node, edge: Edge) -> Iterator[Diagnostic]:
+    """Ways that no token will ever take."""
+    known = OUTCOMES[type(node.op)]
+    possible = set(known)
+    if node.timeout_ms is None:
+        possible.discard(g.TIMEOUT)
+    if isinstance(node.op, Split) and node.op.items is None:
+        possible.discard(g.ERROR)
+    if edge.on in possible or (edge.on == _ANY_OUTCOME and possible):
+        return
+    if edge.on == g.TIMEOUT and g.TIMEOUT in known:
+        remedy = "give it a timeout, or remove the edge"
+    else:
+        remedy = f"it can be left by {_listed(possible)}" if possible else "nothing leads on from it: remove the edge"
+    kind = type(node.op).__struct_config__.tag
+    yield Diagnostic("outcome", f"{node.id!r} ({kind}) is never left by {edge.on!r}; {remedy}", node.id)
+
+
+# -- forks and their joins
+
+
+def _forks(draft: Draft) -> Iterator[Diagnostic]:
+    branches = Counter(edge.source for edge in draft.edges if edge.on == g.BRANCH)
+    joins: defaultdict[str, list[str]] = defaultdict(list)
+    for node in draft.nodes.values():
+        if isinstance(node.op, Join):
+            joins[node.op.split].append(node.id)
+            yield from _join(draft, node.id, node.op, branches[node.op.split])
+    for node in draft.nodes.values():
+        if isinstance(node.op, Split):
+            yield from _fork(node.id, node.op, branches[node.id], joins[node.id])
+
+
+def _fork(name: str, op: Split, branches: int, joins: list[str]) -> Iterator[Diagnostic]:
+    if not branches:
+        yield Diagnostic("no_branches", f"{name!r} has no branches; give it at least one", name)
+    if branches > 1 and op.items is not None:
+        message = f"{name!r} runs one branch for each item, and it has {branches}; keep one"
+        yield Diagnostic("many_branches", message, name)
+    if len(joins) > 1:
+        message = f"the branches of {name!r} meet at {_listed(joins)}; keep one of these joins"
+        yield Diagnostic("two_joins", message, name)
+
+
+def _join(draft: Draft, name: str, op: Join, branches: int) -> Iterator[Diagnostic]:
+    split = draft.split_of(op)
+    if split is None:
+        if op.split in draft.nodes or op.split not in draft.names:
+            message = f"{name!r} joins {op.split!r}, which is not a fork; name the fork that it belongs to"
+            yield Diagnostic("join_without_split", message, name)
+    elif op.strategy == "count":
+        of = draft.nodes[split].op
+        high = branches if isinstance(of, Split) and of.items is None else LARGEST_INTEGER
+        what = f"the number of branches that {name!r} needs"
+        yield from _number(name, "join_count", what, op.count, low=1, high=max(1, high))
+
+
+# -- values
+
+
+def _name(position: str, code: str, what: str, text: object) -> Iterator[Diagnostic]:
+    """Words by which something is found or shown."""
+    if not isinstance(text, str):
+        yield Diagnostic(code, f"{what} is {text!r}; give a text", position)
+        return
+    if not text.strip():
+        yield Diagnostic(code, f"{what} is empty; give one", position)
+    if len(text) > LONGEST_NAME:
+        message = f"{what} has {len(text)} characters ({text[:20]!r}…); use at most {LONGEST_NAME}"
+        yield Diagnostic("long_name", message, position)
+    hidden = next((each for each in text if is_hidden(each) and each not in JOINERS), None)
+    if hidden is not None:
+        yield Diagnostic("hidden_character", f"{what} holds {describe(hidden)}; remove it", position)
+
+
+def _word(position: str, code: str, what: str, value: str, *, words: Collection[str]) -> Iterator[Diagnostic]:
+    if value not in words:
+        yield Diagnostic(code, f"{what} is {value!r}; it can be {_listed(words)}", position)
+
+
+def _time(position: str, code: str, what: str, value: object, *, low: int = 0) -> Iterator[Diagnostic]:
+    return _number(position, code, f"{what} in milliseconds", value, low=low, high=LONGEST_MS)
+
+
+def _number(
+    position: str, code: str, what: str, value: object, *, low: int = 0, high: int = LARGEST_INTEGER
+) -> Iterator[Diagnostic]:
+    if type(value) is int and low <= value <= high:
+        return
+    wanted = f"a whole number from {low} to {high}"
+    if high >= LONGEST_MS:  # A bound that nobody meets on purpose is named only to those who do.
+        wanted = f"at most {high}" if isinstance(value, int) and value > high else f"a whole number of at least {low}"
+    yield Diagnostic(code, f"{what} is {value!r}; it must be {wanted}", position)
+
+
+def _expression(position: str, what: str, stored: object) -> Iterator[Diagnostic]:
+    """What the machine could not read back when it prepares the graph."""
+    try:
+        Expression.from_data(stored)
+    except ExpressionError as error:
+        yield Diagnostic("expression", f"{what} cannot be read: {error}; store a parsed expression's data", position)
+
+
+def _not_plain(metadata: object) -> str:
+    """The place of the first value that JSON without fractions does not have; empty if there is none."""
+    pending: list[tuple[object, str, int]] = [(metadata, "metadata", 0)]
     while pending:
-        for edge in out[pending.pop()]:
-            if edge.target not in seen:
-                seen.add(edge.target)
-                pending.append(edge.target)
-    for name in sorted(names - seen):
-        yield Diagnostic("unreachable", f"no way leads to {name!r}; connect it or remove it", name)
+        value, place, depth = pending.pop()
+        if depth > DEEPEST_METADATA:
+            return f"metadata nested deeper than {DEEPEST_METADATA} levels"
+        match value:
+            case None | bool() | str():
+                pass
+            case int() if abs(value) <= LARGEST_INTEGER:
+                pass
+            case list():
+                pending += [(each, f"{place}[{index}]", depth + 1) for index, each in enumerate(value)]
+            case dict() if all(isinstance(key, str) for key in value):
+                pending += [(each, f"{place}.{key}", depth + 1) for key, each in value.items()]
+            case _:
+                return place
+    return ""
 
 
-def _cycles(edges: Sequence[Edge]) -> Iterator[Diagnostic]:
-    """A sorted Kahn: what cannot be put in order goes in circles."""
-    forward = [edge for edge in edges if not edge.rework]
-    waiting = Counter(edge.target for edge in forward)
-    out = _out(forward)
-    names = {end for edge in forward for end in (edge.source, edge.target)}
-    ready = [name for name in sorted(names) if not waiting[name]]
-    while ready:
-        name = ready.pop()
-        names.discard(name)
-        for edge in out[name]:
-            waiting[edge.target] -= 1
-            if not waiting[edge.target]:
-                ready.append(edge.target)
-    if names:
-        listed = ", ".join(repr(name) for name in sorted(names))
-        yield Diagnostic("cycle", f"these steps go in a circle: {listed}; a saga may not loop", min(names))
+def _unstorable(value: Node | Edge | Policies, what: str, position: str = "") -> Iterator[Diagnostic]:
+    """What would not come back from the store as it is: a value of another type, or half a character."""
+    try:
+        is_same = msgspec.json.decode(msgspec.json.encode(value), type=type(value)) == value
+        reason = "" if is_same else "it would come back changed"
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        reason = str(error)
+    if reason:
+        yield Diagnostic("not_storable", f"{what} cannot be stored: {reason}; give each field its own type", position)
 
 
-def _out(edges: Sequence[Edge]) -> defaultdict[str, list[Edge]]:
-    out: defaultdict[str, list[Edge]] = defaultdict(list)
-    for edge in edges:
-        out[edge.source].append(edge)
-    return out
+def _listed(words: Collection[str]) -> str:
+    return ", ".join(repr(word) for word in sorted(words))

@@ -7,23 +7,33 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from holdfast.kernel.vocabulary import message
+
 Data = dict[str, object]
 
 
-class _Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Something asked of a run."""
 
 
+@message(is_plain=True)
 class StartWorkflow(_Command, frozen=True, kw_only=True):
     """Begin."""
 
     input: Data = {}
+    delay_ms: int = 0
+    """How long to wait before the first node is entered."""
     parent: str = ""
     """Id of the run that starts this one."""
     parent_definition: str = ""
     parent_step: int = 0
 
 
+class BeginWorkflow(_Command, frozen=True, kw_only=True):
+    """The delay of the start is over."""
+
+
+@message(is_plain=True)
 class CompleteStep(_Command, frozen=True, kw_only=True):
     """A handler came back."""
 
@@ -44,20 +54,24 @@ class FailStep(_Command, frozen=True, kw_only=True):
     """Whether the handler may have begun its work."""
 
 
-class WithdrawnStep(_Command, frozen=True, kw_only=True):
+class ReturnStep(_Command, frozen=True, kw_only=True):
     """The work of a step was taken back before anybody began it."""
 
     step: int
 
 
 class TimeOut(_Command, frozen=True, kw_only=True):
-    """A node has waited as long as it may, or as long as it should."""
+    """A node has waited as long as it should, or as long as it may."""
 
     step: int
 
 
 class PassDeadline(_Command, frozen=True, kw_only=True):
     """The run has taken as long as it may."""
+
+
+class EndGrace(_Command, frozen=True, kw_only=True):
+    """Handlers that were told to stop have had their time."""
 
 
 class DecideStep(_Command, frozen=True, kw_only=True):
@@ -68,6 +82,7 @@ class DecideStep(_Command, frozen=True, kw_only=True):
     comment: str = ""
 
 
+@message(is_plain=True)
 class SendSignal(_Command, frozen=True, kw_only=True):
     """Something that a run may wait for has happened."""
 
@@ -79,19 +94,28 @@ class CancelWorkflow(_Command, frozen=True, kw_only=True):
     """Stop, and undo what was done."""
 
     reason: str = ""
+    by_parent: bool = False
+    """Whether the run that started this one asks: if this one has ended by then, that is no error."""
 
 
 class AbortWorkflow(_Command, frozen=True, kw_only=True):
     """Stop at once."""
 
     reason: str = ""
+    by_parent: bool = False
 
 
+@message(is_plain=True)
 class RequeueStep(_Command, frozen=True, kw_only=True):
     """Try a step again that gave up."""
 
     step: int
     input: Data | None = None
+    """What the step works on now; None leaves it as it was."""
+
+
+class ResumeWorkflow(_Command, frozen=True, kw_only=True):
+    """Go on with a run that waits for an operator."""
 
 
 class RetryCompensation(_Command, frozen=True, kw_only=True):
@@ -101,7 +125,8 @@ class RetryCompensation(_Command, frozen=True, kw_only=True):
     """Number of the compensation that gave up."""
 
 
-class ChildEnded(_Command, frozen=True, kw_only=True):
+@message(is_plain=True)
+class EndChild(_Command, frozen=True, kw_only=True):
     """A workflow that a step started has ended."""
 
     step: int
@@ -119,29 +144,37 @@ class NoteMissingHandler(_Command, frozen=True, kw_only=True):
 
 Command: TypeAlias = (
     StartWorkflow
+    | BeginWorkflow
     | CompleteStep
     | FailStep
-    | WithdrawnStep
+    | ReturnStep
     | TimeOut
     | PassDeadline
+    | EndGrace
     | DecideStep
     | SendSignal
     | CancelWorkflow
     | AbortWorkflow
     | RequeueStep
+    | ResumeWorkflow
     | RetryCompensation
-    | ChildEnded
+    | EndChild
     | NoteMissingHandler
 )
 
 
-class RunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+@message(is_plain=True)
+class RunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The effect by which a step calls its handler."""
 
     step: int
     node: str
     input: Data
     attempt: int = 1
+    first: int
+    """The step whose idempotency key the call has: its own, the one it repeats, or the one it undoes."""
+    previous: object = None
+    """What the step before had answered."""
     is_compensation: bool = False
     output: object = None
     """What the step to undo had answered."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.machine import events as e
-from holdfast.machine.graph import Join, Split
 from holdfast.machine.routes import Routes
-from holdfast.machine.state import ROOT, Executed, Held, Rollback, Scope, State, Step, Token
+from holdfast.machine.state import ROOT, Executed, Rollback, Scope, State, Stay, Step, Token
 
 
 def evolve(routes: Routes, state: State, event: e.Event) -> State:
@@ -25,41 +24,34 @@ def merged(data: dict[str, object], node: str, output: object) -> dict[str, obje
 
 def _workflow_started(_routes: Routes, state: State, event: e.WorkflowStarted) -> None:
     state.status = "running"
-    state.input = event.input
     state.parent, state.parent_definition = event.parent, event.parent_definition
     state.parent_step = event.parent_step
     state.tokens[ROOT] = Token(id=ROOT, data=event.input)
 
 
+# -- steps
+
+
 def _step_started(_routes: Routes, state: State, event: e.StepStarted) -> None:
     state.open[event.step] = Step(
-        number=event.step,
-        node=event.node,
-        token=event.token,
-        visit=event.visit,
-        attempt=event.attempt,
-        effect=event.effect,
-        input=event.input,
+        number=event.step, node=event.node, token=event.token, effect=event.effect, first=event.first
     )
+    state.chain += event.effect is not None
     _enter(state, event.step, event.node, event.token)
-    state.frozen.pop(event.retry_of or 0, None)
-    state.dead.pop(event.retry_of or 0, None)
 
 
-def _enter(state: State, step: int, node: str, token_id: str) -> None:
-    state.next_step = max(state.next_step, step + 1)
-    token = state.tokens.get(token_id)
-    if token is not None:
-        token.visits[node] = token.visits.get(node, 0) + 1
-        token.node = node
+def _enter(state: State, step: int, node: str, name: str) -> None:
+    state.next_step = step + 1
+    token = state.tokens[name]
+    token.visits[node] = token.visits.get(node, 0) + 1
+    token.node = node
+    token.retry_of, token.first = None, 0
 
 
 def _step_completed(routes: Routes, state: State, event: e.StepCompleted) -> None:
     step = state.open.pop(event.step, None)
     if step is None:
-        step = Step(number=event.step, node=event.node, token=event.token, visit=event.visit)
-        if isinstance(routes.node(event.node).op, Join):
-            _close_scope(routes, state, step)
+        step = Step(number=event.step, node=event.node, token=event.token)
         _enter(state, event.step, event.node, event.token)
     token = state.tokens[step.token]
     keeps = routes.node(step.node).compensation is not None
@@ -67,56 +59,89 @@ def _step_completed(routes: Routes, state: State, event: e.StepCompleted) -> Non
         number=step.number,
         node=step.node,
         token=step.token,
-        input=(step.input or token.data) if keeps else None,
+        input=token.data if keeps else None,
         output=event.output if keeps else None,
     )
-    if isinstance(routes.node(step.node).op, Split):
-        _open_scope(state, step, event.output)
-    else:
+    if event.output is not None:
         token.data = merged(token.data, step.node, event.output)
         token.last_output = event.output
-    if state.status == "paused":
-        state.held.append(Held(token=step.token, node=step.node, outcome=event.outcome))
 
 
-def _open_scope(state: State, step: Step, items: object) -> None:
-    listed = list(items) if isinstance(items, list) else []
-    state.scopes[step.number] = Scope(step=step.number, node=step.node, parent=step.token, items=listed)
-    state.parked[step.token] = state.tokens.pop(step.token)
+def _called_again(_routes: Routes, state: State, event: e.StepRetried | e.CompensationRetried) -> None:
+    step = state.open[event.step]
+    step.attempt = event.attempt + 1
+    step.effect = event.effect
 
 
-def _close_scope(routes: Routes, state: State, join: Step) -> None:
-    """The branches have met: their answers go to the token that waited for them, by the name of each branch's last step."""
-    scope = next(each for each in state.scopes.values() if each.parent == join.token)
-    del state.scopes[scope.step]
-    parent = state.tokens[join.token] = state.parked.pop(join.token)
-    branches = [state.tokens.pop(name) for name in scope.arrived]
-    if routes.items(scope.node) is not None:
-        ordered = sorted(branches, key=lambda token: int(token.id.rsplit(".", 1)[1]))
-        parent.data = {**parent.data, scope.node: [token.last_output for token in ordered]}
-    else:
-        parent.data = {**parent.data, **{token.node: token.last_output for token in branches}}
-
-
-def _token_moved(_routes: Routes, state: State, event: e.TokenMoved) -> None:
-    if event.scope is None:
-        token = state.tokens[event.token]
-        token.data = {**token.data, **event.assigned}
+def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> None:
+    waits_for_operator = event.step in state.dead
+    step = state.open.pop(event.step, None) or state.dead.pop(event.step, None) or state.frozen.pop(event.step)
+    if step.of is not None:
         return
-    scope = state.scopes[event.scope]
-    parent = state.parked[scope.parent]
-    data = {**parent.data, **event.assigned}
-    state.tokens[event.token] = Token(id=event.token, data=data, scope=event.scope)
-    scope.live.append(event.token)
-    scope.begun += 1
-    if scope.items:
-        scope.items.pop(0)
+    token = state.token(step.token)
+    keeps = routes.node(step.node).compensation is not None
+    state.executed[step.number] = Executed(
+        number=step.number,
+        node=step.node,
+        token=step.token,
+        input=token.data if keeps and token else None,
+        error=event.error,
+        status="skipped" if event.reason and not waits_for_operator else "failed",
+        was_called=not event.reason or waits_for_operator,
+        attempt=step.attempt if event.awaits_stop and step.effect is not None else 0,
+    )
+    if event.awaits_stop:
+        state.stopping.append(event.step)
 
 
-def _join_arrived(_routes: Routes, state: State, event: e.JoinArrived) -> None:
+def _step_stopped(_routes: Routes, state: State, event: e.StepStopped) -> None:
+    state.stopping.remove(event.step)
+    executed = state.executed[event.step]
+    executed.was_called = event.attempt > 0 or event.is_done
+    executed.is_done = event.is_done
+    executed.output = event.output
+
+
+def _step_withdrawn(_routes: Routes, state: State, event: e.StepWithdrawn) -> None:
+    step = state.open.pop(event.step)
+    if state.status == "paused":
+        state.frozen[event.step] = step
+
+
+def _step_resumed(_routes: Routes, state: State, event: e.StepResumed) -> None:
+    step = state.frozen.pop(event.step, None) or state.open[event.step]
+    step.effect = event.effect
+    state.open[event.step] = step
+
+
+def _step_paused(_routes: Routes, state: State, event: e.StepPaused) -> None:
+    state.dead[event.step] = state.open.pop(event.step)
+
+
+def _step_requeued(_routes: Routes, state: State, event: e.StepRequeued) -> None:
+    step = state.dead.pop(event.step)
+    token = state.tokens[step.token]
+    token.retry_of = event.step
+    if event.input is None:
+        token.first = step.first or step.number
+    else:
+        token.data = event.input
+
+
+def _child_started(_routes: Routes, state: State, event: e.ChildStarted) -> None:
+    state.open[event.step].child = event.child
+
+
+# -- tokens
+
+
+def _data_assigned(_routes: Routes, state: State, event: e.DataAssigned) -> None:
     token = state.tokens[event.token]
-    assert token.scope is not None
-    state.scopes[token.scope].arrived.append(event.token)
+    token.data = {**token.data, **event.data}
+
+
+def _token_held(_routes: Routes, state: State, event: e.TokenHeld) -> None:
+    state.tokens[event.token].stay = Stay(target=event.target, node=event.node, outcome=event.outcome)
 
 
 def _token_ended(_routes: Routes, state: State, event: e.TokenEnded) -> None:
@@ -129,113 +154,113 @@ def _token_ended(_routes: Routes, state: State, event: e.TokenEnded) -> None:
         scope.live.remove(event.token)
         if event.token in scope.arrived:
             scope.arrived.remove(event.token)
-        if event.reason == "failed":
-            scope.failed.append(event.token)
 
 
-def _scope_closed(_routes: Routes, state: State, event: e.ScopeClosed) -> None:
-    scope = state.scopes.pop(event.scope)
+def _branches_opened(_routes: Routes, state: State, event: e.BranchesOpened) -> None:
+    split = state.executed[event.step]
+    items = None if event.items is None else list(event.items)
+    scope = Scope(step=event.step, node=split.node, parent=split.token, items=items)
+    state.scopes[event.step] = scope
+    state.parked[split.token] = state.tokens.pop(split.token)
+    for _ in range(event.branches):
+        _begin_branch(state, scope, state.parked[split.token].data)
+
+
+def _items_begun(routes: Routes, state: State, event: e.ItemsBegun) -> None:
+    scope = state.scopes[event.step]
+    assert scope.items is not None
+    data, name = state.parked[scope.parent].data, routes.item_name(scope.node)
+    for item in scope.items[: event.count]:
+        _begin_branch(state, scope, {**data, name: item})
+    del scope.items[: event.count]
+
+
+def _begin_branch(state: State, scope: Scope, data: dict[str, object]) -> None:
+    scope.begun += 1
+    name = f"{scope.parent}/{scope.step}.{scope.begun}"
+    state.tokens[name] = Token(id=name, data=data, scope=scope.step)
+    scope.live.append(name)
+
+
+def _join_arrived(_routes: Routes, state: State, event: e.JoinArrived) -> None:
+    scope = state.tokens[event.token].scope
+    assert scope is not None
+    state.scopes[scope].arrived.append(event.token)
+
+
+def _branches_met(_routes: Routes, state: State, event: e.BranchesMet) -> None:
+    scope = state.scopes.pop(event.step)
+    for name in scope.arrived:
+        del state.tokens[name]
     state.tokens[scope.parent] = state.parked.pop(scope.parent)
 
 
-def _step_retried(_routes: Routes, state: State, event: e.StepRetried) -> None:
-    step = state.open[event.step]
-    step.attempt = event.attempt + 1
-    step.effect = event.effect
+def _branches_closed(_routes: Routes, state: State, event: e.BranchesClosed) -> None:
+    scope = state.scopes.pop(event.step)
+    if scope.parent in state.parked:
+        state.tokens[scope.parent] = state.parked.pop(scope.parent)
 
 
-def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> None:
-    step = state.open.pop(event.step, None) or state.dead.pop(event.step, None) or state.frozen.pop(event.step)
-    if step.of is not None:
-        return
-    token = state.tokens.get(step.token) or state.parked.get(step.token)
-    keeps = routes.node(step.node).compensation is not None
-    state.executed[step.number] = Executed(
-        number=step.number,
-        node=step.node,
-        token=step.token,
-        input=(step.input or (token.data if token else {})) if keeps else None,
-        error=event.error,
-        status="skipped" if event.reason else "failed",
-    )
-    if event.awaits_stop:
-        state.stopping.append(event.step)
+# -- the world
 
 
-def _step_stopped(_routes: Routes, state: State, event: e.StepStopped) -> None:
-    state.stopping.remove(event.step)
-    executed = state.executed[event.step]
-    executed.was_called = event.was_called
-    executed.output = event.output
+def _outside_word(_routes: Routes, state: State, _event: e.Approved | e.Rejected) -> None:
+    """What follows from it has events of its own."""
+    state.chain = 0
 
 
-def _step_withdrawn(_routes: Routes, state: State, event: e.StepWithdrawn) -> None:
-    step = state.open.pop(event.step)
-    if state.status == "paused":
-        state.frozen[event.step] = step
-
-
-def _step_paused(_routes: Routes, state: State, event: e.StepPaused) -> None:
-    state.dead[event.step] = state.open.pop(event.step)
-
-
-def _decided(_routes: Routes, _state: State, _event: e.Approved | e.Rejected | e.TimedOut | e.HandlerMissing) -> None:
+def _noted(_routes: Routes, _state: State, _event: e.TimedOut | e.HandlerMissing) -> None:
     """What follows from it has events of its own."""
 
 
 def _signal_received(_routes: Routes, state: State, event: e.SignalReceived) -> None:
+    state.chain = 0
     state.signals.setdefault(event.name, []).append(event.payload)
 
 
 def _signal_taken(_routes: Routes, state: State, event: e.SignalTaken) -> None:
-    waiting = state.signals[event.name]
-    waiting.pop(0)
-    if not waiting:
+    kept = state.signals[event.name]
+    kept.pop(0)
+    if not kept:
         del state.signals[event.name]
 
 
+# -- the way back
+
+
 def _rollback_started(_routes: Routes, state: State, event: e.RollbackStarted) -> None:
-    before = state.rollback
-    state.rollback = Rollback(
-        cause=event.cause,
-        failed_step=event.failed_step,
-        error=event.error,
-        requested_by=before.requested_by if before else "",
-        reason=before.reason if before else "",
-    )
-    if state.status == "paused":
-        state.status, state.reason = "running", ""
+    state.rollback = Rollback(cause="failure", failed_step=event.failed_step, error=event.error)
+    state.status, state.reason = "running", ""
+
+
+def _cancellation_started(_routes: Routes, state: State, event: e.CancellationStarted) -> None:
+    state.rollback = Rollback(cause="cancel", requested_by=event.requested_by, reason=event.reason)
+    state.status, state.reason = "running", ""
 
 
 def _rollback_planned(_routes: Routes, state: State, event: e.RollbackPlanned) -> None:
     assert state.rollback is not None
-    state.rollback.chain = list(reversed(event.chain))
+    state.rollback.chain = event.chain[::-1]
 
 
 def _compensation_started(_routes: Routes, state: State, event: e.CompensationStarted) -> None:
     of = state.executed[event.of]
-    state.next_step = max(state.next_step, event.step + 1)
+    state.next_step = event.step + 1
     state.open[event.step] = Step(number=event.step, node=of.node, token=of.token, effect=event.effect, of=event.of)
     _undone(state, event.of)
 
 
 def _undone(state: State, number: int) -> None:
-    assert state.rollback is not None
-    chain = state.rollback.chain
-    if chain and chain[-1] == number:
-        chain.pop()
-    state.rollback.stuck = None
+    rollback = state.rollback
+    assert rollback is not None
+    rollback.stuck = None
+    if rollback.chain and rollback.chain[-1] == number:
+        rollback.chain.pop()
 
 
 def _step_rolled_back(_routes: Routes, state: State, event: e.StepRolledBack) -> None:
-    state.next_step = max(state.next_step, event.step + 1)
+    state.next_step = event.step + 1
     _undone(state, event.of)
-
-
-def _compensation_retried(_routes: Routes, state: State, event: e.CompensationRetried) -> None:
-    step = state.open[event.step]
-    step.attempt = event.attempt + 1
-    step.effect = event.effect
 
 
 def _compensation_succeeded(_routes: Routes, state: State, event: e.CompensationSucceeded) -> None:
@@ -247,30 +272,21 @@ def _compensation_exhausted(_routes: Routes, state: State, event: e.Compensation
     state.rollback.stuck = state.open.pop(event.step).of
 
 
-def _cancellation_started(_routes: Routes, state: State, event: e.CancellationStarted) -> None:
-    state.rollback = Rollback(cause="cancel", requested_by=event.requested_by, reason=event.reason)
+# -- the run
 
 
 def _abort_started(_routes: Routes, state: State, _event: e.AbortStarted) -> None:
     state.rollback = None
 
 
-def _child_started(_routes: Routes, state: State, event: e.ChildStarted) -> None:
-    state.open[event.step].child = event.child
-
-
-def _requeued(_routes: Routes, state: State, event: e.StepRequeued) -> None:
-    if event.input is not None:
-        state.dead[event.step].input = event.input
+def _paused(_routes: Routes, state: State, event: e.WorkflowPaused) -> None:
+    state.status, state.reason = "paused", event.reason
 
 
 def _resumed(_routes: Routes, state: State, _event: e.WorkflowResumed) -> None:
-    state.status, state.reason = "running", ""
-    state.held = []
-
-
-def _dead_lettered(_routes: Routes, state: State, _event: e.WorkflowDeadLettered) -> None:
-    state.status, state.reason = "paused", "dlq"
+    state.status, state.reason, state.error, state.chain = "running", "", "", 0
+    for token in state.tokens.values():
+        token.stay = None
 
 
 def _completed(_routes: Routes, state: State, _event: e.WorkflowCompleted) -> None:
@@ -278,51 +294,56 @@ def _completed(_routes: Routes, state: State, _event: e.WorkflowCompleted) -> No
 
 
 def _failed(_routes: Routes, state: State, event: e.WorkflowFailed) -> None:
-    state.status, state.reason = "failed", event.reason
+    state.status, state.reason, state.error = "failed", event.reason, event.error
 
 
-def _cancelled(_routes: Routes, state: State, _event: e.WorkflowCancelled) -> None:
-    state.status, state.rollback = "cancelled", None
+def _cancelled(_routes: Routes, state: State, event: e.WorkflowCancelled) -> None:
+    state.status, state.reason, state.error, state.rollback = "cancelled", "", event.reason, None
 
 
-def _aborted(_routes: Routes, state: State, _event: e.WorkflowAborted) -> None:
-    state.status = "aborted"
+def _aborted(_routes: Routes, state: State, event: e.WorkflowAborted) -> None:
+    state.status, state.reason, state.error = "aborted", "", event.reason
 
 
 _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.WorkflowStarted: _workflow_started,
     e.StepStarted: _step_started,
     e.StepCompleted: _step_completed,
-    e.StepRetried: _step_retried,
+    e.StepRetried: _called_again,
     e.StepFailed: _step_failed,
     e.StepStopped: _step_stopped,
     e.StepWithdrawn: _step_withdrawn,
+    e.StepResumed: _step_resumed,
     e.StepPaused: _step_paused,
-    e.TokenMoved: _token_moved,
+    e.StepRequeued: _step_requeued,
+    e.ChildStarted: _child_started,
+    e.DataAssigned: _data_assigned,
+    e.TokenHeld: _token_held,
     e.TokenEnded: _token_ended,
+    e.BranchesOpened: _branches_opened,
+    e.ItemsBegun: _items_begun,
     e.JoinArrived: _join_arrived,
-    e.ScopeClosed: _scope_closed,
-    e.Approved: _decided,
-    e.Rejected: _decided,
-    e.TimedOut: _decided,
-    e.HandlerMissing: _decided,
+    e.BranchesMet: _branches_met,
+    e.BranchesClosed: _branches_closed,
+    e.Approved: _outside_word,
+    e.Rejected: _outside_word,
+    e.TimedOut: _noted,
+    e.HandlerMissing: _noted,
     e.SignalReceived: _signal_received,
     e.SignalTaken: _signal_taken,
+    e.RollbackStarted: _rollback_started,
+    e.RollbackPlanned: _rollback_planned,
     e.CompensationStarted: _compensation_started,
-    e.CompensationRetried: _compensation_retried,
+    e.CompensationRetried: _called_again,
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
     e.StepRolledBack: _step_rolled_back,
-    e.RollbackStarted: _rollback_started,
-    e.RollbackPlanned: _rollback_planned,
     e.CancellationStarted: _cancellation_started,
     e.AbortStarted: _abort_started,
+    e.WorkflowPaused: _paused,
+    e.WorkflowResumed: _resumed,
     e.WorkflowCompleted: _completed,
     e.WorkflowFailed: _failed,
     e.WorkflowCancelled: _cancelled,
     e.WorkflowAborted: _aborted,
-    e.WorkflowDeadLettered: _dead_lettered,
-    e.StepRequeued: _requeued,
-    e.WorkflowResumed: _resumed,
-    e.ChildStarted: _child_started,
 }

@@ -14,11 +14,18 @@ IR_VERSION = 1
 """Raised when the meaning of compiled graphs changes."""
 
 Kind = Literal["saga", "process", "rules", "envelope"]
-Plain: TypeAlias = "bool | int | str | list[Plain] | dict[str, Plain] | None"
-"""Data without fractions, as it can be hashed."""
+Plain: TypeAlias = object
+"""Data without fractions, as it can be hashed; the checks see to it."""
+
+Execution = Literal["pure", "effect", "transactional", "wait"]
+"""Inside the decision; by a handler outside of any transaction; by a handler inside the commit; by the world."""
 
 OK, ERROR, TIMEOUT = "ok", "error", "timeout"
 """Outcomes that any kind of node may have."""
+TRUE, FALSE = "true", "false"
+CONFIRMED, REJECTED = "confirmed", "rejected"
+BRANCH = "branch"
+"""The label of the edges that a split sends tokens down."""
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -144,6 +151,17 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     region: str = ""
     metadata: dict[str, Plain] = {}
 
+    @property
+    def execution(self) -> Execution:
+        """Where the node's work is done."""
+        match self.op:
+            case Task(work=work):
+                return "transactional" if work.transactional else "effect"
+            case Human() | WaitTimer() | WaitEvent() | Call():
+                return "wait"
+            case _:
+                return "pure"
+
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A way from one node to another."""
@@ -174,13 +192,16 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     on_failure: Literal["compensate", "dlq", "pause"] = "compensate"
     on_cancel: Literal["compensate", "none"] = "compensate"
     on_reject: Literal["abort", "fail"] = "abort"
+    """What follows a rejection that no edge leads on from: the run ends at once, or it is rolled back."""
     on_no_edge: Literal["complete", "pause", "fail"] = "complete"
     deadline_ms: int | None = None
     """The whole run is cancelled after this long."""
+    stop_grace_ms: int = 30_000
+    """How long a cancellation waits for handlers that were told to stop."""
     chain_limit: int | None = None
-    """Automatic steps in a row before the run is paused; None means no limit."""
+    """Automatic steps in a row, since the last word from outside, before the run waits for an operator; None means no limit."""
     max_visits: int = 1000
-    """How often a token may enter one node."""
+    """How often a token may enter one node before the run waits for an operator."""
 
 
 class Graph(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Answer
 from holdfast.kernel.moment import Moment
-from holdfast.machine.commands import Command, FailStep, RunStep
+from holdfast.kernel.records import Record, merge
+from holdfast.machine.commands import Command, FailStep, NoteMissingHandler, RunStep
 from holdfast.machine.deciding import decide
 from holdfast.machine.events import Event
 from holdfast.machine.evolving import evolve
 from holdfast.machine.graph import Graph
+from holdfast.machine.nodes import kind_of
+from holdfast.machine.projecting import records_of
 from holdfast.machine.routes import Routes
 from holdfast.machine.state import State
 
@@ -24,6 +28,7 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.type = graph.name  # type: ignore[misc]
+        self.definition_version = graph.version
         self._routes = Routes(graph)
 
     def initial(self) -> State:
@@ -43,7 +48,7 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
         return Status("running" if state.status == "new" else state.status, state.reason)
 
     def key_of(self, command: Command) -> str:
-        """Runs are found by their id, or by the key they were started with; a command does not name them."""
+        """Empty: a run is found by its id, or by the key it was started with; a command does not name it."""
         del command
         return ""
 
@@ -56,3 +61,15 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
             after=failure.after,
             was_called=failure.was_called,
         )
+
+    def handler_missing(self, effect: RunStep, handler: str) -> Command | None:
+        """The history tells that a step waits for a handler that nobody has."""
+        return NoteMissingHandler(step=effect.step, handler=handler)
+
+    def rebuild(self, events: Iterable[Event]) -> tuple[State, list[Record]]:
+        """The state and the rows that a history leads to: what the stored ones are compared with."""
+        state, records = State(), list[Record]()
+        for event in events:
+            records += records_of(self._routes, kind_of, state, event)
+            evolve(self._routes, state, event)
+        return state, merge(records)

@@ -6,6 +6,7 @@ They are made from events alone, so they can be made again: that is how a run is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -15,181 +16,210 @@ from holdfast.kernel.records import (
     Record,
     StepMoved,
     StepOpened,
-    SubscriptionClosed,
-    SubscriptionOpened,
     TaskClosed,
-    TaskOpened,
 )
 from holdfast.machine import events as e
-from holdfast.machine.graph import Human, Node, WaitEvent, WaitTimer
+from holdfast.machine.graph import CONFIRMED, REJECTED, Node
 from holdfast.machine.routes import Routes
-from holdfast.machine.state import State, Step
+from holdfast.machine.state import Executed, State, Step
 
 DLQ_REASON = "dlq enabled: rollback/compensation skipped"
+FAILURE_REASON = "the step failed and waits for an operator"
 COMPENSATION_REASON = "compensation max retries exceeded"
 
 _encode = msgspec.json.Encoder().encode
 
 
-def records_of(routes: Routes, state: State, event: e.Event) -> Sequence[Record]:
+class NodeRows(Protocol):
+    """What the steps of a kind of node leave in the projections besides their own row."""
+
+    wait_kind: str
+    """What an open step waits for, or empty."""
+
+    def opened(self, node: Node, step: int) -> Sequence[Record]:
+        """Rows that begin with a step."""
+        ...
+
+    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:
+        """Rows that end with it."""
+        ...
+
+
+Rows = Callable[[Node], NodeRows]
+
+
+def records_of(routes: Routes, rows: Rows, state: State, event: e.Event) -> Sequence[Record]:
     """The rows that change with an event; `state` is the one before it."""
     make = _TABLE.get(type(event))
-    return make(routes, state, event) if make is not None else ()
+    return make(_View(routes, rows, state), event) if make is not None else ()
 
 
-def _step_started(routes: Routes, state: State, event: e.StepStarted) -> list[Record]:
-    node = routes.node(event.node)
-    token = state.tokens.get(event.token)
-    data = event.input if event.input is not None else (token.data if token else {})
-    opened: list[Record] = [
+class _View:
+    """What the functions below look at."""
+
+    __slots__ = ("_rows", "routes", "state")
+
+    def __init__(self, routes: Routes, rows: Rows, state: State) -> None:
+        self.routes = routes
+        self.state = state
+        self._rows = rows
+
+    def input_of(self, name: str) -> bytes:
+        """What a step of this token works on."""
+        token = self.state.token(name)
+        return _encode(token.data if token is not None else {})
+
+    def opened(self, node: str, step: int) -> Sequence[Record]:
+        found = self.routes.node(node)
+        return self._rows(found).opened(found, step)
+
+    def closed(self, step: Step, outcome: str) -> Sequence[Record]:
+        found = self.routes.node(step.node)
+        return self._rows(found).closed(found, step.number, outcome)
+
+    def wait_kind(self, node: str) -> str:
+        return self._rows(self.routes.node(node)).wait_kind
+
+    def type_of(self, node: str) -> str:
+        return type(self.routes.node(node).op).__struct_config__.tag  # type: ignore[return-value]
+
+
+def _step_started(view: _View, event: e.StepStarted) -> list[Record]:
+    return [
         StepOpened(
             number=event.step,
             node=event.node,
             token=event.token,
             visit=event.visit,
-            status="pending",
-            wait_kind=_wait_kind(node),
-            attempts=0,
-            input=_encode(data),
+            retry_of=event.retry_of,
+            wait_kind=view.wait_kind(event.node),
+            input=view.input_of(event.token),
+        ),
+        *view.opened(event.node, event.step),
+    ]
+
+
+def _step_completed(view: _View, event: e.StepCompleted) -> list[Record]:
+    output = None if event.output is None else _encode(event.output)
+    step = view.state.open.get(event.step)
+    if step is not None:
+        attempts = None if step.effect is None else step.attempt
+        moved = StepMoved(
+            number=event.step, status="completed", outcome=event.outcome, output=output, attempts=attempts
+        )
+        return [moved, *view.closed(step, event.outcome)]
+    return [
+        StepOpened(
+            number=event.step,
+            node=event.node,
+            token=event.token,
+            visit=event.visit,
+            retry_of=event.retry_of,
+            status="completed",
+            outcome=event.outcome,
+            input=view.input_of(event.token),
+            output=output,
         )
     ]
-    if event.retry_of is not None:
-        opened.append(DeadLetterSettled(source="step", number=event.retry_of))
-    return [*opened, *_waits(node, event.step)]
 
 
-def _wait_kind(node: Node) -> str:
-    match node.op:
-        case Human():
-            return "human"
-        case WaitEvent():
-            return "event"
-        case WaitTimer():
-            return "timer"
-        case _:
-            return ""
-
-
-def _waits(node: Node, step: int) -> list[Record]:
-    match node.op:
-        case Human(subject=subject, role=role):
-            return [TaskOpened(number=step, subject=subject or node.id, role=role)]
-        case WaitEvent(signal=signal):
-            return [SubscriptionOpened(number=step, signal=signal)]
-        case _:
-            return []
-
-
-def _step_completed(_routes: Routes, state: State, event: e.StepCompleted) -> list[Record]:
-    output = None if event.output is None else _encode(event.output)
-    step = state.open.get(event.step)
-    if step is None:
-        return [
-            StepOpened(
-                number=event.step,
-                node=event.node,
-                token=event.token,
-                visit=event.visit,
-                status="completed",
-                outcome=event.outcome,
-                output=output,
-            )
-        ]
-    moved = StepMoved(
-        number=event.step, status="completed", outcome=event.outcome, output=output, attempts=step.attempt
-    )
-    return [moved, *_closed(_routes, step, event.outcome)]
-
-
-def _closed(routes: Routes, step: Step, outcome: str) -> list[Record]:
-    match routes.node(step.node).op:
-        case Human() if outcome not in {"confirmed", "rejected"}:
-            return [TaskClosed(number=step.number, outcome=outcome)]
-        case WaitEvent():
-            return [SubscriptionClosed(number=step.number)]
-        case _:
-            return []
-
-
-def _step_retried(_routes: Routes, _state: State, event: e.StepRetried) -> list[Record]:
+def _called_again(_view: _View, event: e.StepRetried | e.CompensationRetried) -> list[Record]:
     return [StepMoved(number=event.step, status="running", attempts=event.attempt, error=event.error)]
 
 
-def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> list[Record]:
-    step = state.open.get(event.step) or state.dead.get(event.step) or state.frozen.get(event.step)
-    attempts = None if step is None or event.reason else step.attempt
-    if step is not None and event.step in state.dead:
-        return [DeadLetterSettled(source="step", number=event.step)]
-    status = "skipped" if event.reason else "failed"
-    moved = StepMoved(number=event.step, status=status, error=event.error, attempts=attempts)  # type: ignore[arg-type]
-    return [moved, *(_closed(routes, step, "cancelled") if step is not None else [])]
+def _step_failed(view: _View, event: e.StepFailed) -> list[Record]:
+    if event.step in view.state.dead:
+        return [DeadLetterSettled(source="step", number=event.step)]  # Its row has said that it failed.
+    step = view.state.open.get(event.step) or view.state.frozen[event.step]
+    if event.reason:
+        moved = StepMoved(number=event.step, status="skipped", error=event.error)
+        return [moved, *view.closed(step, "cancelled")]
+    attempts = None if step.effect is None else step.attempt
+    moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
+    return [moved, *view.closed(step, "failed")]
 
 
-def _step_paused(_routes: Routes, state: State, event: e.StepPaused) -> list[Record]:
-    step = state.open[event.step]
-    token = state.tokens.get(step.token)
-    data = step.input if step.input is not None else (token.data if token else {})
+def _step_stopped(_view: _View, event: e.StepStopped) -> list[Record]:
+    return [StepMoved(number=event.step, status="skipped", attempts=event.attempt)] if event.attempt else []
+
+
+def _step_paused(view: _View, event: e.StepPaused) -> list[Record]:
+    step = view.state.open[event.step]
+    waits = view.routes.policies.on_failure == "pause"
     letter = DeadLetterRaised(
         source="step",
         number=event.step,
         name=step.node,
-        reason=DLQ_REASON,
+        type=view.type_of(step.node),
+        reason=FAILURE_REASON if waits else DLQ_REASON,
         error=event.error,
-        payload=_encode(data),
+        payload=view.input_of(step.token),
     )
-    return [StepMoved(number=event.step, status="failed", error=event.error, attempts=step.attempt), letter]
+    attempts = None if step.effect is None else step.attempt
+    moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
+    return [moved, letter, *view.closed(step, "failed")]
 
 
-def _step_withdrawn(_routes: Routes, state: State, event: e.StepWithdrawn) -> list[Record]:
-    if state.status == "paused":
-        return []
+def _step_withdrawn(view: _View, event: e.StepWithdrawn) -> list[Record]:
+    if view.state.status == "paused":
+        return []  # It is called after all once the run goes on.
     return [StepMoved(number=event.step, status="skipped")]
 
 
-def _decided(_routes: Routes, _state: State, event: e.Approved | e.Rejected) -> list[Record]:
-    outcome = "confirmed" if isinstance(event, e.Approved) else "rejected"
-    return [TaskClosed(number=event.step, outcome=outcome, actor=event.actor, comment=event.comment)]
+def _step_requeued(_view: _View, event: e.StepRequeued) -> list[Record]:
+    return [DeadLetterSettled(source="step", number=event.step)]
 
 
-def _compensation_started(_routes: Routes, state: State, event: e.CompensationStarted) -> list[Record]:
-    of = state.executed[event.of]
-    return [
-        StepOpened(
-            number=event.step,
-            node=of.node,
-            token=of.token,
-            kind="compensation",
-            compensates=event.of,
-            input=_encode(of.input or {}),
-        )
-    ]
+def _approved(_view: _View, event: e.Approved) -> list[Record]:
+    return [TaskClosed(number=event.step, outcome=CONFIRMED, actor=event.actor, comment=event.comment)]
 
 
-def _compensation_retried(_routes: Routes, _state: State, event: e.CompensationRetried) -> list[Record]:
-    return [StepMoved(number=event.step, status="running", attempts=event.attempt, error=event.error)]
+def _rejected(_view: _View, event: e.Rejected) -> list[Record]:
+    return [TaskClosed(number=event.step, outcome=REJECTED, actor=event.actor, comment=event.comment)]
 
 
-def _compensation_succeeded(_routes: Routes, state: State, event: e.CompensationSucceeded) -> list[Record]:
-    return [StepMoved(number=event.step, status="completed", attempts=state.open[event.step].attempt)]
+def _compensation_started(view: _View, event: e.CompensationStarted) -> list[Record]:
+    of = view.state.executed[event.of]
+    opened: list[Record] = []
+    if view.state.rollback is not None and view.state.rollback.stuck == event.of:
+        opened.append(DeadLetterSettled(source="compensation", number=event.of))
+    return [*opened, _undoing(of, event.step)]
 
 
-def _compensation_exhausted(_routes: Routes, state: State, event: e.CompensationExhausted) -> list[Record]:
-    step = state.open[event.step]
-    of = state.executed[step.of or 0]
-    calls = 0 if step.effect is None else step.attempt
+def _undoing(of: Executed, number: int) -> StepOpened:
+    return StepOpened(
+        number=number,
+        node=of.node,
+        token=of.token,
+        kind="compensation",
+        compensates=of.number,
+        input=_encode(of.input or {}),
+    )
+
+
+def _compensation_succeeded(view: _View, event: e.CompensationSucceeded) -> list[Record]:
+    return [StepMoved(number=event.step, status="completed", attempts=view.state.open[event.step].attempt)]
+
+
+def _compensation_exhausted(view: _View, event: e.CompensationExhausted) -> list[Record]:
+    step = view.state.open[event.step]
+    assert step.of is not None
+    of = view.state.executed[step.of]
     letter = DeadLetterRaised(
         source="compensation",
-        number=event.step,
-        name=step.node,
+        number=of.number,
+        name=of.node,
+        type=view.type_of(of.node),
         reason=COMPENSATION_REASON,
         error=event.error,
         payload=_encode(of.input or {}),
     )
+    calls = 0 if step.effect is None else step.attempt
     return [StepMoved(number=event.step, status="failed", error=event.error, attempts=calls), letter]
 
 
-def _step_rolled_back(_routes: Routes, state: State, event: e.StepRolledBack) -> list[Record]:
-    of = state.executed[event.of]
+def _step_rolled_back(view: _View, event: e.StepRolledBack) -> list[Record]:
+    of = view.state.executed[event.of]
     return [
         StepOpened(
             number=event.step,
@@ -206,14 +236,16 @@ def _step_rolled_back(_routes: Routes, state: State, event: e.StepRolledBack) ->
 _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepStarted: _step_started,
     e.StepCompleted: _step_completed,
-    e.StepRetried: _step_retried,
+    e.StepRetried: _called_again,
     e.StepFailed: _step_failed,
+    e.StepStopped: _step_stopped,
     e.StepPaused: _step_paused,
     e.StepWithdrawn: _step_withdrawn,
-    e.Approved: _decided,
-    e.Rejected: _decided,
+    e.StepRequeued: _step_requeued,
+    e.Approved: _approved,
+    e.Rejected: _rejected,
     e.CompensationStarted: _compensation_started,
-    e.CompensationRetried: _compensation_retried,
+    e.CompensationRetried: _called_again,
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
     e.StepRolledBack: _step_rolled_back,

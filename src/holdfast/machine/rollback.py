@@ -1,4 +1,4 @@
-"""Going back: stop what runs, then undo what was done, one step after the other, in reverse order of completion.
+"""Going back: wait for what runs, then undo what was done, one step after the other, in reverse order of completion.
 
 Only what was executed is undone. A failed step's own undoing comes first. A rollback after a failure stops at the nearest save point on the way of
 each branch; one after a cancellation goes to the root. Neither crosses a point of no return.
@@ -7,89 +7,125 @@ each branch; one after a cancellation goes to the root. Neither crosses a point 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal
 
-from holdfast.machine.commands import RunStep, WithdrawnStep
+from holdfast.machine.commands import EndGrace, RunStep
 from holdfast.machine.events import (
+    CancellationStarted,
     CompensationExhausted,
     CompensationRetried,
     CompensationStarted,
+    CompensationSucceeded,
     RollbackPlanned,
     RollbackStarted,
     StepRolledBack,
+    StepStopped,
     WorkflowCancelled,
     WorkflowFailed,
+    WorkflowResumed,
 )
 from holdfast.machine.graph import NoReturn, SavePoint, Work
 from holdfast.machine.routes import Routes
-from holdfast.machine.state import ROOT, Executed, State, Step
-from holdfast.machine.stopping import skip
+from holdfast.machine.state import ROOT, Executed, Rollback, State, Step
+from holdfast.machine.stopping import stop_everything, stop_step
 from holdfast.machine.turn import Turn, policy_of
 
-
-def start_rollback(
-    turn: Turn, *, cause: Literal["failure", "cancel"], failed_step: int | None = None, error: str = ""
-) -> None:
-    """Turn back. What still runs is waited for; nothing new begins."""
-    turn.emit(RollbackStarted(cause=cause, failed_step=failed_step, error=error))
-    if cause == "failure":
-        _stop_waiting(turn)
-        recall_running(turn)
-    go_on(turn)
+GRACE = "grace"
+DEADLINE = "deadline"
+FAILED_ELSEWHERE = "a step of another branch failed"
 
 
-def recall_running(turn: Turn) -> None:
-    """Take back the work that nobody has begun; what is under way may finish."""
-    for step in turn.state.open.values():
-        if step.effect is not None and step.of is None:
-            turn.recall(step.effect, WithdrawnStep(step=step.number), stop=False)
+def roll_back(turn: Turn, error: str, *, failed_step: int | None = None) -> None:
+    """Turn back after a failure. What runs may finish and is waited for; nothing new begins."""
+    turn.cancel_timer(DEADLINE)
+    turn.emit(RollbackStarted(error=error, failed_step=failed_step))
+    for step in list(turn.state.open.values()):
+        if step.effect is not None:
+            turn.recall(step, stop=False)
+        else:
+            stop_step(turn, step, "undo", error=FAILED_ELSEWHERE)
 
 
-def _stop_waiting(turn: Turn) -> None:
-    """Steps that only wait are not waited for."""
-    for step in [each for each in turn.state.open.values() if each.effect is None and each.of is None]:
-        skip(turn, step, "a step of another branch failed")
+def cancel(turn: Turn, actor: str, reason: str) -> None:
+    """Stop everything, and undo what was done if that is the policy."""
+    turn.cancel_timer(DEADLINE)
+    turn.emit(CancellationStarted(requested_by=actor, reason=reason))
+    undoes = turn.routes.policies.on_cancel == "compensate"
+    stop_everything(turn, "undo" if undoes else "drop")
+    if not undoes:
+        turn.emit(WorkflowCancelled(requested_by=actor, reason=reason))
+    elif turn.state.stopping:
+        turn.set_timer(GRACE, turn.routes.policies.stop_grace_ms, EndGrace())
+
+
+def stopped(turn: Turn, step: int, *, came_back: bool, is_done: bool = False, output: object = None) -> None:
+    """The call of a step that was stopped has come back, or was never made; earlier calls of the step may have been."""
+    call = turn.state.executed[step].attempt
+    attempt = call if came_back else max(call - 1, 0)
+    turn.emit(StepStopped(step=step, attempt=attempt, is_done=is_done, output=output))
+
+
+def end_grace(turn: Turn) -> None:
+    """Handlers that were told to stop have had their time: they are not waited for any more."""
+    for step in list(turn.state.stopping):
+        stopped(turn, step, came_back=True)
 
 
 def go_on(turn: Turn) -> None:
-    """Take the next step back, if nothing runs any more."""
+    """Undo the next step, if nothing runs any more."""
     state = turn.state
     rollback = state.rollback
-    if rollback is None or state.is_terminal or state.stopping or any(step.of is None for step in state.open.values()):
+    if rollback is None or state.is_terminal or state.stopping or state.open:
         return
     if rollback.chain is None:
+        turn.cancel_timer(GRACE)
         turn.emit(RollbackPlanned(chain=plan(turn.routes, state)))
-    if not state.open:
-        _undo_next(turn)
-
-
-def _undo_next(turn: Turn) -> None:
-    rollback = turn.state.rollback
-    assert rollback is not None
     assert rollback.chain is not None
     while rollback.chain:
-        executed = turn.state.executed[rollback.chain[-1]]
+        executed = state.executed[rollback.chain[-1]]
         work = turn.routes.node(executed.node).compensation
-        if work is None or not executed.was_called:
-            turn.emit(StepRolledBack(step=turn.next_number(), of=executed.number))
-            continue
-        begin_undoing(turn, executed, work)
+        if work is not None and executed.was_called:
+            _undo(turn, executed, work)
+            return
+        turn.emit(StepRolledBack(step=turn.next_step, of=executed.number))
+    _finish(turn, rollback)
+
+
+def undone(turn: Turn, step: Step) -> None:
+    """A compensation came back."""
+    turn.emit(CompensationSucceeded(step=step.number))
+
+
+def undoing_failed(turn: Turn, step: Step, error: str, *, is_final: bool, after: timedelta | None) -> None:
+    """A compensation failed: try again, or give up."""
+    work = turn.routes.node(step.node).compensation
+    assert work is not None
+    if is_final or work.once or not policy_of(work.retry).allows_another(step.attempt):
+        _exhaust(turn, step, error)
         return
-    _finish(turn)
+    delay = after if after is not None else turn.wait_after(work.retry, step.attempt)
+    turn.emit(CompensationRetried(step=step.number, attempt=step.attempt, error=error, effect=turn.next_effect))
+    _call(turn, step, work, delay)
 
 
-def begin_undoing(turn: Turn, executed: Executed, work: Work) -> None:
-    """Have a step undone."""
-    number = turn.next_number()
+def retry_undoing(turn: Turn, executed: Executed) -> None:
+    """An operator wants a step undone that could not be; the rest of the rollback follows."""
+    work = turn.routes.node(executed.node).compensation
+    assert work is not None
+    turn.emit(WorkflowResumed())
+    _undo(turn, executed, work)
+
+
+def _undo(turn: Turn, executed: Executed, work: Work) -> None:
+    number = turn.next_step
     if work.retry.max_calls == 0:
         turn.emit(CompensationStarted(step=number, of=executed.number))
-        exhaust(turn, turn.state.open[number], "no call is allowed")
+        _exhaust(turn, turn.state.open[number], "no call is allowed")
         return
-    turn.emit(CompensationStarted(step=number, of=executed.number, effect=turn.upcoming_effect()))
-    _call(turn, turn.state.open[number], work)
+    turn.emit(CompensationStarted(step=number, of=executed.number, effect=turn.next_effect))
+    _call(turn, turn.state.open[number], work, timedelta(0))
 
 
-def _call(turn: Turn, step: Step, work: Work, *, delay: timedelta = timedelta(0)) -> None:
+def _call(turn: Turn, step: Step, work: Work, delay: timedelta) -> None:
     rollback = turn.state.rollback
     assert rollback is not None
     assert step.of is not None
@@ -101,38 +137,23 @@ def _call(turn: Turn, step: Step, work: Work, *, delay: timedelta = timedelta(0)
         node=step.node,
         input=executed.input or {},
         attempt=step.attempt,
+        first=executed.number,
         is_compensation=True,
         output=executed.output,
         error=executed.error or rollback.error or rollback.reason,
         failed_step=failed.node if failed else "",
-        metadata=dict(node.metadata),
+        metadata=node.metadata,
     )
     turn.call(work, body, priority=node.priority, delay=delay)
 
 
-def undoing_failed(turn: Turn, step: Step, error: str, *, is_final: bool) -> None:
-    """An undoing call failed: try again, or give up."""
-    work = turn.routes.node(step.node).compensation
-    assert work is not None
-    policy = policy_of(work.retry)
-    if is_final or work.once or not policy.allows_another(step.attempt):
-        exhaust(turn, step, error)
-        return
-    delay = policy.wait_after(step.attempt)
-    effect = turn.upcoming_effect()
-    turn.emit(CompensationRetried(step=step.number, attempt=step.attempt, error=error, effect=effect))
-    _call(turn, step, work, delay=delay)
-
-
-def exhaust(turn: Turn, step: Step, error: str) -> None:
+def _exhaust(turn: Turn, step: Step, error: str) -> None:
     """A step could not be undone: the chain halts here, and an operator has to look."""
     turn.emit(CompensationExhausted(step=step.number, error=error))
     turn.emit(WorkflowFailed(error=f"{step.node!r} could not be undone: {error}", reason="compensation_failed"))
 
 
-def _finish(turn: Turn) -> None:
-    rollback = turn.state.rollback
-    assert rollback is not None
+def _finish(turn: Turn, rollback: Rollback) -> None:
     if rollback.cause == "cancel":
         turn.emit(WorkflowCancelled(requested_by=rollback.requested_by, reason=rollback.reason))
     else:
@@ -144,27 +165,33 @@ def plan(routes: Routes, state: State) -> list[int]:
     rollback = state.rollback
     assert rollback is not None
     failed = state.executed.get(rollback.failed_step or 0)
-    order = [failed] if failed is not None else []
-    bounds: list[str] = []
+    order = [failed.number] if failed is not None else []
+    bounds: list[tuple[str, bool]] = []
     for each in reversed(state.executed.values()):
         op = routes.node(each.node).op
-        if isinstance(op, NoReturn) or (isinstance(op, SavePoint) and rollback.cause == "failure"):
-            bounds.append(each.token)
-        elif each is not failed and _is_concerned(each) and not _is_kept(each.token, bounds, failed):
-            order.append(each)
-    return [each.number for each in order]
+        if isinstance(op, NoReturn):
+            bounds.append((each.token, True))
+        elif isinstance(op, SavePoint):
+            if rollback.cause == "failure":
+                bounds.append((each.token, failed is not None and _lies_below(failed.token, each.token)))
+        elif each is not failed and _is_concerned(routes, each) and not _is_kept(each.token, bounds):
+            order.append(each.number)
+    return order
 
 
-def _is_concerned(executed: Executed) -> bool:
-    """A step that was stopped half-way is undone only inside a branch; the others were never done."""
-    return executed.status != "skipped" or executed.token != ROOT
+def _is_concerned(routes: Routes, executed: Executed) -> bool:
+    """Whether there is anything to undo: a step that was stopped has done nothing, or half of its work, or all of it."""
+    if executed.status != "skipped":
+        return True
+    if executed.is_done and routes.node(executed.node).compensation is not None:
+        return True
+    return executed.was_called and executed.token != ROOT
 
 
-def _is_kept(token: str, bounds: list[str], failed: Executed | None) -> bool:
-    """Whether a boundary that was passed later protects a step: one on its own way, or on the way of the step that failed."""
-    for bound in bounds:
-        is_below = token == bound or token.startswith(f"{bound}/")
-        leads_on = failed is None or failed.token == bound or failed.token.startswith(f"{bound}/")
-        if is_below or (leads_on and bound.startswith(f"{token}/")):
-            return True
-    return False
+def _is_kept(token: str, bounds: list[tuple[str, bool]]) -> bool:
+    """Whether a boundary that was passed later protects a step: its own way, and the tokens above it where the boundary says so."""
+    return any(_lies_below(token, bound) or (reaches_up and _lies_below(bound, token)) for bound, reaches_up in bounds)
+
+
+def _lies_below(token: str, other: str) -> bool:
+    return token == other or token.startswith(f"{other}/")

@@ -15,6 +15,7 @@ class Routes:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.policies = graph.policies
         ways: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
         for edge in sorted(graph.edges, key=lambda edge: (edge.priority, edge.id)):
             ways[edge.source, edge.on].append(edge)
@@ -31,6 +32,11 @@ class Routes:
             if isinstance(node.op, Split) and node.op.items is not None
         }
         self._guards = {edge.id: Expression.from_data(edge.when) for edge in graph.edges if edge.when is not None}
+        self._assigns = {
+            edge.id: {name: Expression.from_data(stored) for name, stored in edge.assign.items()}
+            for edge in graph.edges
+            if edge.assign
+        }
 
     def node(self, name: str) -> Node:
         """The node with this name."""
@@ -52,6 +58,16 @@ class Routes:
         """What gives the list of a split over items."""
         return self._items.get(node)
 
+    def item_name(self, node: str) -> str:
+        """The name under which a branch of a split over items finds its item."""
+        op = self.graph.nodes[node].op
+        assert isinstance(op, Split)
+        return op.item
+
     def guard(self, edge: Edge) -> Expression | None:
         """What must hold for an edge to be taken."""
         return self._guards.get(edge.id)
+
+    def assigns(self, edge: Edge) -> dict[str, Expression]:
+        """What an edge adds to the data."""
+        return self._assigns.get(edge.id, {})

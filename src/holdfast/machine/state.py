@@ -6,44 +6,63 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.kernel.vocabulary import message
+
 Data = dict[str, object]
 
 ROOT = "0"
 """The token that a run begins with."""
 
 
-class Token(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Stay(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """Where a token goes once the run goes on."""
+
+    target: str = ""
+    """The node that it enters; empty if no edge led on."""
+    node: str = ""
+    outcome: str = ""
+    """What it was left by, if no edge led on."""
+
+
+class Token(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """One thread of control."""
 
     id: str
     node: str = ""
     """Where it is, or was last."""
     data: Data = {}
-    """The run's input and all that its steps on the way here have answered."""
+    """The run's input, and over it all that the steps on the way here have answered."""
     scope: int | None = None
-    """The split it came from."""
+    """Number of the split step that it came from."""
     last_output: object = None
     visits: dict[str, int] = {}
+    stay: Stay | None = None
+    """Set while it may not go on."""
+    retry_of: int | None = None
+    """The step that its next one repeats, after an operator asked for it."""
+    first: int = 0
+    """The step whose idempotency key its next one shares; 0 means its own."""
 
 
-class Step(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A step that has not ended."""
 
     number: int
     node: str
     token: str
-    visit: int = 1
     attempt: int = 1
     """Number of the present call."""
     effect: int | None = None
-    input: Data | None = None
-    """What it works on, when that is not the token's data."""
+    """Number of the effect that calls the handler; None for nodes that wait."""
+    first: int = 0
+    """The step whose idempotency key it shares; 0 means its own."""
     of: int | None = None
     """For a compensation: the executed step that it undoes."""
     child: str = ""
+    """Id of the run that it waits for."""
 
 
-class Executed(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Executed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A step that ended and that a rollback may have to undo."""
 
     number: int
@@ -56,9 +75,13 @@ class Executed(msgspec.Struct, kw_only=True, omit_defaults=True):
     status: Literal["completed", "failed", "skipped"] = "completed"
     was_called: bool = True
     """False for a step that was stopped before anybody began it: nothing has to be undone."""
+    attempt: int = 0
+    """Number of the call that was under way when the step was stopped; 0 if none was."""
+    is_done: bool = False
+    """Whether the handler of a step that was stopped finished its work all the same."""
 
 
-class Scope(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Scope(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A split whose branches are under way."""
 
     step: int
@@ -66,42 +89,37 @@ class Scope(msgspec.Struct, kw_only=True, omit_defaults=True):
     parent: str
     """The token that waits for the branches."""
     live: list[str] = []
+    """Branches that have not ended, those that have arrived included."""
     arrived: list[str] = []
     """Branches that reached the join, in order."""
-    items: list[object] = []
-    """Items of a list that have not begun yet."""
+    items: list[object] | None = None
+    """Items of a list that have not begun yet; None for a split into fixed branches."""
     begun: int = 0
-    failed: list[str] = []
+    """How many branches have begun so far."""
 
 
-class Rollback(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Rollback(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A run on its way back."""
 
     cause: Literal["failure", "cancel"]
     failed_step: int | None = None
     error: str = ""
     chain: list[int] | None = None
-    """Numbers of the executed steps that are still to be undone, the next one last; None until nothing runs any more."""
+    """Numbers of the executed steps still to be undone, the next one last; None until nothing runs any more."""
     requested_by: str = ""
     reason: str = ""
     stuck: int | None = None
     """The executed step that could not be undone."""
 
 
-class Held(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A step that ended while the run waits for an operator: where its token goes from there."""
-
-    token: str
-    node: str
-    outcome: str
-
-
-class State(msgspec.Struct, kw_only=True, omit_defaults=True):
+@message(is_plain=True)
+class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A whole run."""
 
     status: Literal["new", "running", "paused", "completed", "failed", "cancelled", "aborted"] = "new"
     reason: str = ""
-    input: Data = {}
+    error: str = ""
+    """Why it ended, when it did not end well."""
     parent: str = ""
     parent_definition: str = ""
     parent_step: int = 0
@@ -116,16 +134,15 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     rollback: Rollback | None = None
     stopping: list[int] = []
     """Steps that were stopped and whose handlers have not come back yet."""
-    held: list[Held] = []
     dead: dict[int, Step] = {}
     """Steps that gave up and wait for an operator."""
     frozen: dict[int, Step] = {}
-    """Steps whose work was taken back when the run began to wait for an operator."""
+    """Steps whose work was taken back while the run waits for an operator."""
     signals: dict[str, list[object]] = {}
     """Signals that nobody has waited for yet."""
     result: object = None
     chain: int = 0
-    """Automatic steps since the last input from outside."""
+    """Calls of handlers since the last word from outside."""
 
     @property
     def is_terminal(self) -> bool:
@@ -133,6 +150,10 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.status in {"completed", "failed", "cancelled", "aborted"}
 
     @property
-    def is_waiting_for_operator(self) -> bool:
-        """Whether nothing new may begin until somebody steps in."""
-        return self.status == "paused"
+    def may_begin(self) -> bool:
+        """Whether anything new may begin."""
+        return self.status == "running" and self.rollback is None
+
+    def token(self, name: str) -> Token | None:
+        """A token that has not ended, parked or not."""
+        return self.tokens.get(name) or self.parked.get(name)

@@ -1,7 +1,6 @@
 """One decision in the making: events are applied as they are emitted, and the work they ask for is gathered beside them.
 
-A turn moves tokens: it enters nodes and leaves them by edges until every token rests. What a node does on entry is the business of its
-module in `nodes`; the turn knows no kind of node.
+What a node does is the business of its module in `nodes`; the turn knows no kind of node.
 """
 
 from __future__ import annotations
@@ -9,31 +8,39 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Protocol
+from typing import Literal, Protocol
 
-from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Decision, Effect, Message, Recall, Timer
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import Record
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
-from holdfast.machine.commands import RunStep, TimeOut
-from holdfast.machine.events import Event, StepStarted, TokenEnded, TokenMoved
+from holdfast.machine.commands import ReturnStep, RunStep, TimeOut
+from holdfast.machine.events import Event, StepStarted, TokenHeld, WorkflowPaused
 from holdfast.machine.evolving import evolve
-from holdfast.machine.graph import Edge, Node, Retry, Work
-from holdfast.machine.projecting import records_of
+from holdfast.machine.graph import Node, Retry, Work
+from holdfast.machine.projecting import NodeRows, records_of
 from holdfast.machine.routes import Routes
 from holdfast.machine.state import State, Step, Token
 
+Ending = Literal["undo", "drop"]
+"""How work is stopped: because it will be undone, or because nobody cares any more."""
 
-class NodeKind(Protocol):
+_NOW = timedelta(0)
+
+
+class NodeKind(NodeRows, Protocol):
     """What a kind of node does."""
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """A token arrives."""
         ...
 
-    def stop(self, turn: Turn, step: Step) -> None:
-        """An open step of this kind is not wanted any more: take back what it asked for."""
+    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
+        """An open step is not wanted any more: take back what it asked for. Whether its end must be waited for."""
+        ...
+
+    def time_out(self, turn: Turn, step: Step) -> None:
+        """The time of an open step is over."""
         ...
 
 
@@ -59,7 +66,7 @@ class Turn:
 
     def emit(self, event: Event) -> None:
         """Something happened: the state knows it from now on."""
-        self._records += records_of(self.routes, self.state, event)
+        self._records += records_of(self.routes, self._kinds, self.state, event)
         evolve(self.routes, self.state, event)
         self._events.append(event)
 
@@ -82,7 +89,7 @@ class Turn:
         """Whether there is anything to decide."""
         return bool(self._events)
 
-    # -- how tokens move
+    # -- how tokens enter nodes
 
     def move(self, token: str, target: str) -> None:
         """Send a token to a node; it enters when those before it have."""
@@ -93,37 +100,28 @@ class Turn:
         while self._entering:
             name, target = self._entering.popleft()
             token = self.state.tokens.get(name)
-            if token is not None and self.may_begin:
+            if token is None or self.state.rollback is not None or self.state.is_terminal:
+                continue
+            self._watch_loops(token, target)
+            if self.state.status == "paused":
+                self.emit(TokenHeld(token=name, target=target))
+            else:
                 node = self.routes.node(target)
                 self._kinds(node).enter(self, token, node)
 
-    @property
-    def may_begin(self) -> bool:
-        """Whether anything new may begin."""
-        return self.state.status == "running" and self.state.rollback is None
-
-    def leave(self, token_name: str, node: str, outcome: str) -> None:
-        """A token is done with a node: the first edge of this outcome whose condition holds is taken."""
-        token = self.state.tokens.get(token_name)
-        if token is None or not self.may_begin:
+    def _watch_loops(self, token: Token, target: str) -> None:
+        """A run that goes in circles by itself waits for an operator."""
+        policies, state = self.routes.policies, self.state
+        if state.status != "running":
             return
-        edge = self._chosen(token, node, outcome)
-        if edge is None:
-            self.end(token_name)
-            return
-        if edge.assign:
-            self.emit(TokenMoved(token=token_name, target=edge.target))
-        self.move(token_name, edge.target)
+        if token.visits.get(target, 0) >= policies.max_visits:
+            self.emit(WorkflowPaused(reason="max_visits", error=f"{target!r} was entered {policies.max_visits} times"))
+        elif policies.chain_limit is not None and state.chain >= policies.chain_limit:
+            self.emit(WorkflowPaused(reason="chain_limit", error=f"{state.chain} automatic steps in a row"))
 
-    def end(self, token: str) -> None:
-        """A token's way is over."""
-        scope = self.state.tokens[token].scope
-        self.emit(TokenEnded(token=token))
-        if scope is not None and self.on_scope_changed is not None:
-            self.on_scope_changed(self, scope)
-
-    on_scope_changed: Callable[[Turn, int], None] | None = None
-    """Looks whether the branches of a split have met; set by the machine."""
+    def kind(self, step: Step) -> NodeKind:
+        """What the node of a step does."""
+        return self._kinds(self.routes.node(step.node))
 
     def data_for(self, token: Token, node: str) -> dict[str, object]:
         """What expressions may read."""
@@ -135,37 +133,39 @@ class Turn:
             "actor": {"id": self.moment.actor},
         }
 
-    def _chosen(self, token: Token, node: str, outcome: str) -> Edge | None:
-        for edge in self.routes.ways(node, outcome):
-            guard = self.routes.guard(edge)
-            if guard is None or self._holds(guard.holds, token, node):
-                return edge
-        return None
-
-    def _holds(self, holds: Callable[[dict[str, object]], bool], token: Token, node: str) -> bool:
-        try:
-            return holds(self.data_for(token, node))
-        except ExpressionError:
-            return False  # A guard that cannot be answered does not let anybody through.
-
     # -- work
 
-    def next_number(self) -> int:
+    @property
+    def next_step(self) -> int:
         """The number of the next step."""
         return self.state.next_step
 
-    def begin(self, token: Token, node: Node, *, effect: int | None = None) -> int:
-        """Open a step for a node that takes time; its number."""
-        number = self.next_number()
+    @property
+    def next_effect(self) -> int:
+        """The number that the next effect will get."""
+        return self.moment.issued + len(self._effects)
+
+    def open_step(self, token: Token, node: Node, *, effect: int | None = None) -> Step:
+        """A step for a node that takes time."""
+        number = self.next_step
         visit = token.visits.get(node.id, 0) + 1
-        self.emit(StepStarted(step=number, node=node.id, token=token.id, visit=visit, effect=effect))
+        self.emit(
+            StepStarted(
+                step=number,
+                node=node.id,
+                token=token.id,
+                visit=visit,
+                effect=effect,
+                retry_of=token.retry_of,
+                first=token.first,
+            )
+        )
         if node.timeout_ms is not None:
             self.set_timer(step_timer(number), node.timeout_ms, TimeOut(step=number))
-        return number
+        return self.state.open[number]
 
-    def call(self, work: Work, body: RunStep, *, priority: int, delay: timedelta = timedelta(0)) -> int:
-        """Have a handler called; the number of the effect."""
-        number = self.moment.issued + len(self._effects)
+    def call(self, work: Work, body: RunStep, *, priority: int, delay: timedelta = _NOW) -> None:
+        """Have a handler called."""
         timeout = None if work.timeout_ms is None else timedelta(milliseconds=work.timeout_ms)
         self._effects.append(
             Effect(
@@ -179,20 +179,15 @@ class Turn:
                 retry=NO_RETRY,  # Every failure comes back as a command: the machine decides what follows.
             )
         )
-        return number
 
-    def upcoming_effect(self) -> int:
-        """The number that the next effect will get."""
-        return self.moment.issued + len(self._effects)
-
-    def withdraw(self, effect: int | None) -> None:
+    def withdraw(self, effect: int) -> None:
         """Nobody wants the work of an effect any more."""
-        if effect is not None:
-            self._withdrawn.append(effect)
+        self._withdrawn.append(effect)
 
-    def recall(self, effect: int, command: object, *, stop: bool) -> None:
-        """Take an effect back if nobody has begun it."""
-        self._recalls.append(Recall(effect=effect, command=command, stop=stop))
+    def recall(self, step: Step, *, stop: bool) -> None:
+        """Take the work of a step back if nobody has begun it; it comes back by itself otherwise, sooner if told to stop."""
+        assert step.effect is not None
+        self._recalls.append(Recall(effect=step.effect, command=ReturnStep(step=step.number), stop=stop))
 
     def set_timer(self, key: str, after_ms: int, command: object) -> None:
         """Have a command sent later."""
@@ -200,16 +195,19 @@ class Turn:
 
     def cancel_timer(self, key: str) -> None:
         """A timer is not wanted any more."""
+        if self._timers:
+            self._timers = [timer for timer in self._timers if timer.key != key]
         if key in self.moment.pending_timers:
             self._cancelled.append(key)
+
+    def wait_after(self, retry: Retry, attempt: int) -> timedelta:
+        """How long to wait after the failure of a call; what is left to chance is the same each time this is decided."""
+        chance = self.moment.derive_id("jitter", self.next_effect).int % 1000 / 1000 if retry.jitter_percent else 0.0
+        return policy_of(retry).wait_after(attempt, chance)
 
     def send(self, message: Message) -> None:
         """Tell another run something."""
         self._messages.append(message)
-
-    def stop(self, step: Step) -> None:
-        """Take back what an open step asked for."""
-        self._kinds(self.routes.node(step.node)).stop(self, step)
 
 
 def step_timer(step: int) -> str:

@@ -17,21 +17,29 @@ from holdfast.machine.graph import (
     WaitEvent,
     WaitTimer,
 )
-from holdfast.machine.nodes import call, condition, end, human, join, marker, split, task, wait
+from holdfast.machine.nodes.call import CallKind
+from holdfast.machine.nodes.condition import ConditionKind
+from holdfast.machine.nodes.end import EndKind
+from holdfast.machine.nodes.human import HumanKind
+from holdfast.machine.nodes.join import JoinKind
+from holdfast.machine.nodes.marker import MarkerKind
+from holdfast.machine.nodes.split import SplitKind
+from holdfast.machine.nodes.task import TaskKind
+from holdfast.machine.nodes.wait import WaitEventKind, WaitTimerKind
 from holdfast.machine.turn import NodeKind
 
 _KINDS: dict[type[Op], NodeKind] = {
-    Task: task.TaskKind(),
-    Condition: condition.ConditionKind(),
-    Split: split.SplitKind(),
-    Join: join.JoinKind(),
-    SavePoint: marker.MarkerKind(),
-    NoReturn: marker.MarkerKind(),
-    Human: human.HumanKind(),
-    WaitTimer: wait.WaitTimerKind(),
-    WaitEvent: wait.WaitEventKind(),
-    Call: call.CallKind(),
-    End: end.EndKind(),
+    Task: TaskKind(),
+    Condition: ConditionKind(),
+    Split: SplitKind(),
+    Join: JoinKind(),
+    SavePoint: MarkerKind(),
+    NoReturn: MarkerKind(),
+    Human: HumanKind(),
+    WaitTimer: WaitTimerKind(),
+    WaitEvent: WaitEventKind(),
+    Call: CallKind(),
+    End: EndKind(),
 }
 
 

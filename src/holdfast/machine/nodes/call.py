@@ -1,7 +1,8 @@
 """A call starts another workflow and waits for its end.
 
 Entered when: a token arrives. May do: start the other run, in the same commit, with the token's data as input. Left when: it has ended well (`ok`), or not
-(`error`, or a failure of the step). On compensation: its own undoing work is called, if it has any; a child that is under way is cancelled with its parent.
+(`error`, or a failure of the step), or took too long (`timeout`). On compensation: its own undoing work is called, if it has any; a child that is
+under way is stopped with its parent, which waits until the child has undone what it did.
 """
 
 from __future__ import annotations
@@ -10,43 +11,59 @@ from uuid import UUID
 
 from holdfast.kernel.decision import Message
 from holdfast.kernel.ids import InstanceId
-from holdfast.machine.commands import CancelWorkflow, StartWorkflow
+from holdfast.machine.commands import AbortWorkflow, CancelWorkflow, EndChild, StartWorkflow
 from holdfast.machine.events import ChildStarted
+from holdfast.machine.failing import give_up
 from holdfast.machine.graph import Call, Node
+from holdfast.machine.moving import finish
+from holdfast.machine.nodes.kind import Kind
 from holdfast.machine.state import Step, Token
-from holdfast.machine.turn import Turn, step_timer
+from holdfast.machine.turn import Ending, Turn, step_timer
 
 
-class CallKind:
+class CallKind(Kind):
     """Starts another workflow."""
+
+    wait_kind = "child"
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Start it."""
         assert isinstance(node.op, Call)
-        number = turn.begin(token, node)
-        child = InstanceId(turn.moment.derive_id("child", number))
-        turn.emit(ChildStarted(step=number, child=str(child)))
+        step = turn.open_step(token, node)
+        child = InstanceId(turn.moment.derive_id("child", step.number))
+        turn.emit(ChildStarted(step=step.number, child=str(child)))
+        begin = StartWorkflow(
+            input=token.data,
+            parent=str(turn.moment.instance),
+            parent_definition=turn.routes.graph.name,
+            parent_step=step.number,
+        )
         turn.send(
             Message(
                 decider=node.op.definition,
                 definition_version=node.op.version,
-                command=StartWorkflow(
-                    input=token.data,
-                    parent=str(turn.moment.instance),
-                    parent_definition=turn.routes.graph.name,
-                    parent_step=number,
-                ),
+                command=begin,
                 instance=child,
                 parent=turn.moment.instance,
             )
         )
 
-    def stop(self, turn: Turn, step: Step) -> None:
-        """Cancel it."""
-        turn.cancel_timer(step_timer(step.number))
-        node = turn.routes.node(step.node)
-        assert isinstance(node.op, Call)
-        if step.child:
-            command = CancelWorkflow(reason=f"the workflow that started it was stopped at {step.node!r}")
-            child = InstanceId(UUID(step.child))
-            turn.send(Message(decider=node.op.definition, command=command, instance=child))
+    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
+        """Stop it: it undoes what it did, which is waited for, or it ends at once."""
+        op = turn.routes.node(step.node).op
+        assert isinstance(op, Call)
+        reason = f"the workflow that started it was stopped at {step.node!r}"
+        stop = CancelWorkflow if ending == "undo" else AbortWorkflow
+        command = stop(reason=reason, by_parent=True)
+        turn.send(Message(decider=op.definition, command=command, instance=InstanceId(UUID(step.child))))
+        return ending == "undo"
+
+
+def child_ended(turn: Turn, step: Step, command: EndChild) -> None:
+    """The other workflow has ended."""
+    turn.cancel_timer(step_timer(step.number))
+    if command.status == "completed":
+        finish(turn, step, output={step.node: command.result})
+    else:
+        why = f": {command.error}" if command.error else ""
+        give_up(turn, step, f"the workflow that {step.node!r} started ended as {command.status}{why}")

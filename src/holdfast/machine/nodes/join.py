@@ -6,21 +6,19 @@ token that was split goes on with the answers of the branches. On compensation: 
 
 from __future__ import annotations
 
-from holdfast.machine.branches import on_scope_changed
 from holdfast.machine.events import JoinArrived
 from holdfast.machine.graph import Node
-from holdfast.machine.state import Step, Token
+from holdfast.machine.moving import look_at_branches
+from holdfast.machine.nodes.kind import Kind
+from holdfast.machine.state import Token
 from holdfast.machine.turn import Turn
 
 
-class JoinKind:
+class JoinKind(Kind):
     """Waits for branches."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: Turn, token: Token, node: Node) -> None:  # noqa: ARG002 - where it is, the scope knows
         """A branch is there."""
         assert token.scope is not None, "the compiler lets only branches of its split reach a join"
-        turn.emit(JoinArrived(token=token.id, join=node.id))
-        on_scope_changed(turn, token.scope)
-
-    def stop(self, turn: Turn, step: Step) -> None:
-        """A join is never open: its branches are."""
+        turn.emit(JoinArrived(token=token.id))
+        look_at_branches(turn, token.scope)

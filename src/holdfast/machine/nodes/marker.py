@@ -6,20 +6,16 @@ goes back beyond a point of no return.
 
 from __future__ import annotations
 
-from holdfast.machine.events import StepCompleted
-from holdfast.machine.graph import OK, Node
-from holdfast.machine.state import Step, Token
+from holdfast.machine.graph import Node
+from holdfast.machine.moving import pass_through
+from holdfast.machine.nodes.kind import Kind
+from holdfast.machine.state import Token
 from holdfast.machine.turn import Turn
 
 
-class MarkerKind:
+class MarkerKind(Kind):
     """Marks the way."""
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Pass."""
-        visit = token.visits.get(node.id, 0) + 1
-        turn.emit(StepCompleted(step=turn.next_number(), node=node.id, token=token.id, visit=visit))
-        turn.leave(token.id, node.id, OK)
-
-    def stop(self, turn: Turn, step: Step) -> None:
-        """A marker is never open."""
+        pass_through(turn, token, node)

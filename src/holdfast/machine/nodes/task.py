@@ -8,45 +8,77 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from holdfast.machine.commands import RunStep
-from holdfast.machine.events import StepRetried
+from holdfast.machine.commands import FailStep, RunStep
+from holdfast.machine.events import StepResumed, StepRetried, StepWithdrawn
+from holdfast.machine.failing import give_up
 from holdfast.machine.graph import Node, Task
+from holdfast.machine.nodes.kind import Kind
 from holdfast.machine.state import Step, Token
-from holdfast.machine.turn import Turn, policy_of
+from holdfast.machine.turn import Ending, Turn, policy_of
+
+_NOW = timedelta(0)
 
 
-class TaskKind:
+class TaskKind(Kind):
     """Calls a handler."""
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Have the handler called."""
-        effect = turn.upcoming_effect()
-        number = turn.begin(token, node, effect=effect)
-        call(turn, turn.state.open[number], node)
+        _call(turn, turn.open_step(token, node, effect=turn.next_effect), _NOW)
 
-    def stop(self, turn: Turn, step: Step) -> None:
-        """Nobody wants the answer any more."""
+    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
+        """Tell the handler to stop. What will be undone is undone only after the handler came back."""
+        assert step.effect is not None
+        if ending == "undo":
+            turn.recall(step, stop=True)
+            return True
         turn.withdraw(step.effect)
+        return False
 
 
-def call(turn: Turn, step: Step, node: Node, *, delay: timedelta = timedelta(0)) -> None:
-    """Have the handler of an open step called."""
-    assert isinstance(node.op, Task)
-    token = turn.state.tokens[step.token]
+def failed(turn: Turn, step: Step, command: FailStep) -> None:
+    """A call failed: make another one, or give up."""
+    work = _task(turn, step).work
+    may_retry = not command.is_final and not work.once and policy_of(work.retry).allows_another(step.attempt)
+    if not may_retry or not turn.state.may_begin:
+        give_up(turn, step, command.error)
+        return
+    delay = command.after if command.after is not None else turn.wait_after(work.retry, step.attempt)
+    turn.emit(StepRetried(step=step.number, attempt=step.attempt, error=command.error, effect=turn.next_effect))
+    _call(turn, step, delay)
+
+
+def returned(turn: Turn, step: Step) -> None:
+    """The work was taken back before anybody began it. If the run goes on by now, it is called after all."""
+    if turn.state.may_begin:
+        resume(turn, step)
+    elif turn.state.rollback is not None and step.attempt > 1:
+        give_up(turn, step, "stopped between two calls")  # The earlier ones may have done something.
+    else:
+        turn.emit(StepWithdrawn(step=step.number))
+
+
+def resume(turn: Turn, step: Step) -> None:
+    """Have the handler called whose work was taken back."""
+    turn.emit(StepResumed(step=step.number, effect=turn.next_effect))
+    _call(turn, step, _NOW)
+
+
+def _call(turn: Turn, step: Step, delay: timedelta) -> None:
+    token, node = turn.state.tokens[step.token], turn.routes.node(step.node)
     body = RunStep(
         step=step.number,
-        node=node.id,
-        input=step.input if step.input is not None else token.data,
+        node=step.node,
+        input=token.data,
         attempt=step.attempt,
-        metadata=dict(node.metadata),
+        first=step.first or step.number,
+        previous=token.last_output,
+        metadata=node.metadata,
     )
-    turn.call(node.op.work, body, priority=node.priority, delay=delay)
+    turn.call(_task(turn, step).work, body, priority=node.priority, delay=delay)
 
 
-def retry(turn: Turn, step: Step, *, error: str, after: timedelta | None = None) -> None:
-    """A call failed: have another one made."""
-    node = turn.routes.node(step.node)
-    assert isinstance(node.op, Task)
-    wait = after if after is not None else policy_of(node.op.work.retry).wait_after(step.attempt)
-    turn.emit(StepRetried(step=step.number, attempt=step.attempt, error=error, effect=turn.upcoming_effect()))
-    call(turn, step, node, delay=wait)
+def _task(turn: Turn, step: Step) -> Task:
+    op = turn.routes.node(step.node).op
+    assert isinstance(op, Task)
+    return op

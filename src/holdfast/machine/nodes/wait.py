@@ -6,47 +6,70 @@ there (`ok`), or the signal did not come in time (`timeout`). On compensation: n
 
 from __future__ import annotations
 
-from holdfast.machine.commands import TimeOut
-from holdfast.machine.events import SignalTaken, StepCompleted
-from holdfast.machine.graph import OK, Node, WaitEvent, WaitTimer
+from collections.abc import Sequence
+
+from holdfast.kernel.records import Record, SubscriptionClosed, SubscriptionOpened
+from holdfast.machine.commands import SendSignal, TimeOut
+from holdfast.machine.events import SignalReceived, SignalTaken
+from holdfast.machine.graph import Node, WaitEvent, WaitTimer
+from holdfast.machine.moving import finish
+from holdfast.machine.nodes.kind import Kind
 from holdfast.machine.state import Step, Token
 from holdfast.machine.turn import Turn, step_timer
 
 
-class WaitTimerKind:
+class WaitTimerKind(Kind):
     """Waits for time to go by."""
+
+    wait_kind = "timer"
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Set the timer."""
         assert isinstance(node.op, WaitTimer)
-        number = turn.begin(token, node)
-        turn.set_timer(step_timer(number), node.op.duration_ms, TimeOut(step=number))
+        step = turn.open_step(token, node)
+        turn.set_timer(step_timer(step.number), node.op.duration_ms, TimeOut(step=step.number))
 
-    def stop(self, turn: Turn, step: Step) -> None:
-        """Nobody waits any more."""
-        turn.cancel_timer(step_timer(step.number))
+    def time_out(self, turn: Turn, step: Step) -> None:
+        """That is what it waited for."""
+        finish(turn, step)
 
 
-class WaitEventKind:
+class WaitEventKind(Kind):
     """Waits for a signal."""
+
+    wait_kind = "event"
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Take a signal that came early, or wait."""
         assert isinstance(node.op, WaitEvent)
-        early = turn.state.signals.get(node.op.signal)
-        number = turn.begin(token, node)
-        if early:
-            payload = early[0]
+        kept = turn.state.signals.get(node.op.signal)
+        step = turn.open_step(token, node)
+        if kept:
+            payload = kept[0]
             turn.emit(SignalTaken(name=node.op.signal))
-            received(turn, turn.state.open[number], payload)
+            _take(turn, step, payload)
 
-    def stop(self, turn: Turn, step: Step) -> None:
-        """Nobody waits any more."""
-        turn.cancel_timer(step_timer(step.number))
+    def opened(self, node: Node, step: int) -> Sequence[Record]:
+        """The wait."""
+        assert isinstance(node.op, WaitEvent)
+        return [SubscriptionOpened(number=step, signal=node.op.signal)]
+
+    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - it is over anyhow
+        """It is over."""
+        return [SubscriptionClosed(number=step)]
 
 
-def received(turn: Turn, step: Step, payload: object) -> None:
-    """The signal that a step waits for is there."""
+def signal(turn: Turn, command: SendSignal) -> None:
+    """Something has happened: the step that waits for it goes on; if none does, the signal is kept."""
+    turn.emit(SignalReceived(name=command.name, payload=command.payload))
+    for step in turn.state.open.values():
+        op = turn.routes.node(step.node).op
+        if step.of is None and isinstance(op, WaitEvent) and op.signal == command.name:
+            turn.emit(SignalTaken(name=command.name))
+            _take(turn, step, command.payload)
+            return
+
+
+def _take(turn: Turn, step: Step, payload: object) -> None:
     turn.cancel_timer(step_timer(step.number))
-    turn.emit(StepCompleted(step=step.number, output=payload))
-    turn.leave(step.token, step.node, OK)
+    finish(turn, step, output=payload)

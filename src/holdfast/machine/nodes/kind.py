@@ -1,0 +1,40 @@
+"""What kinds of nodes have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.kernel.records import Record
+from holdfast.machine.events import TimedOut
+from holdfast.machine.failing import give_up
+from holdfast.machine.graph import TIMEOUT, Node
+from holdfast.machine.moving import finish
+from holdfast.machine.state import Step
+from holdfast.machine.turn import Ending, Turn
+
+
+class Kind:
+    """A kind of node that asks for nothing that would have to be taken back."""
+
+    wait_kind = ""
+
+    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:  # noqa: ARG002 - see the docstring
+        """Nothing was asked for."""
+        return False
+
+    def time_out(self, turn: Turn, step: Step) -> None:
+        """Leave by `timeout` if an edge says so; otherwise the step has failed."""
+        turn.emit(TimedOut(step=step.number))
+        self.stop(turn, step, "drop")
+        if turn.routes.ways(step.node, TIMEOUT):
+            finish(turn, step, TIMEOUT)
+        else:
+            give_up(turn, step, f"{step.node!r} waited too long")
+
+    def opened(self, node: Node, step: int) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+        """Only the step's own row begins."""
+        return ()
+
+    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+        """Only the step's own row ends."""
+        return ()

@@ -1,0 +1,189 @@
+"""What can happen to a step, and to the one that undoes it."""
+
+from __future__ import annotations
+
+from holdfast.kernel.vocabulary import message
+from holdfast.machine.happening import Data, Happening
+
+
+@message(name="step_started")
+class StepStarted(Happening, frozen=True, kw_only=True):
+    """A token entered a node that takes time."""
+
+    step: int
+    node: str
+    token: str
+    visit: int = 1
+    effect: int | None = None
+    """Number of the effect that does the work; None for nodes that wait."""
+    retry_of: int | None = None
+    """The step that this one repeats, after an operator asked for it."""
+    first: int = 0
+    """The step whose idempotency key it shares, because it does the same work again; 0 means its own."""
+
+
+@message(name="step_completed", is_plain=True)
+class StepCompleted(Happening, frozen=True, kw_only=True):
+    """A step ended well. For a node that takes no time it also says where that was."""
+
+    step: int
+    outcome: str = "ok"
+    output: object = None
+    to: str = ""
+    """Where the token went, if there was a choice."""
+    node: str = ""
+    token: str = ""
+    visit: int = 1
+    retry_of: int | None = None
+
+
+@message(name="step_retry")
+class StepRetried(Happening, frozen=True, kw_only=True):
+    """A call failed and another one is made."""
+
+    step: int
+    attempt: int
+    """Number of the call that failed."""
+    error: str
+    effect: int
+
+
+@message(name="step_failed")
+class StepFailed(Happening, frozen=True, kw_only=True):
+    """A step gave up, or was stopped (`reason` is then `workflow_stopped`)."""
+
+    step: int
+    error: str
+    reason: str = ""
+    awaits_stop: bool = False
+    """Whether its handler may still be running, so that it is undone only after it came back."""
+
+
+@message(name="step_stopped", is_plain=True)
+class StepStopped(Happening, frozen=True, kw_only=True):
+    """The handler of a step that was stopped has come back, was never called, or has had its time."""
+
+    step: int
+    attempt: int = 0
+    """Number of the last call that was made; 0 if it was never called."""
+    is_done: bool = False
+    """Whether it finished its work all the same."""
+    output: object = None
+
+
+@message(name="step_withdrawn")
+class StepWithdrawn(Happening, frozen=True, kw_only=True):
+    """The work of a step was taken back before anybody began it."""
+
+    step: int
+
+
+@message(name="step_resumed")
+class StepResumed(Happening, frozen=True, kw_only=True):
+    """A step whose work was taken back is called after all."""
+
+    step: int
+    effect: int
+
+
+@message(name="step_paused")
+class StepPaused(Happening, frozen=True, kw_only=True):
+    """A step gave up and waits for an operator."""
+
+    step: int
+    error: str
+
+
+@message(name="approved")
+class Approved(Happening, frozen=True, kw_only=True):
+    """A person confirmed."""
+
+    step: int
+    actor: str
+    comment: str = ""
+
+
+@message(name="rejected")
+class Rejected(Happening, frozen=True, kw_only=True):
+    """A person refused."""
+
+    step: int
+    actor: str
+    comment: str = ""
+
+
+@message(name="timeout")
+class TimedOut(Happening, frozen=True, kw_only=True):
+    """A node waited too long."""
+
+    step: int
+
+
+@message(name="compensation_started")
+class CompensationStarted(Happening, frozen=True, kw_only=True):
+    """A step is being undone."""
+
+    step: int
+    """Number of the compensation's own step."""
+    of: int
+    """The step it undoes."""
+    effect: int | None = None
+
+
+@message(name="compensation_retry")
+class CompensationRetried(Happening, frozen=True, kw_only=True):
+    """An undoing call failed and another one is made."""
+
+    step: int
+    attempt: int
+    error: str
+    effect: int
+
+
+@message(name="compensation_success")
+class CompensationSucceeded(Happening, frozen=True, kw_only=True):
+    """A step was undone."""
+
+    step: int
+
+
+@message(name="compensation_max_retries_exceeded")
+class CompensationExhausted(Happening, frozen=True, kw_only=True):
+    """A step could not be undone."""
+
+    step: int
+    error: str
+
+
+@message(name="step_rolled_back")
+class StepRolledBack(Happening, frozen=True, kw_only=True):
+    """A step that nothing has to be done about was rolled past."""
+
+    step: int
+    of: int
+
+
+@message(name="step_requeued", is_plain=True)
+class StepRequeued(Happening, frozen=True, kw_only=True):
+    """An operator lets a step be tried again."""
+
+    step: int
+    actor: str
+    input: Data | None = None
+    """What it works on now; None leaves it as it was."""
+
+
+@message(name="child_started")
+class ChildStarted(Happening, frozen=True, kw_only=True):
+    """Another workflow was started."""
+
+    step: int
+    child: str
+
+
+@message(name="step_skipped_missing_handler")
+class HandlerMissing(Happening, frozen=True, kw_only=True):
+    """A step waits for a handler that no live worker has."""
+
+    step: int
+    handler: str
