@@ -2,7 +2,11 @@
 
 from holdfast.app.calls import Calls
 from holdfast.app.engine import Engine, Health
+from holdfast.app.stepping import StepContext
+from holdfast.app.verifying import Verification
 from holdfast.app.views import Instance, Recorded
+from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
+from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
 from holdfast.errors import (
     CommandError,
     ConfigurationError,
@@ -20,10 +24,11 @@ from holdfast.errors import (
     StoppedError,
     StoreError,
     StoreUnavailableError,
+    UnfinishedError,
     UnknownEventError,
 )
 from holdfast.kernel.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
-from holdfast.kernel.decider import Decider, Status
+from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejection, Timer
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.retry import RetryPolicy
@@ -36,6 +41,7 @@ from holdfast.runtime.settings import Settings
 from holdfast.store.shapes import DeadLetter, Header, InstanceQuery
 
 __all__ = [
+    "Branch",
     "Calls",
     "Codec",
     "CommandError",
@@ -52,17 +58,22 @@ __all__ = [
     "Engine",
     "ExpressionError",
     "Fail",
+    "Failure",
     "Header",
     "Health",
+    "HistoryEntry",
     "HoldfastError",
+    "HumanTask",
     "Ignored",
     "Instance",
     "InstanceQuery",
+    "InstanceSummary",
     "JsonCodec",
     "Message",
     "MessagePackCodec",
     "Moment",
     "NotFoundError",
+    "Page",
     "PayloadError",
     "Projection",
     "Recorded",
@@ -72,17 +83,27 @@ __all__ = [
     "Reply",
     "Retry",
     "RetryPolicy",
+    "Saga",
+    "SagaDefinition",
     "SchemaMismatchError",
     "Settings",
     "StateInfo",
     "StateMachineDefinition",
     "StateMachineView",
     "Status",
+    "Step",
+    "StepContext",
+    "StepDefinition",
     "StoppedError",
     "StoreError",
     "StoreUnavailableError",
     "Timer",
     "TransitionInfo",
+    "UnfinishedError",
     "UnknownEventError",
+    "Verification",
+    "WorkflowInstance",
+    "handler",
     "message",
+    "task",
 ]

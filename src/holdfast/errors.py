@@ -5,6 +5,7 @@
     ├── ExpressionError            an expression cannot be parsed, checked or evaluated; carries a position
     ├── RejectedError              the decider refused a command
     ├── CommandError               the decider could not answer a command: it raised, or answered with nonsense
+    ├── UnfinishedError            a workflow whose result was asked for did not complete
     ├── NotFoundError              no such thing, or none that this tenant may see
     ├── ConflictError              somebody else was first; retryable
     ├── PayloadError               a value cannot be stored: too large, or of a type the codec does not know
@@ -92,6 +93,21 @@ class CommandError(HoldfastError):
     def __init__(self, message: str, *, decider: str) -> None:
         self.decider = decider
         super().__init__(message)
+
+
+class UnfinishedError(HoldfastError):
+    """A workflow whose result was asked for has ended, but not well. `status` says how, `reason` why."""
+
+    code = "unfinished"
+
+    def __init__(self, *, instance: str, status: str, reason: str) -> None:
+        self.instance = instance
+        self.status = status
+        self.reason = reason
+        super().__init__(f"workflow {instance} has no result, because it {_ENDS.get(status, status)}: {reason}")
+
+
+_ENDS = {"failed": "failed", "cancelled": "was cancelled", "aborted": "was aborted"}
 
 
 class NotFoundError(HoldfastError):

@@ -5,18 +5,24 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from types import FrameType, TracebackType
-from typing import Protocol, Self, TypeAlias, TypeVar, cast
+from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
 import msgspec
 
 from holdfast.app.calls import Calls
+from holdfast.app.endings import Endings
 from holdfast.app.registry import Registry
+from holdfast.app.stepping import step_handler
+from holdfast.app.workflows import final_state
+from holdfast.authoring.saga.definition import SagaDefinition
+from holdfast.authoring.saga.options import handler_name
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.decider import Decider
+from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import SYSTEM
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.wire import Codec, JsonCodec
@@ -31,12 +37,14 @@ from holdfast.runtime.settings import Settings
 from holdfast.runtime.telemetry import Listener
 from holdfast.store.opening import DEFAULT_URL, open_store
 from holdfast.store.port import Store
-from holdfast.store.shapes import DEFAULT_TENANT, Backlog, Maintenance, WorkerInfo
+from holdfast.store.shapes import DEFAULT_TENANT, Backlog, Header, Maintenance, WorkerInfo
 
 S = TypeVar("S")
 C = TypeVar("C")
 E = TypeVar("E")
 F = TypeVar("F")
+T = TypeVar("T")
+P = ParamSpec("P")
 F_contra = TypeVar("F_contra", contravariant=True)
 C_co = TypeVar("C_co", covariant=True)
 
@@ -70,8 +78,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 class Engine(Calls):
     """Durable workflows on one database.
 
-    An open engine takes commands. `start` makes it work too: it runs effects, timers and projections until `stop`. Used as a context
-    manager it does both, and closes at the end.
+    An open engine takes commands. `start_worker` makes it work too: it runs handlers, timers and projections until `stop`. Used as a
+    context manager it does both, and closes at the end.
     """
 
     def __init__(  # noqa: PLR0913 - the options of the public face, all by name
@@ -90,6 +98,8 @@ class Engine(Calls):
         self.settings = settings or Settings()
         self._codec = codec or JsonCodec()
         self._owns_store = store is None
+        self._functions: dict[str, object] = {}
+        """Handlers of steps as they were given, by name."""
         self._store = store or open_store(url, codec=self._codec.name, may_migrate=migrate)
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
         self.service = Service(
@@ -106,29 +116,91 @@ class Engine(Calls):
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="holdfast-reader") if threads else None
         self._is_started = False
         self._is_closed = False
-        super().__init__(self.service, self.registry, self._pool, tenant=tenant, actor=SYSTEM)
+        self.registry.library.attach(self.service)
+        endings = Endings(self.service, self._headers, final_state, has_threads=threads)
+        super().__init__(self.service, self.registry, endings, self._pool, tenant=tenant, actor=SYSTEM)
 
     # -- set-up
 
+    @overload
     def register(
         self,
-        decider: Decider[S, C, E, F],
+        definition: Decider[S, C, E, F],
+        effects: Handling[F, C] | None = None,
+        *,
+        concurrency: int | None = None,
+        timeout: timedelta | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> Self: ...
+
+    @overload
+    def register(self, definition: SagaDefinition) -> Self: ...
+
+    def register(
+        self,
+        definition: Decider[S, C, E, F] | SagaDefinition,
         effects: Handling[F, C] | None = None,
         *,
         concurrency: int | None = None,
         timeout: timedelta | None = None,
         retry: RetryPolicy | None = None,
     ) -> Self:
-        """Make a decider known, with the one handler of its effects: a function of context and effect, plain or async.
+        """Make a definition known: a saga, or a decider with the one handler of its effects.
 
-        What the handler returns is a command for the instance, or None. A process without the handler leaves the effects to others.
+        A saga is published in the database, so that any process can run it; the handlers that it was built with are registered here.
+        A decider's handler is a function of context and effect, plain or async; what it returns is a command for the instance, or None.
+        A process without a handler leaves its work to others.
         """
-        program = self.registry.add(decider)
+        if isinstance(definition, SagaDefinition):
+            return self._register_saga(definition)
+        program = self.registry.add(definition)
         if effects is not None:
             function = cast("Function", getattr(effects, "handle", effects))
             self.service.shared.handlers.register(
                 program.type, function, concurrency=concurrency, timeout=timeout, retry=retry
             )
+        return self
+
+    def handle(
+        self,
+        name: str,
+        function: object,
+        *,
+        concurrency: int | None = None,
+        timeout: timedelta | None = None,
+    ) -> Self:
+        """Register the handler that steps name: a function, plain or async, or an object with `execute`.
+
+        It may ask for the step's context, for the data as a whole, or for values of it by name. A process without the handler leaves
+        the steps to others.
+        """
+        before = self._functions.get(name)
+        if (
+            before is not None and before != function
+        ):  # A bound method is equal to itself, but another object each time.
+            raise ConfigurationError(f"there is already another handler {name!r}; handlers are found by name")
+        if before is None:
+            self.service.shared.handlers.register(
+                name, step_handler(function, name), concurrency=concurrency, timeout=timeout
+            )
+            self._functions[name] = function
+        return self
+
+    def handler(self, name: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """Decorator: register a function as the handler that steps name; its own name if none is given."""
+
+        def add(function: Callable[P, T]) -> Callable[P, T]:
+            self.handle(name or handler_name(function), function)
+            return function
+
+        return add
+
+    def _register_saga(self, saga: SagaDefinition) -> Self:
+        if self.registry.is_decider(saga.name):
+            raise ConfigurationError(f"there is already a decider of type {saga.name!r}")
+        for name, function in saga.handlers.items():
+            self.handle(name, function)
+        self.registry.library.publish(saga.graph)
         return self
 
     def project(self, projection: Projection) -> Self:
@@ -143,11 +215,11 @@ class Engine(Calls):
 
     def as_tenant(self, tenant: str, *, actor: str = SYSTEM) -> Calls:
         """The calls of this engine on behalf of a tenant and an actor."""
-        return Calls(self.service, self.registry, self._pool, tenant=tenant, actor=actor)
+        return Calls(self.service, self.registry, self._endings, self._pool, tenant=tenant, actor=actor)
 
     # -- life
 
-    def start(self) -> Self:
+    def start_worker(self) -> Self:
         """Run effects, timers, messages and projections in this process."""
         if not self._has_threads:
             raise ConfigurationError(
@@ -170,6 +242,7 @@ class Engine(Calls):
         self.service.stop(limit.total_seconds() + 1)
         if self._is_started:
             self.runtime.retire()
+        self._endings.stop()
         if self._pool is not None:
             self._pool.shutdown(wait=True)
         if self._owns_store:
@@ -186,7 +259,7 @@ class Engine(Calls):
         if threading.current_thread() is threading.main_thread():
             before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
-            self.start()
+            self.start_worker()
             ending.wait()
         finally:
             self.stop()
@@ -202,7 +275,7 @@ class Engine(Calls):
         return self.runtime.drain()
 
     def __enter__(self) -> Self:
-        return self.start() if self._has_threads else self
+        return self.start_worker() if self._has_threads else self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -231,6 +304,9 @@ class Engine(Calls):
     def health(self) -> Health:
         """Whether this process does its work."""
         return Health(is_healthy=self.runtime.is_healthy, loops=self.runtime.loops())
+
+    def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
+        return self._store.reader(tenant).headers(list(instances))
 
     def rebuild(self, projection: str) -> Reply[None]:
         """Have a projection forget everything and read all events again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from holdfast.app.library import Library
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.program import Program
@@ -16,32 +17,34 @@ F = TypeVar("F")
 
 
 class Registry:
-    """Programs by the name of their definition."""
+    """Programs by the name of their definition: deciders of the code, and published graphs."""
 
     def __init__(self, codec: Codec, *, limit: int) -> None:
         self._codec = codec
         self._limit = limit
-        self._programs: dict[str, Program] = {}
+        self._deciders: dict[str, Program] = {}
+        self.library = Library(codec, limit=limit)
 
     def add(self, decider: Decider[S, C, E, F]) -> Program:
         """Make a decider known; there can be only one of a type."""
         program = Program(decider, self._codec, limit=self._limit)
-        if program.type in self._programs:
-            raise ConfigurationError(f"there is already a decider of type {program.type!r}")
-        self._programs = {
-            **self._programs,
-            program.type: program,
-        }  # Replaced whole: other threads read it without a lock.
+        if program.type in self._deciders or program.type in self.library.names():
+            raise ConfigurationError(f"there is already a decider or workflow of type {program.type!r}")
+        self._deciders = {**self._deciders, program.type: program}  # Replaced whole: others read it without a lock.
         return program
 
-    def get(self, name: str, version: str = "", /) -> Program:  # noqa: ARG002 - deciders have one version, the code
-        """The program of a definition."""
-        try:
-            return self._programs[name]
-        except KeyError:
-            known = ", ".join(sorted(self._programs)) or "none"
-            raise NotFoundError("decider", name, hint=f"register it first; registered are: {known}") from None
+    def get(self, name: str, version: str = "", /) -> Program:
+        """The program of a definition; deciders have one version, the code."""
+        program = self._deciders.get(name) or self.library.program(name, version)
+        if program is None:
+            known = ", ".join(sorted(self.names())) or "none"
+            raise NotFoundError("decider or workflow", name, hint=f"register it first; registered are: {known}")
+        return program
+
+    def is_decider(self, name: str) -> bool:
+        """Whether a definition is a decider of the code."""
+        return name in self._deciders
 
     def names(self) -> set[str]:
         """The names of all definitions."""
-        return set(self._programs)
+        return {*self._deciders, *self.library.names()}

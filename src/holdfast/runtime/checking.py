@@ -24,10 +24,9 @@ def check_decision(decision: Decision, now: datetime) -> None:
         if timer.due(now).tzinfo is None:
             raise CommandError(f"timer at {timer.due_at!r}: give a time with a zone", decider="")
     for message in decision.messages:
-        if message.key:
-            check_key(message.key, "key of a message")
-        if message.command_id:
-            check_key(message.command_id, "command id of a message")
+        check_key(message.key, "key of a message")
+        check_key(message.command_id, "command id of a message")
+        check_key(message.definition_version, "version of a definition")
 
 
 def check_key(text: str, what: str) -> None:

@@ -141,7 +141,7 @@ class Clockwork:
 
         where = message.address
         try:
-            program = self._shared.programs(where.definition)
+            program = self._shared.programs(where.definition, message.definition_version)
             command = program.commands.decode(message.type, message.version, message.data)
             if where.instance is None and not where.key:
                 where = Address(tenant=where.tenant, definition=where.definition, key=program.key_of(command))
@@ -157,7 +157,10 @@ class Clockwork:
                 comment=message.comment,
                 claim=message.claim,
                 receipt=receipt_key(where, message.command_id),
-                may_create=where.instance is None,
+                definition_version=message.definition_version,
+                # An id that nobody knows is a mistake, unless it was made for the instance that the message starts.
+                may_create=where.instance is None or message.parent is not None,
+                parent=message.parent,
                 settled=settled,
             )
         )

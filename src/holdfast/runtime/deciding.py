@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from uuid import UUID
 
-from holdfast.errors import CommandError, HoldfastError, NotFoundError, RejectedError
+from holdfast.errors import CommandError, HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.drafting import Draft, Surroundings, VoidClaimError, new_header
+from holdfast.runtime.drafting import Draft, Surroundings, VoidClaimError
+from holdfast.runtime.heading import new_header
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.tracking import Tracked
 from holdfast.store.shapes import Address, Claim, Observation, ReceiptKey
@@ -18,7 +19,11 @@ Answer = tuple[Submission, Outcome | None, BaseException | None]
 Found = dict[Address, Tracked | HoldfastError]
 """The instances that exist, by address; an error stands for one that cannot be read."""
 
+Name = InstanceId | Address
+"""How a batch tells instances apart: by their id, or, while they are not there, by the address that names them."""
+
 _VOID = Outcome(None, 0, "the claim is void")
+_ID_VERSION = 7
 
 
 class Batch:
@@ -73,10 +78,10 @@ class Round:
         self._new_id = new_id
         self._forget = forget
         self._is_careful = is_careful
-        self._drafts: dict[InstanceId | Address, Draft] = {}
-        self._answers: dict[InstanceId | Address, list[Answer]] = {}
-        self._doubted: set[InstanceId | Address] = set()
-        self._receipts: dict[ReceiptKey, Outcome] = {}
+        self._drafts: dict[Name, Draft] = {}
+        self._answers: dict[Name, list[Answer]] = {}
+        self._doubted: set[Name] = set()
+        self._receipts: dict[ReceiptKey, tuple[Name, Outcome]] = {}
 
     def decide(self, submissions: Iterable[Submission]) -> list[Draft]:
         """Decide all commands; the drafts to write. The answers are in the batch and hold once the drafts are written."""
@@ -91,7 +96,9 @@ class Round:
         return list(self._drafts.values())
 
     def _decide(self, each: Submission, tracked: Tracked | None) -> None:
-        name = tracked.header.id if tracked else each.address
+        name: Name = tracked.header.id if tracked else each.address
+        if each.receipt is not None and each.receipt in self._receipts:
+            name = self._receipts[each.receipt][0]  # Whatever its address says: the first one with this receipt tells.
         if name in self._doubted:
             self._batch.doubtful.append(each)
             return
@@ -104,10 +111,10 @@ class Round:
         if name in self._drafts and self._drafts[name].is_tainted:
             self._doubted.add(name)  # The state may be spoilt: what follows is decided on a new one.
 
-    def _answer(self, each: Submission, name: InstanceId | Address, tracked: Tracked | None) -> Answer:
+    def _answer(self, each: Submission, name: Name, tracked: Tracked | None) -> Answer:
         if each.receipt is not None and each.receipt in self._receipts:
             self._drafts[name].finished += [each.claim] if each.claim is not None else []
-            return each, self._receipts[each.receipt], None  # The same command twice in one batch.
+            return each, self._receipts[each.receipt][1], None  # The same command twice in one batch.
         try:
             draft = self._drafts.get(name)
             if draft is None:
@@ -122,18 +129,23 @@ class Round:
                 self._drafts[name].is_tainted = True
             return each, None, error if isinstance(error, HoldfastError) else _failure(each, error)
         if each.receipt is not None:
-            self._receipts[each.receipt] = outcome
+            self._receipts[each.receipt] = (name, outcome)
         return each, outcome, None
 
     def _begin(self, each: Submission, tracked: Tracked | None) -> Draft:
         if tracked is not None:
             return Draft(self._around, tracked.header, tracked.program, tracked)
         address = each.address
-        if not each.may_create:
+        if not (each.may_create and address.definition):
             raise NotFoundError("instance", address.instance or address.key)
         program = self._around.programs(address.definition, each.definition_version)
-        identity = address.instance or InstanceId(self._new_id(self._now))
-        return Draft(self._around, new_header(each, identity, self._now), program, None)
+        identity = address.instance or each.identity
+        if identity is not None and identity.version != _ID_VERSION:
+            raise PayloadError(
+                f"{identity} cannot be the id of an instance: give a UUIDv7, which tells when it was made"
+            )
+        identity = identity or InstanceId(self._new_id(self._now))
+        return Draft(self._around, new_header(each, identity, program.definition_version, self._now), program, None)
 
     def _may_be_wrong(self, each: Submission, tracked: Tracked | None) -> bool:
         """Whether an answer that writes nothing needs proof: the state is from memory, or the command may have been carried out."""
@@ -141,7 +153,7 @@ class Round:
             return False
         return each.receipt is not None or (tracked is not None and not tracked.is_fresh)
 
-    def _doubt(self, each: Submission, name: InstanceId | Address) -> None:
+    def _doubt(self, each: Submission, name: Name) -> None:
         """Leave the whole instance to the careful way, so that its commands stay in order."""
         self._doubted.add(name)
         self._batch.doubtful += [before for before, _, _ in self._answers.pop(name, [])]

@@ -11,16 +11,15 @@ from datetime import datetime
 import msgspec
 
 from holdfast.errors import RejectedError
-from holdfast.kernel.decider import Status
 from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, StoredEvent
-from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program, Programs
 from holdfast.kernel.records import merge
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.checking import check_decision, check_text
-from holdfast.runtime.issuing import Leasing, effect_row, message_row, timer_row
+from holdfast.runtime.heading import moved_header
+from holdfast.runtime.issuing import Leasing, effect_row, message_row, recall_row, timer_row
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.tracking import NO_SNAPSHOTS, Tracked
 from holdfast.store.shapes import (
@@ -31,6 +30,7 @@ from holdfast.store.shapes import (
     Observation,
     Receipt,
     Snapshot,
+    StoredRecall,
     TimerClaim,
 )
 
@@ -133,6 +133,7 @@ class Draft:
         """The change to write."""
         change = self.change
         change.header = self.header
+        change.keeps_status = self._keeps_status()
         if change.records:
             change.records = merge(change.records)
         change.snapshot = self._snapshot()
@@ -177,7 +178,8 @@ class Draft:
         events = [program.events.encode(event) for event in decision.events]
         effects = [program.effects.encode(effect.body) for effect in decision.effects]
         timers = [program.commands.encode(timer.command) for timer in decision.timers]
-        messages = [message_row(each, self._around.programs(each.decider), header.tenant) for each in decision.messages]
+        messages = [message_row(each, self._around.programs, header.tenant) for each in decision.messages]
+        recalls = [recall_row(each, program, header) for each in decision.recalls]
         check_decision(decision, now)
         evolved = decision.state
         state = program.apply(self.state, decision.events) if evolved is msgspec.UNSET else evolved
@@ -186,19 +188,24 @@ class Draft:
         # Nothing can fail from here on: the draft takes all of it.
         self.state = state
         self._use_up(submission.claim)
-        events += self._cancel_timers(decision.cancelled_timers)
+        if decision.cancelled_timers:
+            events += self._cancel_timers(decision.cancelled_timers)
         for number, (effect, encoded) in enumerate(zip(decision.effects, effects, strict=True), start=header.issued):
             self._issue(effect, encoded, number, now)
         issued = header.issued + len(effects)
         for number, (timer, encoded) in enumerate(zip(decision.timers, timers, strict=True), start=issued):
             self._set_timer(timer, encoded, number, now)
         self._withdraw(decision.withdrawn_effects)
-        if status.is_terminal:
+        for recall in recalls:
+            self._recall(recall)
+        if status.is_terminal and self.timers:
             self._cancel_timers(tuple(self.timers))
         self._append(events, submission, now)
         self.change.messages += messages
         self.change.records += decision.records
-        self.header = _moved(header, status, version=header.version + len(events), issued=issued + len(timers), now=now)
+        self.header = moved_header(
+            header, status, version=header.version + len(events), issued=issued + len(timers), now=now
+        )
         if submission.receipt is not None:
             self.change.receipts.append(Receipt(submission.receipt, header.id, self.header.version))
         if self._around.observe:
@@ -246,14 +253,42 @@ class Draft:
 
     def _withdraw(self, numbers: tuple[int, ...]) -> None:
         for number in numbers:
-            if number not in self.bodies:
+            if not self._drop_effect(number):
+                self._forget_recall(number)
                 self.change.withdrawn.append(number)
-                continue
-            del self.bodies[number]
-            dropped = next(each for each in self.change.effects if each.number == number)
-            self.change.effects.remove(dropped)
-            if dropped.owner is not None and self._around.leasing:
-                self._around.leasing.release(dropped.handler)
+
+    def _recall(self, recall: StoredRecall) -> None:
+        """Take an effect back. One that is not even written is; one that has just ended, or that nobody wants, needs nothing."""
+        change, number = self.change, recall.number
+        if self._drop_effect(number):
+            change.messages.append(recall.message)
+        elif number not in change.withdrawn and not any(
+            isinstance(claim, EffectClaim) and claim.instance == self.header.id and claim.number == number
+            for claim in change.consumed
+        ):
+            before = self._forget_recall(number)
+            # Of two commands that recall it the first one takes it back; either may ask for it to be stopped.
+            change.recalls.append(
+                recall if before is None else msgspec.structs.replace(before, stop=before.stop or recall.stop)
+            )
+
+    def _forget_recall(self, number: int) -> StoredRecall | None:
+        recalls = self.change.recalls
+        found = next((each for each in recalls if each.number == number), None) if recalls else None
+        if found is not None:
+            recalls.remove(found)
+        return found
+
+    def _drop_effect(self, number: int) -> bool:
+        """Take an effect of this very change out of it; False if it is none."""
+        if number not in self.bodies:
+            return False
+        del self.bodies[number]
+        dropped = next(each for each in self.change.effects if each.number == number)
+        self.change.effects.remove(dropped)
+        if dropped.owner is not None and self._around.leasing:
+            self._around.leasing.release(dropped.handler)
+        return True
 
     def _set_timer(self, timer: Timer, encoded: Encoded, number: int, now: datetime) -> None:
         key = timer.key or f"#{number}"
@@ -283,6 +318,8 @@ class Draft:
             return
         self.change.consumed.append(claim)
         self._stop_timer(claim)
+        if self.change.recalls and isinstance(claim, EffectClaim) and claim.instance == self.header.id:
+            self._forget_recall(claim.number)
 
     def _stop_timer(self, claim: Claim) -> None:
         """A timer that has fired is no longer pending."""
@@ -319,45 +356,15 @@ class Draft:
             before.snapshot_bytes = NO_SNAPSHOTS
         return None
 
+    def _keeps_status(self) -> bool:
+        if self.before is None:
+            return False
+        old, new = self.before.header, self.header
+        return old.status == new.status and old.reason == new.reason and old.ended_at == new.ended_at
+
     def _events_since(self) -> int:
         return len(self.change.events) + (self.before.events_since if self.before else 0)
 
     def _bytes_since(self) -> int:
         new = sum(len(event.data) for event in self.change.events)
         return new + (self.before.bytes_since if self.before else 0)
-
-
-def new_header(submission: Submission, identity: InstanceId, now: datetime) -> Header:
-    """The row of an instance to which nothing has happened yet."""
-    address = submission.address
-    return Header(
-        id=identity,
-        tenant=address.tenant,
-        definition=address.definition,
-        definition_version=submission.definition_version,
-        key=address.key,
-        status="running",
-        version=0,
-        issued=0,
-        parent=submission.parent,
-        created_at=now,
-        updated_at=now,
-    )
-
-
-def _moved(old: Header, status: Status, *, version: int, issued: int, now: datetime) -> Header:
-    return Header(
-        id=old.id,
-        tenant=old.tenant,
-        definition=old.definition,
-        definition_version=old.definition_version,
-        key=old.key,
-        status=status.word,
-        reason=status.reason,
-        version=version,
-        issued=issued,
-        parent=old.parent,
-        created_at=old.created_at,
-        updated_at=now,
-        ended_at=(old.ended_at or now) if status.is_terminal else None,
-    )

@@ -11,13 +11,13 @@ from functools import partial
 
 from holdfast.errors import HoldfastError, StoreUnavailableError
 from holdfast.kernel.ids import effect_key
-from holdfast.runtime.giving_up import Verdicts, code_of, dead_effect, describe, failure_of
+from holdfast.runtime.giving_up import RecalledError, Verdicts, code_of, dead_effect, describe, failure_of
 from holdfast.runtime.issuing import options_of
 from holdfast.runtime.loops import Chores
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import EffectBuried
-from holdfast.runtime.worker import Worker
+from holdfast.runtime.worker import Room, Worker
 from holdfast.store.port import Effects
 from holdfast.store.shapes import Address, EffectClaim, StoredEffect, Wanted
 
@@ -50,9 +50,9 @@ class Fetching:
         """Set by a runtime: it lets the effect go when its time has come."""
         self.chores = Chores()
 
-    def report(self, effect: StoredEffect, error: BaseException) -> None:
+    def report(self, effect: StoredEffect, error: BaseException, *, may_retry: bool = True) -> None:
         """A call failed; what follows is done in the next step."""
-        self._add(effect, partial(self._settle, effect, error))
+        self._add(effect, partial(self._settle, effect, error, may_retry=may_retry))
 
     def failing(self) -> list[EffectClaim]:
         """The effects whose failure is reported and not yet dealt with."""
@@ -73,9 +73,9 @@ class Fetching:
     def readied(self, effect: StoredEffect) -> object:
         """The body of a claimed effect; None if it must not run, and then that is reported."""
         try:
-            self._check_attempts(effect)
+            self._check_wanted(effect)
             return self._shared.programs(effect.definition).effects.decode(effect.type, effect.version, effect.data)
-        except (HoldfastError, SpentError) as error:
+        except (HoldfastError, SpentError, RecalledError) as error:
             self.report(effect, error)
             return None
 
@@ -95,18 +95,22 @@ class Fetching:
     def _claim(self) -> int:
         if self._is_blind:
             return 0
-        wanted = self._worker.reserve_room(_MOST)
-        if not wanted:
+        room = self._worker.reserve_room(_MOST)
+        if not room.wanted:
             return 0
+        with self._worker.expecting():
+            return self._take(room)
+
+    def _take(self, room: Room) -> int:
         found: list[StoredEffect] = []
         try:
-            found = self.claim(wanted, sum(each.limit for each in wanted))
+            found = self.claim(room.wanted, room.limit)
         except StoreUnavailableError:
             self._is_blind = True
             self.on_lost_claim()
             raise
         finally:
-            self._return_slots(wanted, found)
+            self._worker.leave_room(room, Counter(effect.handler for effect in found))
         ready = [(effect, self.readied(effect)) for effect in found]
         for effect, body in ready:
             if body is None:
@@ -114,23 +118,19 @@ class Fetching:
         self._worker.run([(effect, body) for effect, body in ready if body is not None])
         return len(found)
 
-    def _return_slots(self, wanted: list[Wanted], found: list[StoredEffect]) -> None:
-        used = Counter(effect.handler for effect in found)
-        for each in wanted:
-            if each.limit > used[each.handler]:
-                self._worker.release(each.handler, each.limit - used[each.handler])
-
-    def _check_attempts(self, effect: StoredEffect) -> None:
+    def _check_wanted(self, effect: StoredEffect) -> None:
         """A call that never came back counts: it killed its worker, or it may have done its work."""
         options = options_of(effect)
         limit = 1 if options.once else self._verdicts.effect_policy(effect.handler, options).max_attempts
         if effect.attempts > limit:
             last = effect.error or "the last call never came back"
             raise SpentError(f"gave up after {effect.attempts - 1} calls: {last}")
+        if effect.stop_requested:
+            raise RecalledError(effect.attempts)
 
-    def _settle(self, effect: StoredEffect, error: BaseException) -> None:
-        spent = isinstance(error, SpentError)
-        at = None if spent else self._verdicts.retry_effect_at(effect, options_of(effect), error)
+    def _settle(self, effect: StoredEffect, error: BaseException, *, may_retry: bool) -> None:
+        is_last = isinstance(error, SpentError) or not may_retry
+        at = None if is_last else self._verdicts.retry_effect_at(effect, options_of(effect), error)
         if at is None:
             self._give_up(effect, error)
             return

@@ -15,6 +15,15 @@ from holdfast.store.shapes import DeadLetter, StoredEffect, StoredMessage, Store
 _LONGEST_ERROR = 4000
 
 
+class RecalledError(Exception):
+    """The instance asked for the effect to be stopped, and there is no call of it to stop."""
+
+    def __init__(self, attempts: int) -> None:
+        self.was_called = attempts > 1
+        """Whether the handler may have begun its work: the attempts count the call that is not made now."""
+        super().__init__("stopped before the handler was called" + (" again" if self.was_called else ""))
+
+
 class Verdicts:
     """Judges failures."""
 
@@ -31,7 +40,7 @@ class Verdicts:
     def retry_effect_at(self, effect: StoredEffect, options: EffectOptions, error: BaseException) -> datetime | None:
         """When to try the effect again; None means never."""
         policy = self.effect_policy(effect.handler, options)
-        if isinstance(error, Fail) or options.once or not policy.allows_another(effect.attempts):
+        if isinstance(error, Fail | RecalledError) or options.once or not policy.allows_another(effect.attempts):
             return None
         if isinstance(error, Retry) and error.after is not None:
             return self._shared.clock.now() + error.after
@@ -106,6 +115,8 @@ def dead_message(message: StoredMessage, *, error: BaseException, now: datetime)
         reason=code_of(error),
         error=describe(error),
         actor=message.actor,
+        definition_version=message.definition_version,
+        parent=message.parent,
         created_at=now,
     )
 
@@ -126,6 +137,7 @@ def failure_of(error: BaseException) -> Failure:
         error=describe(error),
         is_final=isinstance(error, Fail),
         after=error.after if isinstance(error, Retry) else None,
+        was_called=error.was_called if isinstance(error, RecalledError) else True,
     )
 
 
@@ -133,4 +145,6 @@ def code_of(error: BaseException) -> str:
     """The stable code of an error."""
     if isinstance(error, RejectedError):
         return error.reason
+    if isinstance(error, RecalledError):
+        return "recalled"
     return error.code if isinstance(error, HoldfastError) else "handler_failed"

@@ -27,6 +27,8 @@ class Heart:
         self._name = name
         self._effects_ready = effects_ready
         self.maintenance: Maintenance = ""
+        self.wake: Callable[[], None] = lambda: None
+        """Has the next beat come at once; set by whoever runs the loop."""
 
     def step(self) -> float:
         """One beat."""
@@ -45,6 +47,8 @@ class Heart:
         self._worker.trust_until(begun + lease.total_seconds())
         if beat.lost:
             self._worker.lose(beat.lost)
+        if beat.stopping:
+            self._worker.interrupt((claim.instance, claim.number) for claim in beat.stopping)
         if beat.revived:
             _log.warning("took over the work of a worker that died: %s", ", ".join(beat.revived))
             self._shared.telemetry.tell(WorkRevived(handlers=tuple(beat.revived)))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from holdfast.runtime.missing import MissingHandlers
 from holdfast.runtime.shared import Shared
-from holdfast.runtime.telemetry import HandlerMissing
 from holdfast.store.port import Parts
-from holdfast.store.shapes import Backlog
 
-_log = logging.getLogger("holdfast.housekeeping")
-
-_INTERVAL_SECONDS = 30.0
+_INTERVAL = timedelta(seconds=30)
 _MOST = 1000
+_SHORTEST_SECONDS = 0.5
+"""Between two looks for missing handlers, whatever the settings say."""
 
 
 class Housekeeping:
@@ -21,17 +19,23 @@ class Housekeeping:
 
     def __init__(self, parts: Parts, shared: Shared) -> None:
         self._keeper = parts.keeper()
-        self._workers = parts.workers()
         self._shared = shared
-        self._missed_at: dict[str, datetime] = {}
+        self._tidy_at: datetime | None = None
+        """When to tidy up next; None means now."""
+        self.missing = MissingHandlers(parts, shared)
 
     def step(self) -> float:
         """One round."""
         now = self._shared.clock.now()
-        self._keeper.tidy(now)
-        self.look_for_missing_handlers()
-        gone = self.prune()
-        return 1.0 if gone else _INTERVAL_SECONDS
+        if self._tidy_at is None or now >= self._tidy_at:
+            self._keeper.tidy(now)
+            self._tidy_at = None if self.prune() else now + _INTERVAL
+        self.missing.look()
+        settings = self._shared.settings
+        spread = settings.missing_handler_jitter * (2 * self._shared.chance.share() - 1)
+        wait = settings.missing_handler_cooldown.total_seconds() * (1 + spread)
+        left = _SHORTEST_SECONDS if self._tidy_at is None else (self._tidy_at - now).total_seconds()
+        return max(_SHORTEST_SECONDS, min(wait, left))
 
     def prune(self) -> int:
         """Delete what is past its time; how much of it there was, up to a limit."""
@@ -43,23 +47,3 @@ class Housekeeping:
             assert address.instance is not None
             gone += self._keeper.delete(address.instance, tenant=address.tenant)
         return gone
-
-    def look_for_missing_handlers(self) -> list[Backlog]:
-        """Work that waits for a handler no live worker has; each is reported once in a while."""
-        waiting = [each for each in self._keeper.backlog() if each.kind == "effect"]
-        if not waiting:
-            return []
-        known = {name for worker in self._workers.live(self._shared.clock.judge()) for name in worker.handlers}
-        missing = [each for each in waiting if each.name not in known]
-        for each in missing:
-            self._report(each)
-        return missing
-
-    def _report(self, backlog: Backlog) -> None:
-        now = self._shared.clock.now()
-        last = self._missed_at.get(backlog.name)
-        if last is not None and now - last < self._shared.settings.missing_handler_after:
-            return
-        self._missed_at[backlog.name] = now
-        _log.warning("%d effects wait for the handler %r, which no live worker has", backlog.count, backlog.name)
-        self._shared.telemetry.tell(HandlerMissing(handler=backlog.name, waiting=backlog.count))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import lru_cache
 
 import msgspec
 
-from holdfast.kernel.decision import Effect, Message, Timer
+from holdfast.kernel.decision import Effect, Message, Recall, Timer
 from holdfast.kernel.ids import WorkerId
 from holdfast.kernel.moment import SYSTEM
-from holdfast.kernel.program import Program
-from holdfast.kernel.retry import RetryPolicy
+from holdfast.kernel.program import Program, Programs
+from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.store.ranks import rank_of
-from holdfast.store.shapes import Address, Header, StoredEffect, StoredMessage, StoredTimer
+from holdfast.store.shapes import Address, Header, StoredEffect, StoredMessage, StoredRecall, StoredTimer
 
 
 class EffectOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -28,7 +29,7 @@ class EffectOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 _encode_options = msgspec.json.Encoder().encode
-_decode_options = msgspec.json.Decoder(EffectOptions).decode
+_decode_options = lru_cache(1024)(msgspec.json.Decoder(EffectOptions).decode)
 _PLAIN = EffectOptions()
 
 
@@ -89,8 +90,9 @@ def timer_row(header: Header, timer: Timer, encoded: Encoded, *, key: str, numbe
     )
 
 
-def message_row(message: Message, program: Program, tenant: str) -> StoredMessage:
+def message_row(message: Message, programs: Programs, tenant: str) -> StoredMessage:
     """A new message for another instance, whose program says how its commands are written."""
+    program = programs(message.decider, message.definition_version)
     encoded = program.commands.encode(message.command)
     key = message.key if message.key or message.instance else program.key_of(message.command)
     return StoredMessage(
@@ -100,6 +102,24 @@ def message_row(message: Message, program: Program, tenant: str) -> StoredMessag
         data=encoded.data,
         command_id=message.command_id,
         actor=SYSTEM,
+        definition_version=message.definition_version,
+        parent=message.parent,
+    )
+
+
+def recall_row(recall: Recall, program: Program, header: Header) -> StoredRecall:
+    """An effect to be taken back, with what its instance is told then."""
+    encoded = program.commands.encode(recall.command)
+    return StoredRecall(
+        number=recall.effect,
+        message=StoredMessage(
+            address=Address(tenant=header.tenant, definition=header.definition, instance=header.id),
+            type=encoded.type,
+            version=encoded.version,
+            data=encoded.data,
+            actor=SYSTEM,
+        ),
+        stop=recall.stop,
     )
 
 
@@ -108,6 +128,8 @@ def result_address(effect: StoredEffect, command: object, program: Program) -> A
     try:
         key = program.key_of(command)
     except Exception:  # noqa: BLE001 - it names none; whether it is a command at all is judged when it is decided
+        key = ""
+    if not key:
         return Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance)
     return Address(tenant=effect.tenant, definition=effect.definition, key=key)
 
@@ -118,9 +140,16 @@ def options_of(effect: StoredEffect) -> EffectOptions:
 
 
 def _options(effect: Effect) -> bytes:
-    if not (effect.once or effect.transactional or effect.timeout or effect.retry):
-        return b""
+    if not (effect.once or effect.transactional or effect.timeout):
+        if effect.retry is None:
+            return b""
+        if effect.retry is NO_RETRY:
+            return _ONE_CALL
     timeout = None if effect.timeout is None else effect.timeout.total_seconds()
     return _encode_options(
         EffectOptions(once=effect.once, transactional=effect.transactional, timeout=timeout, retry=effect.retry)
     )
+
+
+_ONE_CALL = _encode_options(EffectOptions(retry=NO_RETRY))
+"""What nearly every step of a workflow has; not worth encoding each time."""

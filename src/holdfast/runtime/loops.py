@@ -30,6 +30,8 @@ class Loop:
         self._is_stopped = False
         self._failures = 0
         self._went_well_at = time.monotonic()
+        self._due_at = self._went_well_at
+        """When the next round should go well: after the rest that the last one asked for, or when one failed."""
         self._thread = threading.Thread(target=self._run, name=f"holdfast-{name}", daemon=True)
 
     def start(self) -> None:
@@ -56,6 +58,11 @@ class Loop:
         return time.monotonic() - self._went_well_at
 
     @property
+    def late_by(self) -> float:
+        """Seconds for which a round that goes well is overdue; a loop that rests is not late."""
+        return max(0.0, time.monotonic() - self._due_at)
+
+    @property
     def is_alive(self) -> bool:
         """Whether the thread runs."""
         return self._thread.is_alive()
@@ -72,12 +79,14 @@ class Loop:
             return self._fail(error)
         self._failures = 0
         self._went_well_at = time.monotonic()
+        self._due_at = self._went_well_at + wait
         return wait
 
     def _fail(self, error: Exception) -> float:
         if self._is_stopped:
             return 0.0
         self._failures += 1
+        self._due_at = min(self._due_at, time.monotonic())
         if isinstance(error, StoreUnavailableError):
             _log.warning("%s: %s", self.name, error)
         else:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from holdfast.errors import StoreError
 from holdfast.kernel.ids import WorkerId, effect_key
+from holdfast.runtime.calling import Ends, Execution
 from holdfast.runtime.clockwork import Clockwork
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.fetching import Fetching
@@ -18,10 +19,10 @@ from holdfast.runtime.housekeeping import Housekeeping
 from holdfast.runtime.issuing import result_address
 from holdfast.runtime.loops import Loop
 from holdfast.runtime.projecting import Projecting
-from holdfast.runtime.service import Service
+from holdfast.runtime.service import STOP, Service
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.transacting import Transacting
-from holdfast.runtime.worker import Ends, Execution, Worker
+from holdfast.runtime.worker import Worker
 from holdfast.store.shapes import Change, StoredEffect, Wanted
 
 _log = logging.getLogger("holdfast")
@@ -62,6 +63,7 @@ class Runtime:
             "listener": self._listen,
         }
         loops = {name: Loop(name, step, self._shared.telemetry) for name, step in steps.items()}
+        self.heart.wake = loops["heart"].wake
         self.fetching.chores.wake = loops["fetching"].wake
         self.clockwork.chores.wake = loops["clockwork"].wake
         self.projecting.wake = loops["projections"].wake
@@ -97,7 +99,7 @@ class Runtime:
     def is_healthy(self) -> bool:
         """Whether every loop went well lately."""
         limit = max(self._shared.settings.lease.total_seconds(), 10.0)
-        return bool(self._loops) and all(loop.is_alive and loop.silent_for < limit for loop in self._loops)
+        return bool(self._loops) and all(loop.is_alive and loop.late_by < limit for loop in self._loops)
 
     def loops(self) -> dict[str, float]:
         """Seconds since each loop last went well."""
@@ -127,11 +129,12 @@ class Runtime:
     def execute_next(self) -> int:
         """Claim one effect and call its handler here; 0 if none is due."""
         wanted = [Wanted(name, 1) for name in self._shared.handlers.names()]
-        for effect in self.fetching.claim(wanted, 1) if wanted else ():
-            body = self.fetching.readied(effect)
-            if body is not None and self.worker.reserve(effect.handler):
-                self.worker.run_here(effect, body)
-            return 1
+        with self.worker.expecting():
+            for effect in self.fetching.claim(wanted, 1) if wanted else ():
+                body = self.fetching.readied(effect)
+                if body is not None and self.worker.reserve(effect.handler):
+                    self.worker.run_here(effect, body)
+                return 1
         return 0
 
     def next_due(self) -> datetime | None:
@@ -148,6 +151,7 @@ class Runtime:
         self._service.on_hint = lambda: self._noticed("")
         self._service.claiming = self.fetching.claiming
         self._service.held = lambda: [*self.worker.held(), *self.fetching.failing()]
+        self._service.holds = self.worker.holds
         self.fetching.on_parked = self.clockwork.expect
         self.fetching.on_lost_claim = lambda: self._service.committer.owe_recovery(self.fetching.see)
         self._service.maintenance = lambda: self.heart.maintenance
@@ -177,6 +181,9 @@ class Runtime:
     def _minded(self, change: Change) -> None:
         if change.withdrawn:
             self.worker.cancel((change.header.id, number) for number in change.withdrawn)
+        if change.recalls:
+            self.worker.interrupt((change.header.id, recall.number) for recall in change.recalls if recall.stop)
+            self.clockwork.look()
         for timer in change.timers:
             self.clockwork.expect(timer.due_at)
         if change.messages:
@@ -191,7 +198,7 @@ class Runtime:
 
         def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
             if error is not None:
-                self.fetching.report(effect, error)
+                self.fetching.report(effect, error, may_retry=not execution.is_stopping)
 
         self._shared.submit(
             Submission(
@@ -205,9 +212,11 @@ class Runtime:
         )
 
     def _failed(self, execution: Execution, error: BaseException) -> None:
-        self.fetching.report(execution.effect, error)
+        self.fetching.report(execution.effect, error, may_retry=not execution.is_stopping)
 
-    def _noticed(self, _hint: str) -> None:
+    def _noticed(self, hint: str) -> None:
+        if hint == STOP and self.worker.is_busy:
+            self.heart.wake()
         self.fetching.chores.wake_loop()
         self.clockwork.look()
         self.projecting.wake()

@@ -5,16 +5,20 @@ It owns the committer, and tells whoever needs to know what was written.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from holdfast.errors import StoppedError
-from holdfast.kernel.ids import WorkerId
+from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.program import Programs
+from holdfast.runtime.calling import Key
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.committer import Committer
 from holdfast.runtime.committing import Committing
@@ -28,12 +32,25 @@ from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Settled, Submission
 from holdfast.runtime.tracking import Memory
 from holdfast.store.port import Parts, Store, Writer
-from holdfast.store.shapes import Address, Change, EffectClaim, Maintenance, ReceiptKey, StoredMessage
+from holdfast.store.shapes import Address, Change, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
+
+_log = logging.getLogger("holdfast")
+
+STOP = "stop"
+"""The hint that somebody may have to stop what he does; every hint also says that there may be work."""
 
 _LONG_SECONDS = 3600.0
 _REFUSED = "maintenance mode refuses commands; try again when it has ended"
 
 T = TypeVar("T")
+
+
+class Ended(NamedTuple):
+    """An instance that has ended."""
+
+    header: Header
+    state: object
+    """How it ended; to be read at once, because the engine goes on using it."""
 
 
 class Service:
@@ -57,7 +74,7 @@ class Service:
         )
         self.around = Surroundings(
             programs,
-            ageing=settings.ageing,
+            ageing=settings.ageing_rate,
             snapshot_events=settings.snapshot_events,
             observe=settings.observe_inputs,
         )
@@ -66,12 +83,16 @@ class Service:
         """Name and number make the id of a command, which its events carry as their cause."""
         self.on_written: Callable[[Batch], None] | None = None
         """Set by a runtime: it runs what was handed over, and minds the timers."""
+        self.on_ended: Callable[[Sequence[Ended]], None] | None = None
+        """Set by whoever wants to know: called after a commit with the instances that it ended, on the thread that committed."""
         self.on_hint: Callable[[], None] | None = None
         """Set by a runtime: it looks for work."""
         self.claiming: AbstractContextManager[object] = nullcontext()
         """Set by a runtime: inside it no effect is on its way into the worker's hands."""
         self.held: Callable[[], list[EffectClaim]] = list
         """Set by a runtime: what its worker has in hand."""
+        self.holds: Callable[[Key], bool] = lambda _key: False
+        """Set by a runtime: whether its worker has an effect in hand."""
         self.maintenance: Callable[[], Maintenance] = lambda: ""
         """Set by a runtime: whether commands are refused."""
         clock.synchronise(store.now())
@@ -88,13 +109,15 @@ class Service:
         self._wakeups = store.wakeups(lambda _hint: None)
         self._notifier: Loop | None = None
         self._must_notify = False
+        self._must_stop = False
+        """Whether the next hint has to say that somebody may have to stop."""
         if has_threads:
             self.committer.start()
             if self._wakeups.must_send:
                 self._notifier = Loop("notifier", self._notify, self.shared.telemetry)
                 self._notifier.start()
 
-    def execute(
+    def execute(  # noqa: PLR0913 - all that can be said about a command, by name
         self,
         address: Address,
         command: object,
@@ -103,12 +126,22 @@ class Service:
         comment: str = "",
         receipt: ReceiptKey | None = None,
         may_create: bool = True,
+        definition_version: str = "",
+        identity: InstanceId | None = None,
         settled: Settled,
     ) -> None:
-        """Have a command carried out."""
+        """Have a command carried out.
+
+        A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
+        is made for it. An address without key and instance names a new one.
+        """
         if self.maintenance() == "refuse":
             settled(None, StoppedError(_REFUSED))
             return
+        if not address.key and address.instance is None:
+            # With an id from the beginning it is told apart from its neighbours in a batch, and found again after an outage.
+            made = identity or InstanceId(self.shared.chance.new_id(self.shared.clock.now()))
+            address = msgspec.structs.replace(address, instance=made)
         self._submit(
             Submission(
                 address=address,
@@ -119,6 +152,8 @@ class Service:
                 comment=comment,
                 receipt=receipt,
                 may_create=may_create,
+                definition_version=definition_version,
+                identity=identity,
                 deadline=time.monotonic() + self.shared.settings.patience.total_seconds(),
             )
         )
@@ -137,9 +172,14 @@ class Service:
 
     def written(self, batch: Batch) -> None:
         """Pass on what was written."""
+        changes = [draft.change for draft in batch.written] if self._notifier is not None else []
+        if any(map(self._stops_others, changes)):  # Asked before the worker of this process lets go of anything.
+            self._must_stop = True
         if self.on_written is not None:
             self.on_written(batch)
-        if self._notifier is not None and any(_concerns_others(draft.change) for draft in batch.written):
+        if self.on_ended is not None:
+            self._tell_ended(batch, self.on_ended)
+        if self._notifier is not None and (self._must_stop or any(map(_concerns_others, changes))):
             self._must_notify = True
             self._notifier.wake()
 
@@ -175,6 +215,26 @@ class Service:
             self._notifier.join(1.0)
         self._wakeups.close()
 
+    def _stops_others(self, change: Change) -> bool:
+        """Whether another process may be at work on something that is not wanted any more, or has to stop."""
+        if not change.withdrawn and not change.recalls:
+            return False
+        numbers = [*change.withdrawn, *(recall.number for recall in change.recalls if recall.stop)]
+        return any(not self.holds((change.header.id, number)) for number in numbers)
+
+    def _tell_ended(self, batch: Batch, on_ended: Callable[[Sequence[Ended]], None]) -> None:
+        ended = [
+            Ended(draft.header, draft.state)
+            for draft in batch.written
+            if draft.header.ended_at is not None and (draft.before is None or draft.before.header.ended_at is None)
+        ]
+        if not ended:
+            return
+        try:
+            on_ended(ended)
+        except Exception:  # noqa: BLE001 - its trouble is not that of those who wait for their answers
+            _log.exception("whoever waits for the ends of instances failed when it was told of one")
+
     def _submit(self, submission: Submission) -> None:
         self.committer.submit(submission)
 
@@ -197,10 +257,15 @@ class Service:
     def _notify(self) -> float:
         if self._must_notify:
             self._must_notify = False
-            self._wakeups.send("")
+            hint = ""
+            if self._must_stop:
+                self._must_stop, hint = False, STOP
+            self._wakeups.send(hint)
         return _LONG_SECONDS
 
 
 def _concerns_others(change: Change) -> bool:
     """Whether there is work in it that another process may have to do."""
-    return bool(change.messages) or bool(change.timers) or any(effect.owner is None for effect in change.effects)
+    if change.messages or change.timers or change.recalls:
+        return True
+    return any(effect.owner is None for effect in change.effects)

@@ -49,10 +49,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Largest stored value."""
     ageing: float = DEFAULT_AGEING
     """Points of priority that an effect gains for each second of waiting; 0 means that waiting counts for nothing."""
+    ageing_enabled: bool = True
+    """Whether waiting counts at all; without it effects go in the plain order of their priorities, whatever the rate."""
     observe_inputs: bool = False
     """Write down each command's type and what it did to the status."""
-    missing_handler_after: timedelta = timedelta(minutes=1)
-    """How often work that waits for a handler nobody has is reported."""
+    missing_handler_cooldown: timedelta = timedelta(seconds=5)
+    """How long an effect waits for a handler that no live worker has before it counts as missed; also how often that is looked at."""
+    missing_handler_jitter: float = 0.2
+    """Share, 0 to 1, by which the time between two looks varies, so that many processes do not look at once."""
+    missing_handler_throttle: timedelta = timedelta(minutes=1)
+    """A handler that nobody has is reported once in this time, to the log and to the instances that wait for it."""
     keep_receipts: timedelta = timedelta(days=30)
     """How long a command id is remembered."""
     keep_finished: timedelta | None = None
@@ -63,7 +69,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name in positive:
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("lease", "beat_interval", "poll_interval", "timer_poll_interval", "patience", "shutdown_timeout"):
+        for name in _DURATIONS:
             if getattr(self, name) < timedelta(0):
                 raise ConfigurationError(f"{name} must not be negative")
         if self.lease < 3 * self.beat_interval:
@@ -72,3 +78,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.ageing < 0:
             raise ConfigurationError("ageing must not be negative")
+        if not 0 <= self.missing_handler_jitter <= 1:
+            raise ConfigurationError(
+                f"missing_handler_jitter must be between 0 and 1, not {self.missing_handler_jitter}"
+            )
+
+    @property
+    def ageing_rate(self) -> float:
+        """The rate at which waiting counts."""
+        return self.ageing if self.ageing_enabled else 0.0
+
+
+_DURATIONS = (
+    "lease",
+    "beat_interval",
+    "poll_interval",
+    "timer_poll_interval",
+    "patience",
+    "shutdown_timeout",
+    "missing_handler_cooldown",
+    "missing_handler_throttle",
+)

@@ -44,6 +44,8 @@ class Submission(msgspec.Struct, kw_only=True, eq=False, gc=False):
     """Version of the definition that a new instance is pinned to; empty for deciders."""
     may_create: bool = False
     """Whether the command may be the first of its instance."""
+    identity: InstanceId | None = None
+    """Id of a new instance, where the address names a key; None means one that is made for it."""
     parent: InstanceId | None = None
     """The instance that asked for this one to be started."""
     deadline: float | None = None

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from holdfast.errors import ConflictError
 from holdfast.kernel.ids import effect_key
 from holdfast.kernel.program import Programs
+from holdfast.runtime.calling import Execution, call_here
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.issuing import result_address
 from holdfast.runtime.submissions import Outcome, Submission
-from holdfast.runtime.worker import Execution, call_here
 from holdfast.store.port import LostRaceError, Unit, Writer
 
 

@@ -11,16 +11,15 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar, cast
+from typing import NamedTuple
 
 from holdfast.kernel.ids import WorkerId
-from holdfast.runtime.giving_up import describe
-from holdfast.runtime.handlers import EffectContext, Handler
-from holdfast.runtime.issuing import EffectOptions, options_of
+from holdfast.runtime.calling import Ends, Execution, Key, run_coroutine
+from holdfast.runtime.giving_up import RecalledError, describe
+from holdfast.runtime.issuing import options_of
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.telemetry import EffectEnded, WorkLost
 from holdfast.runtime.threads import Threads
@@ -28,63 +27,14 @@ from holdfast.store.shapes import EffectClaim, StoredEffect, Wanted
 
 _log = logging.getLogger("holdfast.worker")
 
-T = TypeVar("T")
 
-Key = tuple[object, int]
+class Room(NamedTuple):
+    """Slots that are reserved while effects for them are looked for."""
 
-
-class Execution:
-    """One call of one handler."""
-
-    __slots__ = ("_settled", "body", "claim", "context", "deadline", "effect", "handler", "options", "started", "task")
-
-    def __init__(self, effect: StoredEffect, body: object, handler: Handler, options: EffectOptions) -> None:
-        self.effect = effect
-        self.claim = effect.claim
-        self.body = body
-        self.handler = handler
-        self.options = options
-        self.started = 0.0
-        self.deadline: float | None = None
-        """Monotonic time at which the call counts as failed."""
-        self.task: asyncio.Task[None] | None = None
-        self.context = EffectContext(
-            instance=effect.instance,
-            tenant=effect.tenant,
-            decider=effect.definition,
-            number=effect.number,
-            attempt=effect.attempts,
-        )
-        self._settled = threading.Lock()
-
-    @property
-    def key(self) -> Key:
-        """Names the effect, whoever runs it."""
-        return self.effect.instance, self.effect.number
-
-    def is_late(self, limit: float | None) -> bool:
-        """Whether the call has taken as long as it may."""
-        return limit is not None and time.monotonic() - self.started >= limit
-
-    def settle(self) -> bool:
-        """Whether this is the first word about the call; later ones do not count."""
-        return self._settled.acquire(blocking=False)
-
-
-class Ends:
-    """Where a call can end."""
-
-    def __init__(
-        self,
-        *,
-        returned: Callable[[Execution, object], None],
-        failed: Callable[[Execution, BaseException], None],
-        transact: Callable[[Execution], None],
-    ) -> None:
-        self.returned = returned
-        self.failed = failed
-        self.transact = transact
-        """Calls the handler of a transactional effect inside a commit of its own."""
+    wanted: list[Wanted]
+    """How many there are for each handler."""
+    limit: int
+    """How many there are for all of them together."""
 
 
 class Worker:
@@ -103,6 +53,8 @@ class Worker:
         """Reserved and running calls by handler."""
         self._total = 0
         self._held: dict[Key, Execution] = {}
+        self._told: dict[Key, Callable[[Execution], None]] | None = None
+        """What was said about effects that may be on their way here; None while none is."""
         self._is_open = False
         self._trusted_until = 0.0
         self._slot_freed: Callable[[], None] = lambda: None
@@ -136,26 +88,38 @@ class Worker:
             self._total += 1
             return True
 
-    def release(self, handler: str, count: int = 1) -> None:
-        """Give slots back."""
+    def release(self, handler: str) -> None:
+        """Give a slot back."""
         with self._lock:
-            self._busy[handler] -= count
-            self._total -= count
+            self._busy[handler] -= 1
+            self._total -= 1
 
-    def reserve_room(self, most: int) -> list[Wanted]:
-        """Take slots for as many effects as could run now, at most this many of each handler."""
+    def reserve_room(self, most: int) -> Room:
+        """Take slots for as many effects as could run now, at most this many of each handler.
+
+        Every handler is asked for, however little room there is for all together: who is first is a matter of urgency.
+        """
         if not self._takes_work():
-            return []
+            return Room([], 0)
         wanted = []
         with self._lock:
+            free = self._concurrency - self._total
             for each in self._handlers.all():
                 busy = self._busy.get(each.name, 0)
-                free = min(most, each.concurrency - busy, self._concurrency - self._total)
-                if free > 0:
-                    self._busy[each.name] = busy + free
-                    self._total += free
-                    wanted.append(Wanted(each.name, free))
-        return wanted
+                limit = min(most, each.concurrency - busy, free)
+                if limit > 0:
+                    self._busy[each.name] = busy + limit
+                    wanted.append(Wanted(each.name, limit))
+            room = Room(wanted, min(free, sum(each.limit for each in wanted)))
+            self._total += room.limit
+        return room
+
+    def leave_room(self, room: Room, used: Mapping[str, int]) -> None:
+        """Give the slots back that were not used, by handler."""
+        with self._lock:
+            for each in room.wanted:
+                self._busy[each.handler] -= each.limit - used.get(each.handler, 0)
+            self._total -= room.limit - sum(used.values())
 
     def held(self) -> list[EffectClaim]:
         """What the worker has in hand."""
@@ -181,19 +145,38 @@ class Worker:
         if not execution.handler.is_async or execution.options.transactional:
             self._call(execution)
         else:
-            _run_coroutine(lambda: self._await(execution))
+            run_coroutine(lambda: self._await(execution))
 
     def open(self) -> None:
         """Take work without threads of its own."""
         self._is_open = True
 
+    @contextlib.contextmanager
+    def expecting(self) -> Iterator[None]:
+        """Inside it effects are on their way here from the database, and those that are called off meanwhile are not called."""
+        with self._lock:
+            self._told = {}
+        try:
+            yield
+        finally:
+            self._told = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is in hand here."""
+        return bool(self._held)
+
+    def holds(self, key: Key) -> bool:
+        """Whether the effect is in hand here."""
+        return key in self._held
+
     def cancel(self, keys: Iterable[Key]) -> None:
         """Nobody wants the results of these effects any more."""
-        for key in keys:
-            with self._lock:
-                execution = self._held.get(key)
-            if execution is not None:
-                self._give_up(execution)
+        self._tell(keys, self._give_up)
+
+    def interrupt(self, keys: Iterable[Key]) -> None:
+        """Have handlers stop because their instances ask for it; unlike after `cancel`, what comes of their calls still counts."""
+        self._tell(keys, self._ask_to_stop)
 
     def lose(self, claims: Iterable[EffectClaim]) -> None:
         """These claims are void. The effect of one may be in hand again by now, with a new claim: that call goes on."""
@@ -209,7 +192,7 @@ class Worker:
             late = [each for each in self._held.values() if each.deadline is not None and each.deadline <= now]
         for execution in late:
             if execution.settle():
-                self._interrupt(execution)
+                self._alert(execution)
                 self._ends.failed(execution, _too_slow(self._limit(execution)))
 
     def stop(self, timeout: float) -> list[EffectClaim]:
@@ -218,12 +201,13 @@ class Worker:
         with self._idle:
             self._idle.wait_for(lambda: not self._held, timeout)
             left = list(self._held.values())
-        abandoned = [execution.claim for execution in left if execution.settle()]
+        unsettled = [execution for execution in left if execution.settle()]
         for execution in left:
-            self._interrupt(execution)
+            self._alert(execution)
         self._threads.close()
         self._stop_loop()
-        return abandoned
+        # To give an effect back uncounted is to have it called again, which is not for those that are called once.
+        return [each.claim for each in unsettled if not (each.is_begun and each.options.once)]
 
     def _takes_work(self) -> bool:
         return self._is_open and time.monotonic() < self._trusted_until
@@ -236,19 +220,40 @@ class Worker:
         with self._lock:
             earlier = self._held.get(execution.key)
             self._held[execution.key] = execution
+            told = self._told.get(execution.key) if self._told else None
         if earlier is not None and earlier.settle():
-            self._interrupt(earlier)
+            self._alert(earlier)
+        if told is not None:
+            told(execution)
+
+    def _tell(self, keys: Iterable[Key], say: Callable[[Execution], None]) -> None:
+        for key in keys:
+            with self._lock:
+                execution = self._held.get(key)
+                if self._told is not None:
+                    self._told[key] = say
+            if execution is not None:
+                say(execution)
 
     def _give_up(self, execution: Execution) -> None:
         if execution.settle():
-            self._interrupt(execution)
+            self._alert(execution)
             self._telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
+
+    def _ask_to_stop(self, execution: Execution) -> None:
+        """Once: a coroutine that cleans up is not disturbed again."""
+        if not execution.is_stopping:
+            execution.is_stopping = True
+            self._alert(execution)
 
     def _launch(self, loop: asyncio.AbstractEventLoop, executions: Sequence[Execution]) -> None:
         for execution in executions:
             execution.task = loop.create_task(self._await(execution))
 
     async def _await(self, execution: Execution) -> None:
+        if not execution.begin():
+            self._skip(execution)
+            return
         limit = self._begin(execution)
         try:
             async with asyncio.timeout(limit) if limit is not None else contextlib.nullcontext():
@@ -270,6 +275,9 @@ class Worker:
             self._let_go(execution)
 
     def _call(self, execution: Execution) -> None:
+        if not execution.begin():
+            self._skip(execution)
+            return
         limit = self._begin(execution)
         execution.deadline = None if limit is None else execution.started + limit
         try:
@@ -289,6 +297,13 @@ class Worker:
         finally:
             self._let_go(execution)
 
+    def _skip(self, execution: Execution) -> None:
+        """The call is not made. If somebody still waits for its end, that is it."""
+        self._free_slot(execution)
+        if execution.settle():
+            self._ends.failed(execution, RecalledError(execution.effect.attempts))
+        self._let_go(execution)
+
     def _begin(self, execution: Execution) -> float | None:
         """Start the clock of a call; how many seconds it may take."""
         execution.started = time.monotonic()
@@ -297,17 +312,19 @@ class Worker:
             execution.context.deadline = self._clock.now() + timedelta(seconds=limit)
         return limit
 
+    def _free_slot(self, execution: Execution) -> None:
+        name = execution.effect.handler
+        with self._lock:
+            self._busy[name] -= 1
+            self._total -= 1
+            is_tight = self._busy[name] == execution.handler.concurrency - 1 or self._total == self._concurrency - 1
+        if is_tight:
+            self._slot_freed()
+
     def _end(self, execution: Execution, error: str) -> None:
         """The call is over: its slot is free for the next effect, which the commit of this one may bring."""
         effect = execution.effect
-        with self._lock:
-            self._busy[effect.handler] -= 1
-            self._total -= 1
-            is_tight = (
-                self._busy[effect.handler] == execution.handler.concurrency - 1 or self._total == self._concurrency - 1
-            )
-        if is_tight:
-            self._slot_freed()
+        self._free_slot(execution)
         if self._telemetry.is_heard:
             took = timedelta(seconds=time.monotonic() - execution.started)
             self._telemetry.tell(
@@ -335,7 +352,8 @@ class Worker:
         limit = execution.handler.timeout or self._default_timeout
         return None if limit is None else limit.total_seconds()
 
-    def _interrupt(self, execution: Execution) -> None:
+    def _alert(self, execution: Execution) -> None:
+        """Tell the handler that it should come to an end."""
         execution.context.cancel()
         if execution.handler.is_async and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_cancel, execution)
@@ -359,27 +377,9 @@ def _too_slow(limit: float | None) -> TimeoutError:
     return TimeoutError(f"no answer within {limit} s")
 
 
-def call_here(execution: Execution) -> object:
-    """Call a handler and come back with its result, also when it is a coroutine."""
-    function = execution.handler.function
-    if not execution.handler.is_async:
-        return function(execution.context, execution.body)
-    make = cast("Callable[[EffectContext, object], Coroutine[object, object, object]]", function)
-    return _run_coroutine(lambda: make(execution.context, execution.body))
-
-
-def _run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
-    """Run a coroutine to its end, also from inside a running event loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(make())
-    with ThreadPoolExecutor(1, thread_name_prefix="holdfast-handler") as thread:
-        return thread.submit(lambda: asyncio.run(make())).result()
-
-
 def _cancel(execution: Execution) -> None:
-    if execution.task is not None:
+    """A task that has not begun sees for itself; cancelled before its first step, it would not even clear up."""
+    if execution.task is not None and execution.is_begun:
         execution.task.cancel()
 
 

@@ -12,15 +12,15 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.store.findings import Beat, Due, Unhandled
+from holdfast.store.ranks import DEFAULT_AGEING
 from holdfast.store.reading import Feed, Reader
 from holdfast.store.shapes import (
     Address,
     Backlog,
-    Beat,
     Change,
     Claim,
     DeadLetter,
-    Due,
     EffectClaim,
     InboxClaim,
     Loaded,
@@ -28,6 +28,7 @@ from holdfast.store.shapes import (
     Observation,
     Receipt,
     ReceiptKey,
+    StoredDefinition,
     StoredEffect,
     StoredMessage,
     TimerClaim,
@@ -129,6 +130,10 @@ class Effects(Protocol):
         """Make parked effects claimable whose time has come: their handlers, and when the next one is due."""
         ...
 
+    def waiting(self, handler: str, *, waited: timedelta, now: datetime | None, limit: int) -> list[StoredEffect]:
+        """Claimable effects of a handler that were written at least this long ago, most urgent first; they stay as they are."""
+        ...
+
 
 class Timers(Protocol):
     """Commands that wait for their time."""
@@ -201,11 +206,15 @@ class Workers(Protocol):
         """The workers whose time has not run out."""
         ...
 
+    def announce(self, handler: str, *, every: timedelta, now: datetime | None) -> bool:
+        """Whether it is the caller's turn to say that nobody has this handler: nobody else did for that long."""
+        ...
+
 
 class Keeper(Protocol):
     """What operators and housekeeping do."""
 
-    def requeue(self, letter: DeadLetter, *, now: datetime) -> bool:
+    def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
         """Put a dead effect, timer or message back to work with its attempts reset; False if the letter is gone."""
         ...
 
@@ -241,6 +250,36 @@ class Keeper(Protocol):
         """How much work waits, by handler and definition."""
         ...
 
+    def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
+        """Handlers that no live worker has and for which effects have waited this long, by name.
+
+        The cost does not grow with the work that somebody can do.
+        """
+        ...
+
+
+class Definitions(Protocol):
+    """The definitions of all tenants."""
+
+    def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
+        """Store a definition; what is stored under its name and version afterwards.
+
+        A version that exists already stays as it is, whoever stored it: the caller compares the hashes.
+        """
+        ...
+
+    def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
+        """One version."""
+        ...
+
+    def versions(self, tenant: str, name: str) -> list[str]:
+        """The versions of a definition, oldest first."""
+        ...
+
+    def names(self, tenant: str) -> list[str]:
+        """The names of all definitions of a tenant, in order."""
+        ...
+
 
 class Parts(Protocol):
     """The sides of a store. Objects from one source share its connection, so they are for one thread at a time."""
@@ -271,6 +310,10 @@ class Parts(Protocol):
 
     def keeper(self) -> Keeper:
         """For operators and housekeeping."""
+        ...
+
+    def definitions(self) -> Definitions:
+        """For whoever resolves definitions."""
         ...
 
 

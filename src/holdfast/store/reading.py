@@ -8,6 +8,8 @@ from typing import Protocol
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import DeadLetterSource
+from holdfast.store.findings import StoredSubscription
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -17,15 +19,15 @@ from holdfast.store.shapes import (
     Observation,
     StoredEffect,
     StoredStep,
-    StoredSubscription,
     StoredTask,
     StoredTimer,
+    TaskPlace,
     Transition,
 )
 
 
-class Reader(Protocol):
-    """What callers may see, of one tenant. Everything is read without a lock."""
+class Instances(Protocol):
+    """The instances of one tenant, and what happened to them."""
 
     def load(self, address: Address, *, whole: bool = False) -> Loaded | None:
         """An instance with its snapshot and the events after it; `whole` leaves the snapshot aside."""
@@ -35,9 +37,25 @@ class Reader(Protocol):
         """A page of instances, newest first."""
         ...
 
+    def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
+        """The rows of these instances, of those that exist, in any order."""
+        ...
+
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
         """The history of an instance, in order."""
         ...
+
+    def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
+        """The observed inputs, in order."""
+        ...
+
+    def transitions(self, definition: str) -> list[Transition]:
+        """The observed moves of a definition, counted."""
+        ...
+
+
+class Work(Protocol):
+    """What the instances of one tenant do and wait for."""
 
     def work(self, instance: InstanceId) -> tuple[list[StoredEffect], list[StoredTimer]]:
         """What the instance waits for: its live effects and timers."""
@@ -55,17 +73,39 @@ class Reader(Protocol):
         """The signals that an instance waits for."""
         ...
 
-    def dead_letters(self, *, instance: InstanceId | None = None, after: int = 0, limit: int = 100) -> list[DeadLetter]:
-        """What gave up, oldest first."""
+    def open_tasks(
+        self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
+    ) -> list[StoredTask]:
+        """The questions of all instances that nobody has answered, in the order of asking; of one role, or of all if None."""
         ...
 
-    def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
-        """The observed inputs, in order."""
+    def begun(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
+        """Those of the instances of which anything has begun: a step that is not plainly waiting, or an effect in hand."""
         ...
 
-    def transitions(self, definition: str) -> list[Transition]:
-        """The observed moves of a definition, counted."""
+
+class DeadLetters(Protocol):
+    """What gave up, of one tenant."""
+
+    def dead_letters(
+        self,
+        *,
+        instance: InstanceId | None = None,
+        definition: str = "",
+        source: DeadLetterSource | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[DeadLetter]:
+        """A page of dead letters, oldest first."""
         ...
+
+    def dead_letter(self, letter: int) -> DeadLetter | None:
+        """One dead letter."""
+        ...
+
+
+class Reader(Instances, Work, DeadLetters, Protocol):
+    """What callers may see, of one tenant. Everything is read without a lock."""
 
 
 class Feed(Protocol):

@@ -15,6 +15,8 @@ Maintenance = Literal["", "pause", "refuse"]
 """Whether processing is paused, and whether new commands are refused as well."""
 
 DEFAULT_TENANT = "default"
+SHARED_TENANT = "*"
+"""Owns definitions that belong to the code and serve all tenants."""
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -116,6 +118,8 @@ class StoredEffect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     attempts: int = 0
     error: str = ""
     created_at: datetime
+    stop_requested: bool = False
+    """Whether the instance wants it stopped: whoever runs it is told, and nobody calls its handler again."""
 
     @property
     def claim(self) -> EffectClaim:
@@ -155,6 +159,10 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     command_id: str = ""
     actor: str
     comment: str = ""
+    definition_version: str = ""
+    """Version that a new instance is pinned to."""
+    parent: InstanceId | None = None
+    """The instance that starts the target: the message may then be the first of the very id that its address names."""
     id: int = 0
     """Order of acceptance; given by the database."""
     attempts: int = 0
@@ -170,6 +178,15 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """What messages are ordered by: those with the same target are delivered in the order of acceptance."""
         where = self.address
         return f"{where.instance}" if where.instance is not None else f"{where.definition}:{where.key}"
+
+
+class StoredRecall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An effect of the instance that is to be taken back if nobody holds it; the message then tells the instance so."""
+
+    number: int
+    message: StoredMessage
+    stop: bool = False
+    """Whether one that somebody holds is to be stopped."""
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,6 +211,10 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     error: str
     actor: str = ""
+    definition_version: str = ""
+    """Of a message: version that a new instance is pinned to."""
+    parent: InstanceId | None = None
+    """Of a message: the instance that starts the target."""
     created_at: datetime
     id: int = 0
 
@@ -234,10 +255,14 @@ class Change(msgspec.Struct, kw_only=True, gc=False):
     header: Header
     expected: int
     """Version that the instance must have now; 0 means that it is new."""
+    keeps_status: bool = False
+    """Whether status, reason and end stay as they are, which a driver may use to write less."""
     events: list[StoredEvent] = []
     effects: list[StoredEffect] = []
     withdrawn: list[int] = []
     """Numbers of effects to remove."""
+    recalls: list[StoredRecall] = []
+    """Effects to take back unless somebody holds them; none of them is removed, consumed or new in the same change."""
     timers: list[StoredTimer] = []
     cancelled: list[str] = []
     """Keys of timers to remove; if one of them is gone, the change does not stand, because its history would lie."""
@@ -249,30 +274,33 @@ class Change(msgspec.Struct, kw_only=True, gc=False):
     snapshot: Snapshot | None = None
 
 
+class StoredDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of a definition."""
+
+    tenant: str
+    """Whose it is; `SHARED_TENANT` for one that belongs to the code and serves all tenants."""
+    name: str
+    version: str
+    kind: str
+    """Which front end it was written for."""
+    source: bytes
+    """What the author wrote."""
+    compiled: bytes
+    """What instances run."""
+    hash: str
+    """Tells whether two versions say the same."""
+    compiler: str
+    """Version of the compiler."""
+    status: Literal["draft", "published", "retired"] = "published"
+    created_at: datetime | None = None
+    """When it was stored; None before that."""
+
+
 class Wanted(NamedTuple):
     """How many effects of a handler a worker can take."""
 
     handler: str
     limit: int
-
-
-class Due(msgspec.Struct, frozen=True):
-    """What is due now, and when the next thing will be."""
-
-    timers: list[StoredTimer]
-    next_at: datetime | None
-
-
-class Beat(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker learns from its own heartbeat."""
-
-    now: datetime
-    """The database's time."""
-    lost: list[EffectClaim]
-    """Claims that are void: stop working on them."""
-    revived: list[str]
-    """Handlers of effects that were taken from workers that died."""
-    maintenance: Maintenance
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -289,10 +317,15 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which instances to list: newest first, a page at a time."""
 
     definition: str = ""
+    definition_version: str = ""
     statuses: tuple[str, ...] = ()
     """Empty means all."""
     key: str = ""
     parent: InstanceId | None = None
+    created_after: datetime | None = None
+    """Only instances created at this instant or later."""
+    created_before: datetime | None = None
+    """Only instances created before this instant."""
     before: InstanceId | None = None
     """Only instances born before this one: the last of the page before."""
     limit: int = 100
@@ -309,6 +342,7 @@ class StoredStep(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     status: str
     compensates: int | None
+    retry_of: int | None
     wait_kind: str
     attempts: int
     outcome: str
@@ -317,6 +351,14 @@ class StoredStep(msgspec.Struct, frozen=True, kw_only=True):
     output: bytes | None
     opened_at: datetime
     moved_at: datetime
+
+
+class TaskPlace(NamedTuple):
+    """Where a question stands in the list of open ones, which is in the order of asking."""
+
+    opened_at: datetime
+    instance: InstanceId
+    number: int
 
 
 class StoredTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -334,16 +376,10 @@ class StoredTask(msgspec.Struct, frozen=True, kw_only=True):
     opened_at: datetime
     closed_at: datetime | None
 
-
-class StoredSubscription(msgspec.Struct, frozen=True, kw_only=True):
-    """A wait for a signal."""
-
-    instance: InstanceId
-    number: int
-    signal: str
-    correlation: str
-    expires_at: datetime | None
-    opened_at: datetime
+    @property
+    def place(self) -> TaskPlace:
+        """Give it as `after` for the page that follows this question."""
+        return TaskPlace(self.opened_at, self.instance, self.number)
 
 
 class Backlog(msgspec.Struct, frozen=True):

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 import msgspec
 
 from holdfast.authoring.saga.options import Function
 from holdfast.machine.graph import (
+    BRANCH,
+    CONFIRMED,
+    FALSE,
+    OK,
+    TRUE,
     Call,
     Condition,
+    Edge,
     End,
     Graph,
     Human,
     Join,
     Node,
     NoReturn,
+    Op,
     Plain,
     SavePoint,
     Split,
@@ -24,7 +33,28 @@ from holdfast.machine.graph import (
     WaitTimer,
 )
 
-StepType = Literal["task", "parallel", "fork", "join", "save_point", "condition", "human", "wait", "call", "for_each"]
+StepType = Literal[
+    "task",
+    "parallel",
+    "fork",
+    "join",
+    "save_point",
+    "point_of_no_return",
+    "condition",
+    "human",
+    "wait",
+    "wait_for",
+    "call",
+    "for_each",
+    "end",
+]
+
+IMPLICIT_JOIN = "#join"
+"""What the name of a join ends with that the builder added behind `parallel` or `for_each`."""
+
+
+_ONWARDS = frozenset({OK, TRUE, CONFIRMED})
+"""Outcomes by which a step goes on as it should."""
 
 
 class StepDefinition(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,20 +110,26 @@ class SagaDefinition(msgspec.Struct, frozen=True, kw_only=True):
         return self.graph.policies.on_failure == "dlq"
 
 
-def describe(graph: Graph) -> dict[str, StepDefinition]:
-    """The steps of a graph in the saga's own words."""
-    return {node.id: _describe(graph, node) for node in graph.nodes.values()}
+def describe(graph: Graph, parallels: Collection[str]) -> dict[str, StepDefinition]:
+    """The steps of a graph in the saga's own words; `parallels` are the splits that were written as such."""
+    out: defaultdict[str, list[Edge]] = defaultdict(list)
+    for edge in graph.edges:
+        out[edge.source].append(edge)
+    return {
+        node.id: _describe(graph, node, out, _type(node, is_parallel=node.id in parallels))
+        for node in graph.nodes.values()
+    }
 
 
-def _describe(graph: Graph, node: Node) -> StepDefinition:
-    out = [edge for edge in graph.edges if edge.source == node.id]
+def _describe(graph: Graph, node: Node, out: Mapping[str, list[Edge]], type_: StepType) -> StepDefinition:
+    targets = [(edge.on, edge.target) for edge in out[node.id]]
     base = StepDefinition(
         name=node.id,
-        type=_type(graph, node),
+        type=type_,
         on_failure=node.compensation_name,
-        next=tuple(edge.target for edge in out if edge.on not in {"false", "branch"}),
-        otherwise=next((edge.target for edge in out if edge.on == "false"), ""),
-        parallel=tuple(edge.target for edge in out if edge.on == "branch"),
+        next=tuple(target for on, target in targets if on in _ONWARDS),
+        otherwise=next((target for on, target in targets if on == FALSE), ""),
+        parallel=tuple(target for on, target in targets if on == BRANCH),
         priority=node.priority,
         metadata=node.metadata,
     )
@@ -104,45 +140,40 @@ def _describe(graph: Graph, node: Node) -> StepDefinition:
             )
         case Condition(expression=expression):
             return msgspec.structs.replace(base, condition=str(expression["source"]))
-        case Join(strategy=strategy):
-            return msgspec.structs.replace(base, join_strategy=strategy, wait_for=_wait_for(graph, node))
+        case Join(split=split, strategy=strategy):
+            starts = [edge.target for edge in out[split] if edge.on == BRANCH]
+            awaited = tuple(_awaited(graph, start, node.id, out) for start in starts)
+            return msgspec.structs.replace(base, join_strategy=strategy, wait_for=awaited)
         case _:
             return base
 
 
-def _type(graph: Graph, node: Node) -> StepType:
-    match node.op:
-        case Task():
-            return "task"
-        case Condition():
-            return "condition"
-        case Split(items=items):
-            if items is not None:
-                return "for_each"
-            return "parallel" if f"{node.id}#join" in graph.nodes else "fork"
-        case Join():
-            return "join"
-        case SavePoint() | NoReturn() | End():
-            return "save_point"
-        case Human():
-            return "human"
-        case WaitTimer() | WaitEvent():
-            return "wait"
-        case Call():
-            return "call"
+_TYPES: dict[type[Op], StepType] = {
+    Task: "task",
+    Condition: "condition",
+    Split: "fork",
+    Join: "join",
+    SavePoint: "save_point",
+    NoReturn: "point_of_no_return",
+    Human: "human",
+    WaitTimer: "wait",
+    WaitEvent: "wait_for",
+    Call: "call",
+    End: "end",
+}
 
 
-def _wait_for(graph: Graph, join: Node) -> tuple[str, ...]:
-    """What a join waits for: the last step of each branch, or for a branch with a condition that condition's virtual entry."""
-    assert isinstance(join.op, Join)
-    starts = [edge.target for edge in graph.edges if edge.source == join.op.split and edge.on == "branch"]
-    return tuple(_awaited(graph, start, join.id) for start in starts)
+def _type(node: Node, *, is_parallel: bool) -> StepType:
+    if isinstance(node.op, Split) and node.op.items is not None:
+        return "for_each"
+    return "parallel" if is_parallel else _TYPES[type(node.op)]
 
 
-def _awaited(graph: Graph, start: str, join: str) -> str:
+def _awaited(graph: Graph, start: str, join: str, out: Mapping[str, list[Edge]]) -> str:
+    """What a join waits for in a branch: its last step, or if there is a condition in it, that condition's virtual entry."""
     name = start
     while not isinstance(graph.nodes[name].op, Condition):
-        following = [edge.target for edge in graph.edges if edge.source == name]
+        following = [edge.target for edge in out[name] if edge.on in _ONWARDS or edge.on == BRANCH]
         if join in following or not following:
             return name
         name = following[0]

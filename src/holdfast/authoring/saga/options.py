@@ -13,7 +13,10 @@ Duration = timedelta | float
 
 Function = Callable[..., object]
 
+DEFAULT_CALLS = 3
+
 _NAME = "__holdfast_handler__"
+_LAMBDA = "<lambda>"
 
 
 class StepOptions(TypedDict, total=False):
@@ -21,15 +24,23 @@ class StepOptions(TypedDict, total=False):
 
     retries: int
     """Calls in all, the first one included."""
+    max_retries: int
+    """Another name for `retries`."""
     delay: Duration
     """Wait before the second call."""
     backoff: Literal["fixed", "linear", "exponential"]
+    factor: float
+    """Growth of the exponential wait."""
     cap: Duration
     """Longest wait between two calls."""
+    jitter: float
+    """Share of the wait that is added at random, from 0 to 1."""
     timeout: Duration
     """A call that takes longer has failed."""
     once: bool
     """At most once: one call, never repeated, not even after a crash."""
+    no_idempotent: bool
+    """Another name for `once`."""
     transactional: bool
     """Called inside the commit that records it, with the open connection."""
     priority: int
@@ -48,27 +59,31 @@ def handler(name: str) -> Callable[[Function], Function]:
     return mark
 
 
-def handler_name(function: Function | str) -> str:
-    """The name under which workers know a handler."""
+def handler_name(function: Function | str, *, default: str = "") -> str:
+    """The name under which workers know a handler: the one it was given, its own, or `default` if it has none."""
     if isinstance(function, str):
         return function
-    named = getattr(function, _NAME, None) or getattr(function, "name", None)
-    return str(named or getattr(function, "__name__", type(function).__name__))
+    named = getattr(function, _NAME, None) or getattr(function, "name", None) or getattr(function, "__name__", None)
+    if named is None or named == _LAMBDA:
+        return default or type(function).__name__
+    return str(named)
 
 
-def work_of(function: Function | str, options: StepOptions, *, default_calls: int = 3) -> Work:
+def work_of(function: Function | str, step: str, options: StepOptions) -> Work:
     """The call that a step makes."""
-    once = options.get("once", False)
-    retry = Retry(
-        max_calls=1 if once else options.get("retries", default_calls),
-        delay_ms=milliseconds(options.get("delay", 0)),
-        backoff=options.get("backoff", "fixed"),
-        cap_ms=milliseconds(options.get("cap", 300)),
-    )
+    once = options.get("once", False) or options.get("no_idempotent", False)
+    calls = options.get("retries", options.get("max_retries", DEFAULT_CALLS))
     timeout = options.get("timeout")
     return Work(
-        handler=handler_name(function),
-        retry=retry,
+        handler=handler_name(function, default=step),
+        retry=Retry(
+            max_calls=1 if once else calls,
+            delay_ms=milliseconds(options.get("delay", 0)),
+            backoff=options.get("backoff", "fixed"),
+            factor_percent=round(options.get("factor", 2.0) * 100),
+            cap_ms=milliseconds(options.get("cap", 300)),
+            jitter_percent=round(options.get("jitter", 0.0) * 100),
+        ),
         once=once,
         transactional=options.get("transactional", False),
         timeout_ms=None if timeout is None else milliseconds(timeout),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.authoring.saga.options import Function, handler_name
+from holdfast.authoring.saga.options import Function, StepOptions, handler_name
 from holdfast.errors import Diagnostic
-from holdfast.machine.graph import Edge, Node
+from holdfast.machine.graph import BRANCH, Edge, Node
 
 Loose = tuple[str, str]
 """A node and the outcome by which it is left, with no node behind it yet."""
@@ -13,11 +13,18 @@ Loose = tuple[str, str]
 class Parts:
     """Everything that belongs to one saga."""
 
-    def __init__(self) -> None:
+    def __init__(self, saga: str) -> None:
+        self._saga = saga
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
         self.handlers: dict[str, Function] = {}
         self.findings: list[Diagnostic] = []
+        self.parallels: set[str] = set()
+        """Names of the splits that were written as `parallel`."""
+
+    def default_name(self, step: str) -> str:
+        """How the handler of a step is called that has no name of its own, such as a lambda."""
+        return f"{self._saga}.{step}"
 
     def add(self, node: Node) -> None:
         """One more node."""
@@ -25,19 +32,27 @@ class Parts:
 
     def connect(self, loose: list[Loose], target: str) -> None:
         """Lead all loose ends to a node."""
-        self.edges += [Edge(source=source, target=target, on=on) for source, on in loose]
+        for source, on in loose:
+            self.edges.append(Edge(source=source, target=target, on=on, priority=self._place(source, on)))
+
+    def _place(self, source: str, on: str) -> int:
+        """Branches begin in the order in which they are written."""
+        return sum(edge.source == source and edge.on == on for edge in self.edges) if on == BRANCH else 0
 
     def find(self, code: str, message: str, position: str = "") -> None:
         """Something is wrong."""
         self.findings.append(Diagnostic(code, message, position))
 
-    def take(self, function: Function | str) -> None:
-        """Remember a handler that was given as a function, so that it can be registered."""
+    def take(self, function: Function | str, step: str, options: StepOptions) -> None:
+        """Look at the options of a call, and remember a handler that was given as a function, so that it can be registered."""
+        known = StepOptions.__annotations__
+        for unknown in sorted(options.keys() - known.keys()):
+            remedy = f"there are {', '.join(known)}"
+            self.find("unknown_option", f"{step!r} has the option {unknown!r}, which does not exist; {remedy}", step)
         if isinstance(function, str):
             return
-        name = handler_name(function)
-        known = self.handlers.setdefault(name, function)
-        if known is not function:
+        name = handler_name(function, default=self.default_name(step))
+        if self.handlers.setdefault(name, function) != function:
             self.find(
                 "ambiguous_handler",
                 f"two different functions are named {name!r}; name one of them with @handler('...')",

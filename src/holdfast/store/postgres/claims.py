@@ -10,6 +10,7 @@ import msgspec
 from psycopg.types.numeric import Int4, Int8
 
 from holdfast.kernel.ids import WorkerId
+from holdfast.store.findings import Due
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.arrays import Texts, integers, texts
 from holdfast.store.postgres.commits import bury
@@ -17,7 +18,6 @@ from holdfast.store.postgres.lines import Connection, Line
 from holdfast.store.postgres.parts import effect_columns
 from holdfast.store.shapes import (
     DeadLetter,
-    Due,
     EffectClaim,
     InboxClaim,
     StoredEffect,
@@ -36,6 +36,7 @@ class _Sql(msgspec.Struct, frozen=True):
     take_effect: str
     wake_effects: str
     next_parked: str
+    waiting_effects: str
     claim_timers: str
     next_timer: str
     retry_timer: str
@@ -91,6 +92,13 @@ class PostgresEffects:
             handlers = {str(row[0]) for row in connection.execute(_sql.wake_effects, [now])}
             following = connection.execute(_sql.next_parked).fetchone()
         return sorted(handlers), _instant(following)
+
+    def waiting(self, handler: str, *, waited: timedelta, now: datetime | None, limit: int) -> list[StoredEffect]:
+        """Claimable effects that have waited this long, as they are."""
+        values = [handler, now, waited, Int8(limit)]
+        with self._line.use() as connection:
+            found = connection.execute(_sql.waiting_effects, values, binary=True).fetchall()
+        return [rows.effect(cast("rows.Row", row)) for row in found]
 
 
 class PostgresTimers:

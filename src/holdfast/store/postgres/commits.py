@@ -62,6 +62,9 @@ class _Sql(msgspec.Struct, frozen=True):
     finished_timers: str
     finished_messages: str
     withdrawn: str
+    recalled: str
+    recall_messages: str
+    stopped: str
     cancelled: str
     events: str
     effects: str
@@ -144,12 +147,21 @@ class PostgresWriter:
     ) -> None:
         """One statement for everything."""
         parts = [*parts_of(changes, now), *record_parts(changes, now)]
-        if finished:
-            parts += finished_parts(finished)
         if observations:
             parts.append(observations_part(observations))
+        if finished and any(change.recalls for change in changes):
+            self._write_in_turn(parts, finished_parts(finished))
+            return
+        if finished:
+            parts += finished_parts(finished)
         if parts:
             with self._line.use() as connection:
+                run(connection, parts, self._base)
+
+    def _write_in_turn(self, *statements: Sequence[Part]) -> None:
+        """Two parts of one statement that touch the same row undo one another: an effect may be recalled and finished."""
+        with self._line.transaction() as connection:
+            for parts in statements:
                 run(connection, parts, self._base)
 
     @contextmanager
@@ -180,7 +192,8 @@ def accept_within(connection: psycopg.Connection[Any], message: StoredMessage, n
     where = message.address
     values = [
         [where.tenant], [message.target], [where.definition], [where.key], [where.instance], [message.type], [message.version],
-        [message.data], [message.command_id], [message.actor], [message.comment], now,
+        [message.data], [message.command_id], [message.actor], [message.comment], [message.definition_version], [message.parent],
+        now,
     ]  # fmt: skip
     with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
         row = cursor.execute(numbered(_sql.messages), values).fetchone()

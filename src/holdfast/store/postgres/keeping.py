@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import cast
 from uuid import UUID
 
@@ -10,10 +10,11 @@ import msgspec
 from psycopg.types.numeric import Int2, Int4, Int8
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.store.findings import Unhandled
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.lines import Connection, Line
 from holdfast.store.postgres.workers import free_orphans
-from holdfast.store.ranks import rank_of
+from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, Backlog, DeadLetter, Maintenance
 from holdfast.store.statements import read_numbered
 
@@ -34,6 +35,7 @@ class _Sql(msgspec.Struct, frozen=True):
     set_maintenance: str
     end_maintenance: str
     backlog: str
+    unhandled: str
 
 
 _sql = read_numbered(_Sql, __package__, "keeping.sql")
@@ -53,12 +55,12 @@ class PostgresKeeper:
             row = connection.execute(_sql.dead_letter, [Int8(letter), tenant], binary=True).fetchone()
         return rows.dead_letter(cast("rows.Row", row)) if row else None
 
-    def requeue(self, letter: DeadLetter, *, now: datetime) -> bool:
+    def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
         """Put a dead effect, timer or message back to work."""
         with self._line.transaction() as connection:
             if connection.execute(_sql.discard, [Int8(letter.id), letter.tenant]).rowcount != 1:
                 return False
-            _revive(connection, letter, now)
+            _revive(connection, letter, now, ageing)
             return True
 
     def discard(self, letter: int, *, tenant: str) -> bool:
@@ -107,18 +109,24 @@ class PostgresKeeper:
             found = cast("list[rows.Row]", connection.execute(_sql.backlog).fetchall())
         return [Backlog(*row) for row in found]
 
+    def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
+        """Handlers that work waits for and no live worker has."""
+        with self._line.use() as connection:
+            found = cast("list[rows.Row]", connection.execute(_sql.unhandled, [now, waited, Int8(most)]).fetchall())
+        return [Unhandled(*row) for row in found]
+
 
 def make_partitions(connection: Connection, now: datetime) -> None:
     """The partitions of this month and the next ones."""
     connection.execute(_sql.make_partitions, [now, Int4(_MONTHS_AHEAD)])
 
 
-def _revive(connection: Connection, letter: DeadLetter, now: datetime) -> None:
+def _revive(connection: Connection, letter: DeadLetter, now: datetime, ageing: float) -> None:
     what = [letter.type, Int2(letter.version), letter.data]
     match letter.source:
         case "effect":
             where = [letter.instance, Int4(letter.number), letter.tenant, letter.definition, letter.name]
-            order = [Int2(letter.priority), Int8(rank_of(now, letter.priority))]
+            order = [Int2(letter.priority), Int8(rank_of(now, letter.priority, ageing=ageing))]
             connection.execute(_sql.revive_effect, [*where, *what, letter.options, *order, Int4(letter.fence), now])
         case "timer":
             where = [letter.instance, letter.name, Int4(letter.number), letter.tenant, letter.definition]
@@ -126,6 +134,7 @@ def _revive(connection: Connection, letter: DeadLetter, now: datetime) -> None:
         case "inbox":
             target = f"{letter.instance}" if letter.instance else f"{letter.definition}:{letter.key}"
             to = [letter.tenant, target, letter.definition, letter.key, letter.instance]
-            connection.execute(_sql.revive_message, [*to, *what, letter.actor, now])
+            birth = [letter.definition_version, letter.parent]
+            connection.execute(_sql.revive_message, [*to, *what, letter.actor, *birth, now])
         case "step" | "compensation":
             raise AssertionError("a step is requeued by a command, which decides what happens")

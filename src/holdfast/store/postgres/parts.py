@@ -32,7 +32,10 @@ def parts_of(changes: Sequence[Change], now: datetime) -> list[Part]:
     """The parts of a commit of these changes."""
     found = [make(changes, now) for make in _MAKERS]
     claims = [claim for change in changes for claim in change.consumed]
-    return [*consumed_parts(claims), *(part for part in found if part is not None)]
+    parts = [*consumed_parts(claims), *(part for part in found if part is not None)]
+    if any(change.recalls for change in changes):
+        parts += _recall_parts(changes, now)
+    return parts
 
 
 def _born(changes: Sequence[Change], now: datetime) -> Part | None:
@@ -129,6 +132,19 @@ def _withdrawn(changes: Sequence[Change], _now: datetime) -> Part | None:
     return Part("withdrawn", [uuids([row[0] for row in rows]), integers([row[1] for row in rows])]) if rows else None
 
 
+def _recall_parts(changes: Sequence[Change], now: datetime) -> list[Part]:
+    """Effects that are taken back, each with the message that says so, and those that are to be stopped otherwise."""
+    rows = [(change.header.id, recall) for change in changes for recall in change.recalls]
+    stops = [(identity, recall.number) for identity, recall in rows if recall.stop]
+    parts = [
+        Part("recalled", [uuids([row[0] for row in rows]), integers([recall.number for _, recall in rows])]),
+        Part("recall_messages", message_columns([recall.message for _, recall in rows], now)),
+    ]
+    if stops:
+        parts.append(Part("stopped", [uuids([row[0] for row in stops]), integers([row[1] for row in stops])]))
+    return parts
+
+
 def _cancelled(changes: Sequence[Change], _now: datetime) -> Part | None:
     rows = [(change.header.id, key) for change in changes for key in change.cancelled]
     if not rows:
@@ -218,6 +234,8 @@ def message_columns(rows: Sequence[StoredMessage], now: datetime) -> Arguments:
         texts([row.command_id for row in rows]),
         texts([row.actor for row in rows]),
         texts([row.comment for row in rows]),
+        texts([row.definition_version for row in rows]),
+        uuids([row.parent for row in rows]),
         now,
     ]
 

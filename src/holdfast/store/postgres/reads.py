@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import cast
+from uuid import UUID
 
 import msgspec
 from psycopg.types.numeric import Int4, Int8
@@ -13,8 +15,11 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from holdfast.errors import StoreUnavailableError
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import DeadLetterSource
+from holdfast.store.findings import StoredSubscription
+from holdfast.store.paging import id_range
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.arrays import texts
+from holdfast.store.postgres.arrays import texts, uuids
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.lines import Connection
 from holdfast.store.postgres.loading import load
@@ -27,9 +32,9 @@ from holdfast.store.shapes import (
     Observation,
     StoredEffect,
     StoredStep,
-    StoredSubscription,
     StoredTask,
     StoredTimer,
+    TaskPlace,
     Transition,
 )
 from holdfast.store.statements import read_numbered
@@ -37,14 +42,23 @@ from holdfast.store.statements import read_numbered
 
 class _Sql(msgspec.Struct, frozen=True):
     as_tenant: str
-    instances: str
+    instances_of_parent: str
+    instances_by_key: str
+    instances_of_definition: str
+    instances_of_status: str
     events: str
     effects: str
     timers: str
     steps: str
     tasks: str
+    open_tasks: str
+    open_tasks_of_role: str
+    headers: str
+    begun: str
     subscriptions: str
     dead_letters: str
+    dead_letters_of_instance: str
+    dead_letter: str
     observations: str
     transitions: str
 
@@ -52,6 +66,7 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_numbered(_Sql, __package__, "reads.sql")
 
 _NO_LIMIT = 2**62
+_FIRST_PLACE = TaskPlace(datetime(1, 1, 1, tzinfo=UTC), InstanceId(UUID(int=0)), 0)
 
 
 class PostgresReader:
@@ -69,16 +84,19 @@ class PostgresReader:
 
     def instances(self, query: InstanceQuery) -> list[Header]:
         """A page of instances, newest first."""
-        values = [
-            self._tenant,
-            query.definition,
-            query.key,
-            query.parent,
-            texts(query.statuses),
-            query.before,
-            Int8(query.limit),
-        ]
-        return [rows.header(row) for row in self._all(_sql.instances, values)]
+        statuses = texts(query.statuses)
+        span = [*id_range(query), query.created_after, query.created_before, Int8(query.limit)]
+        narrow = [self._tenant, query.definition, statuses, query.definition_version, *span]
+        if query.parent is not None:
+            found = self._all(_sql.instances_of_parent, [*narrow, query.parent, query.key])
+        elif query.key:
+            found = self._all(_sql.instances_by_key, [*narrow, query.key])
+        elif query.definition:
+            found = self._all(_sql.instances_of_definition, narrow)
+        else:
+            wide = [self._tenant, statuses, query.definition_version, *span]
+            found = self._all(_sql.instances_of_status, wide)
+        return [rows.header(row) for row in found]
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
         """The history of an instance, in order."""
@@ -102,10 +120,47 @@ class PostgresReader:
         """The signals that are waited for."""
         return [rows.subscription(row) for row in self._of(instance, _sql.subscriptions)]
 
-    def dead_letters(self, *, instance: InstanceId | None = None, after: int = 0, limit: int = 100) -> list[DeadLetter]:
+    def open_tasks(
+        self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
+    ) -> list[StoredTask]:
+        """The questions that nobody has answered, in the order of asking."""
+        opened_at, instance, number = after or _FIRST_PLACE
+        page = [opened_at, instance, Int4(number), Int8(limit)]
+        if role is None:
+            found = self._all(_sql.open_tasks, [self._tenant, *page])
+        else:
+            found = self._all(_sql.open_tasks_of_role, [self._tenant, role, *page])
+        return [rows.task(row) for row in found]
+
+    def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
+        """The rows of these instances, of those that exist."""
+        return [rows.header(row) for row in self._all(_sql.headers, [self._tenant, uuids(instances)])]
+
+    def begun(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
+        """Those of which anything has begun."""
+        return {InstanceId(row[0]) for row in self._all(_sql.begun, [self._tenant, uuids(instances)])}
+
+    def dead_letters(
+        self,
+        *,
+        instance: InstanceId | None = None,
+        definition: str = "",
+        source: DeadLetterSource | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[DeadLetter]:
         """What gave up, oldest first."""
-        values = [self._tenant, Int8(after), instance, Int8(limit)]
-        return [rows.dead_letter(row) for row in self._all(_sql.dead_letters, values)]
+        values = [self._tenant, Int8(after), definition, source, Int8(limit)]
+        if instance is None:
+            found = self._all(_sql.dead_letters, values)
+        else:
+            found = self._all(_sql.dead_letters_of_instance, [*values, instance])
+        return [rows.dead_letter(row) for row in found]
+
+    def dead_letter(self, letter: int) -> DeadLetter | None:
+        """One dead letter."""
+        found = self._all(_sql.dead_letter, [Int8(letter), self._tenant])
+        return rows.dead_letter(found[0]) if found else None
 
     def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
         """The observed inputs, in order."""

@@ -64,6 +64,7 @@ def _opened_steps(rows: Owned[StepOpened], now: datetime) -> Part | None:
         texts([row.kind for _, row in rows]),
         texts([row.status for _, row in rows]),
         integers([row.compensates for _, row in rows]),
+        integers([row.retry_of for _, row in rows]),
         texts([row.wait_kind for _, row in rows]),
         integers([row.attempts for _, row in rows]),
         texts([row.outcome for _, row in rows]),
@@ -132,6 +133,7 @@ def _raised_letters(rows: Owned[DeadLetterRaised], now: datetime) -> Part | None
             key=head.key,
             number=row.number,
             name=row.name,
+            type=row.type,
             data=row.payload,
             reason=row.reason,
             error=row.error,
@@ -162,6 +164,8 @@ def letter_columns(letters: Sequence[DeadLetter]) -> Arguments:
         texts([each.reason for each in letters]),
         texts([each.error for each in letters]),
         texts([each.actor for each in letters]),
+        texts([each.definition_version for each in letters]),
+        uuids([each.parent for each in letters]),
         instants([each.created_at for each in letters]),
     ]
 

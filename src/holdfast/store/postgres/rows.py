@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.kernel.history import StoredEvent
+from holdfast.store.findings import StoredSubscription
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
     Header,
     Observation,
+    StoredDefinition,
     StoredEffect,
     StoredMessage,
     StoredStep,
-    StoredSubscription,
     StoredTask,
     StoredTimer,
 )
@@ -78,6 +79,7 @@ def effect(row: Row) -> StoredEffect:
         attempts=row[14],
         error=row[15],
         created_at=row[16],
+        stop_requested=row[17],
     )
 
 
@@ -97,8 +99,10 @@ def message(row: Row) -> StoredMessage:
         command_id=row[8],
         actor=row[9],
         comment=row[10],
-        attempts=row[11],
-        error=row[12],
+        definition_version=row[11],
+        parent=row[12],
+        attempts=row[13],
+        error=row[14],
     )
 
 
@@ -123,7 +127,9 @@ def dead_letter(row: Row) -> DeadLetter:
         reason=row[15],
         error=row[16],
         actor=row[17],
-        created_at=row[18],
+        definition_version=row[18],
+        parent=row[19],
+        created_at=row[20],
     )
 
 
@@ -140,6 +146,11 @@ def task(row: Row) -> StoredTask:
 def subscription(row: Row) -> StoredSubscription:
     """A row of `subscriptions`."""
     return StoredSubscription(**dict(zip(StoredSubscription.__struct_fields__, row, strict=True)))
+
+
+def definition(row: Row) -> StoredDefinition:
+    """A row of `definitions`."""
+    return StoredDefinition(**dict(zip(StoredDefinition.__struct_fields__, row, strict=True)))
 
 
 def observation(row: Row) -> Observation:

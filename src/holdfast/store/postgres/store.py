@@ -13,6 +13,7 @@ from holdfast.errors import ConfigurationError
 from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
 from holdfast.store.postgres.commits import PostgresWriter, accept_within
+from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.keeping import PostgresKeeper
@@ -61,6 +62,10 @@ class PostgresParts:
     def keeper(self) -> PostgresKeeper:
         """For operators and housekeeping."""
         return PostgresKeeper(self._next_line())
+
+    def definitions(self) -> PostgresDefinitions:
+        """For whoever resolves definitions."""
+        return PostgresDefinitions(self._next_line())
 
 
 class PostgresStore(PostgresParts):

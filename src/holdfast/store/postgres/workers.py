@@ -10,10 +10,11 @@ from uuid import UUID
 import msgspec
 
 from holdfast.kernel.ids import WorkerId
+from holdfast.store.findings import Beat
 from holdfast.store.postgres.arrays import texts, uuids
 from holdfast.store.postgres.lines import Connection, Line
 from holdfast.store.postgres.parts import effect_columns
-from holdfast.store.shapes import Beat, EffectClaim, Maintenance, WorkerInfo
+from holdfast.store.shapes import EffectClaim, Maintenance, WorkerInfo
 from holdfast.store.statements import read_numbered
 
 
@@ -27,6 +28,7 @@ class _Sql(msgspec.Struct, frozen=True):
     maintenance: str
     retire: str
     live: str
+    announce: str
 
 
 _sql = read_numbered(_Sql, __package__, "workers.sql")
@@ -54,9 +56,11 @@ class PostgresWorkers:
             connection.execute(_sql.beat, [worker, name, texts(handlers), moment, moment + lease])
             dead = [cast("UUID", row[0]) for row in connection.execute(_sql.remove_dead, [moment])]
             mode = connection.execute(_sql.maintenance).fetchone()
+            kept = _kept(connection, held)
             return Beat(
                 now=moment,
-                lost=_lost(connection, held),
+                lost=[claim for claim in held if claim not in kept],
+                stopping=[claim for claim, is_stopping in kept.items() if is_stopping],
                 revived=_free(connection, dead),
                 maintenance=cast("Maintenance", mode[0]) if mode else "",
             )
@@ -74,6 +78,12 @@ class PostgresWorkers:
         names = WorkerInfo.__struct_fields__
         return [msgspec.convert(dict(zip(names, row, strict=True)), WorkerInfo) for row in found]
 
+    def announce(self, handler: str, *, every: timedelta, now: datetime | None) -> bool:
+        """Whether it is the caller's turn to say that nobody has this handler."""
+        with self._line.use() as connection:
+            values = [handler, _clock(connection, now), every]
+            return connection.execute(_sql.announce, values).fetchone() is not None
+
 
 def free_orphans(connection: Connection) -> None:
     """Free what nobody alive owns."""
@@ -86,11 +96,14 @@ def _clock(connection: Connection, now: datetime | None) -> datetime:
     return cast("datetime", row[0])
 
 
-def _lost(connection: Connection, held: Sequence[EffectClaim]) -> list[EffectClaim]:
+def _kept(connection: Connection, held: Sequence[EffectClaim]) -> dict[EffectClaim, bool]:
+    """The claims that are good, and whether their effects are to be stopped."""
     if not held:
-        return []
-    kept = set(connection.execute(_sql.still_held, effect_columns(held), binary=True).fetchall())
-    return [claim for claim in held if (claim.instance, claim.number, claim.fence) not in kept]
+        return {}
+    rows = connection.execute(_sql.still_held, effect_columns(held), binary=True).fetchall()
+    found = {row[:3]: bool(row[3]) for row in rows}
+    keys = {claim: (claim.instance, claim.number, claim.fence) for claim in held}
+    return {claim: found[key] for claim, key in keys.items() if key in found}
 
 
 def _free(connection: Connection, workers: Sequence[UUID]) -> list[str]:

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 import msgspec
 
 from holdfast.kernel.ids import WorkerId
+from holdfast.store.findings import Due
 from holdfast.store.shapes import (
     DeadLetter,
-    Due,
     EffectClaim,
     InboxClaim,
     StoredEffect,
@@ -36,6 +36,7 @@ class _Sql(msgspec.Struct, frozen=True):
     take_effect: str
     wake_effects: str
     next_parked: str
+    waiting_effects: str
     due_timers: str
     next_timer: str
     retry_timer: str
@@ -96,6 +97,12 @@ class SQLiteEffects:
             moment = text(read_clock(connection, now))
             handlers = sorted({handler for (handler,) in connection.execute(_sql.wake_effects, (moment,))})
             return handlers, instant_or_none(connection.execute(_sql.next_parked).fetchone()[0])
+
+    def waiting(self, handler: str, *, waited: timedelta, now: datetime | None, limit: int) -> list[StoredEffect]:
+        """Claimable effects that have waited this long, as they are."""
+        with self._database.reading() as connection:
+            until = text(read_clock(connection, now) - waited)
+            return [rows.effect(row) for row in connection.execute(_sql.waiting_effects, (handler, until, limit))]
 
 
 class SQLiteTimers:

@@ -25,6 +25,7 @@ from holdfast.store.shapes import (
     Snapshot,
     StoredEffect,
     StoredMessage,
+    StoredRecall,
     StoredTimer,
     TimerClaim,
 )
@@ -48,10 +49,13 @@ class _Sql(msgspec.Struct, frozen=True):
     cause_is_known: str
     insert_instance: str
     update_instance: str
+    touch_instance: str
     insert_event: str
     insert_effect: str
     consume_effect: str
     withdraw_effect: str
+    recall_effect: str
+    stop_effect: str
     owned_effects: str
     free_effect: str
     set_timer: str
@@ -208,6 +212,9 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) 
         raise LostRaceError("a claim is void")
     many = connection.executemany
     many(_sql.withdraw_effect, [(name, number) for name, each in named for number in each.withdrawn])
+    for name, each in named:
+        if each.recalls:
+            _recall(connection, name, each.recalls, now)
     dropped = [(name, key) for name, each in named for key in each.cancelled]
     if dropped and many(_sql.cancel_timer, dropped).rowcount != len(dropped):
         raise LostRaceError("a timer is gone")
@@ -222,13 +229,23 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) 
             write_records(connection, each.header, each.records, now)
 
 
+def _recall(connection: sqlite3.Connection, name: str, recalls: Sequence[StoredRecall], now: str) -> None:
+    for each in recalls:
+        if connection.execute(_sql.recall_effect, (name, each.number)).rowcount == 1:
+            connection.execute(_sql.insert_message, _message(each.message, now))
+        elif each.stop:
+            connection.execute(_sql.stop_effect, (name, each.number))
+
+
 def _write_instances(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]]) -> None:
     born = [_birth(name, each) for name, each in named if each.expected == 0]
-    moved = [_move(name, each) for name, each in named if each.expected != 0]
+    moved = [_move(name, each) for name, each in named if each.expected != 0 and not each.keeps_status]
+    touched = [_touch(name, each) for name, each in named if each.expected != 0 and each.keeps_status]
     if born:
         connection.executemany(_sql.insert_instance, born)
-    if moved and connection.executemany(_sql.update_instance, moved).rowcount != len(moved):
-        raise LostRaceError("an instance has moved on")
+    for statement, values in ((_sql.update_instance, moved), (_sql.touch_instance, touched)):
+        if values and connection.executemany(statement, values).rowcount != len(values):
+            raise LostRaceError("an instance has moved on")
 
 
 def _consume(connection: sqlite3.Connection, claims: Sequence[Claim]) -> int:
@@ -259,6 +276,11 @@ def _move(name: str, change: Change) -> tuple[object, ...]:
     )  # fmt: skip
 
 
+def _touch(name: str, change: Change) -> tuple[object, ...]:
+    head = change.header
+    return (head.version, head.issued, text(head.updated_at), name, head.tenant, change.expected)
+
+
 def _event(name: str, event: StoredEvent, now: str) -> tuple[object, ...]:
     return (
         name, event.sequence, event.tenant, event.type, event.version, event.data, now, event.actor, event.comment, event.cause,
@@ -283,7 +305,8 @@ def _message(each: StoredMessage, now: str) -> tuple[object, ...]:
     where = each.address
     return (
         where.tenant, each.target, where.definition, where.key, None if where.instance is None else str(where.instance),
-        each.type, each.version, each.data, each.command_id, each.actor, each.comment, now,
+        each.type, each.version, each.data, each.command_id, each.actor, each.comment, each.definition_version,
+        None if each.parent is None else str(each.parent), now,
     )  # fmt: skip
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.ranks import rank_of
+from holdfast.store.findings import Unhandled
+from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, Backlog, DeadLetter, Maintenance
 from holdfast.store.sqlite import rows
+from holdfast.store.sqlite.claims import read_clock
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.rows import text
+from holdfast.store.sqlite.rows import instant, text
+from holdfast.store.sqlite.workers import live_workers
 from holdfast.store.statements import read_statements
 
 
@@ -43,6 +46,8 @@ class _Sql(msgspec.Struct, frozen=True):
     set_maintenance: str
     end_maintenance: str
     backlog: str
+    waiting_handlers: str
+    waiting_work: str
 
 
 _sql = read_statements(_Sql, __package__, "keeping.sql")
@@ -66,12 +71,12 @@ class SQLiteKeeper:
             row = connection.execute(_sql.dead_letter, (letter, tenant)).fetchone()
         return rows.dead_letter(row) if row else None
 
-    def requeue(self, letter: DeadLetter, *, now: datetime) -> bool:
+    def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
         """Put a dead effect, timer or message back to work."""
         with self._database.writing() as connection:
             if connection.execute(_sql.discard, (letter.id, letter.tenant)).rowcount != 1:
                 return False
-            _revive(connection, letter, now)
+            _revive(connection, letter, now, ageing)
             return True
 
     def discard(self, letter: int, *, tenant: str) -> bool:
@@ -120,13 +125,23 @@ class SQLiteKeeper:
         with self._database.reading() as connection:
             return [Backlog(*row) for row in connection.execute(_sql.backlog)]
 
+    def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
+        """Handlers that work waits for and no live worker has."""
+        with self._database.reading() as connection:
+            moment = read_clock(connection, now)
+            known = {name for worker in live_workers(connection, moment) for name in worker.handlers}
+            wanted = [name for (name,) in connection.execute(_sql.waiting_handlers) if name not in known]
+            until = text(moment - waited)
+            found = ((name, *connection.execute(_sql.waiting_work, (name, until, most)).fetchone()) for name in wanted)
+            return [Unhandled(name, count, instant(since)) for name, count, since in found if count]
 
-def _revive(connection: sqlite3.Connection, letter: DeadLetter, now: datetime) -> None:
+
+def _revive(connection: sqlite3.Connection, letter: DeadLetter, now: datetime, ageing: float) -> None:
     name = None if letter.instance is None else str(letter.instance)
     what = (letter.type, letter.version, letter.data)
     match letter.source:
         case "effect":
-            rank = rank_of(now, letter.priority)
+            rank = rank_of(now, letter.priority, ageing=ageing)
             values: tuple[object, ...] = (
                 name, letter.number, letter.tenant, letter.definition, letter.name, *what, letter.options, letter.priority, rank,
                 letter.fence, text(now),
@@ -138,6 +153,8 @@ def _revive(connection: sqlite3.Connection, letter: DeadLetter, now: datetime) -
         case "inbox":
             target = name or f"{letter.definition}:{letter.key}"
             where = (letter.tenant, target, letter.definition, letter.key, name)
-            connection.execute(_sql.revive_message, (*where, *what, letter.actor, text(now)))
+            parent = None if letter.parent is None else str(letter.parent)
+            birth = (letter.definition_version, parent)
+            connection.execute(_sql.revive_message, (*where, *what, letter.actor, *birth, text(now)))
         case "step" | "compensation":
             raise AssertionError("a step is requeued by a command, which decides what happens")

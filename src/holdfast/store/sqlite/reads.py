@@ -10,6 +10,9 @@ import msgspec
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import DeadLetterSource
+from holdfast.store.findings import StoredSubscription
+from holdfast.store.paging import id_range, newest
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -19,26 +22,38 @@ from holdfast.store.shapes import (
     Observation,
     StoredEffect,
     StoredStep,
-    StoredSubscription,
     StoredTask,
     StoredTimer,
+    TaskPlace,
     Transition,
 )
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.commits import load
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.rows import text, text_or_none
 from holdfast.store.statements import read_statements
 
 
 class _Sql(msgspec.Struct, frozen=True):
-    instances: str
+    instances_of_parent: str
+    instances_by_key: str
+    instances_of_definition: str
+    instances_of_status: str
+    statuses: str
+    statuses_of_definition: str
     events: str
     effects: str
     timers: str
     steps: str
     tasks: str
+    open_tasks: str
+    open_tasks_of_role: str
+    headers: str
+    begun: str
     subscriptions: str
     dead_letters: str
+    dead_letters_of_instance: str
+    dead_letter: str
     observations: str
     transitions: str
 
@@ -62,16 +77,25 @@ class SQLiteReader:
 
     def instances(self, query: InstanceQuery) -> list[Header]:
         """A page of instances, newest first."""
+        first, before = id_range(query)
         values = {
             "tenant": self._tenant,
             "definition": query.definition,
+            "definition_version": query.definition_version,
             "key": query.key,
             "parent": _text(query.parent),
             "statuses": json.dumps(query.statuses) if query.statuses else None,
-            "before": _text(query.before),
+            "first": str(first),
+            "before": str(before),
+            "after": text_or_none(query.created_after),
+            "until": text_or_none(query.created_before),
             "limit": query.limit,
         }
-        return [rows.header(row) for row in self._all(_sql.instances, values)]
+        if query.parent is not None:
+            return [rows.header(row) for row in self._all(_sql.instances_of_parent, values)]
+        if query.key:
+            return [rows.header(row) for row in self._all(_sql.instances_by_key, values)]
+        return self._by_status(query, values)
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
         """The history of an instance, in order."""
@@ -95,10 +119,52 @@ class SQLiteReader:
         """The signals that are waited for."""
         return [rows.subscription(row) for row in self._of(instance, _sql.subscriptions)]
 
-    def dead_letters(self, *, instance: InstanceId | None = None, after: int = 0, limit: int = 100) -> list[DeadLetter]:
+    def open_tasks(
+        self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
+    ) -> list[StoredTask]:
+        """The questions that nobody has answered, in the order of asking."""
+        place = ("", "", 0) if after is None else (text(after.opened_at), str(after.instance), after.number)
+        if role is None:
+            found = self._all(_sql.open_tasks, (self._tenant, *place, limit))
+        else:
+            found = self._all(_sql.open_tasks_of_role, (self._tenant, role, *place, limit))
+        return [rows.task(row) for row in found]
+
+    def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
+        """The rows of these instances, of those that exist."""
+        values = {"tenant": self._tenant, "instances": json.dumps([str(each) for each in instances])}
+        return [rows.header(row) for row in self._all(_sql.headers, values)]
+
+    def begun(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
+        """Those of which anything has begun."""
+        values = {"tenant": self._tenant, "instances": json.dumps([str(each) for each in instances])}
+        return {rows.instance_id(row[0]) for row in self._all(_sql.begun, values)}
+
+    def dead_letters(
+        self,
+        *,
+        instance: InstanceId | None = None,
+        definition: str = "",
+        source: DeadLetterSource | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[DeadLetter]:
         """What gave up, oldest first."""
-        values = {"tenant": self._tenant, "instance": _text(instance), "after": after, "limit": limit}
-        return [rows.dead_letter(row) for row in self._all(_sql.dead_letters, values)]
+        values = {
+            "tenant": self._tenant,
+            "instance": _text(instance),
+            "definition": definition,
+            "source": source,
+            "after": after,
+            "limit": limit,
+        }
+        statement = _sql.dead_letters if instance is None else _sql.dead_letters_of_instance
+        return [rows.dead_letter(row) for row in self._all(statement, values)]
+
+    def dead_letter(self, letter: int) -> DeadLetter | None:
+        """One dead letter."""
+        found = self._all(_sql.dead_letter, (letter, self._tenant))
+        return rows.dead_letter(found[0]) if found else None
 
     def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
         """The observed inputs, in order."""
@@ -108,6 +174,17 @@ class SQLiteReader:
     def transitions(self, definition: str) -> list[Transition]:
         """The observed moves, counted."""
         return [Transition(*row) for row in self._all(_sql.transitions, (self._tenant, definition))]
+
+    def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[Header]:
+        """Each status newest first, along an index, and then the newest of all."""
+        if query.definition:
+            known, listed = _sql.statuses_of_definition, _sql.instances_of_definition
+        else:
+            known, listed = _sql.statuses, _sql.instances_of_status
+        with self._database.reading() as connection:
+            statuses = set(query.statuses) or {row[0] for row in connection.execute(known, values)}
+            found = [row for each in statuses for row in connection.execute(listed, {**values, "status": each})]
+        return newest(map(rows.header, found), query.limit)
 
     def _of(self, instance: InstanceId, statement: str) -> list[rows.Row]:
         return self._all(statement, (str(instance), self._tenant))

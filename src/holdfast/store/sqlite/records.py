@@ -57,14 +57,14 @@ def _letter(each: DeadLetter) -> Values:
     return (
         each.tenant, each.source, None if each.instance is None else str(each.instance), each.definition, each.key, each.number,
         each.name, each.type, each.version, each.data, each.options, each.priority, each.attempts, each.fence, each.reason, each.error,
-        each.actor, text(each.created_at),
+        each.actor, each.definition_version, None if each.parent is None else str(each.parent), text(each.created_at),
     )  # fmt: skip
 
 
 def _open_step(name: str, header: Header, each: StepOpened, now: str) -> Values:
     return (
         name, each.number, header.tenant, each.node, each.token, each.visit, each.kind, each.status, each.compensates,
-        each.wait_kind, each.attempts, each.outcome, each.error, each.input, each.output, now, now,
+        each.retry_of, each.wait_kind, each.attempts, each.outcome, each.error, each.input, each.output, now, now,
     )  # fmt: skip
 
 
@@ -86,8 +86,8 @@ def _close_task(name: str, _header: Header, each: TaskClosed, now: str) -> Value
 
 def _raise_letter(name: str, header: Header, each: DeadLetterRaised, now: str) -> Values:
     return (
-        header.tenant, each.source, name, header.definition, header.key, each.number, each.name, "", 1, each.payload, b"", 0, 0, 0,
-        each.reason, each.error, "", now,
+        header.tenant, each.source, name, header.definition, header.key, each.number, each.name, each.type, 1, each.payload, b"", 0,
+        0, 0, each.reason, each.error, "", "", None, now,
     )  # fmt: skip
 
 

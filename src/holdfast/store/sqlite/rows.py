@@ -9,15 +9,16 @@ from uuid import UUID
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.store.findings import StoredSubscription
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
     Header,
     Observation,
+    StoredDefinition,
     StoredEffect,
     StoredMessage,
     StoredStep,
-    StoredSubscription,
     StoredTask,
     StoredTimer,
 )
@@ -50,6 +51,11 @@ def instance_id(stored: str) -> InstanceId:
     return InstanceId(UUID(stored))
 
 
+def instance_or_none(stored: str | None) -> InstanceId | None:
+    """A stored instance id, or none."""
+    return None if stored is None else instance_id(stored)
+
+
 def header(row: Row) -> Header:
     """A row of `instances`."""
     return Header(
@@ -62,7 +68,7 @@ def header(row: Row) -> Header:
         reason=row[6],
         version=row[7],
         issued=row[8],
-        parent=None if row[9] is None else instance_id(row[9]),
+        parent=instance_or_none(row[9]),
         created_at=instant(row[10]),
         updated_at=instant(row[11]),
         ended_at=instant_or_none(row[12]),
@@ -106,6 +112,7 @@ def effect(row: Row) -> StoredEffect:
         attempts=row[14],
         error=row[15],
         created_at=instant(row[16]),
+        stop_requested=bool(row[17]),
     )
 
 
@@ -128,18 +135,19 @@ def timer(row: Row) -> StoredTimer:
 
 def message(row: Row) -> StoredMessage:
     """A row of `inbox`."""
-    where = None if row[4] is None else instance_id(row[4])
     return StoredMessage(
         id=row[0],
-        address=Address(tenant=row[1], definition=row[2], key=row[3], instance=where),
+        address=Address(tenant=row[1], definition=row[2], key=row[3], instance=instance_or_none(row[4])),
         type=row[5],
         version=row[6],
         data=row[7],
         command_id=row[8],
         actor=row[9],
         comment=row[10],
-        attempts=row[11],
-        error=row[12],
+        definition_version=row[11],
+        parent=instance_or_none(row[12]),
+        attempts=row[13],
+        error=row[14],
     )
 
 
@@ -149,7 +157,7 @@ def dead_letter(row: Row) -> DeadLetter:
         id=row[0],
         tenant=row[1],
         source=row[2],
-        instance=None if row[3] is None else instance_id(row[3]),
+        instance=instance_or_none(row[3]),
         definition=row[4],
         key=row[5],
         number=row[6],
@@ -164,7 +172,9 @@ def dead_letter(row: Row) -> DeadLetter:
         reason=row[15],
         error=row[16],
         actor=row[17],
-        created_at=instant(row[18]),
+        definition_version=row[18],
+        parent=instance_or_none(row[19]),
+        created_at=instant(row[20]),
     )
 
 
@@ -198,6 +208,12 @@ def subscription(row: Row) -> StoredSubscription:
         expires_at=instant_or_none(row[4]),
         opened_at=instant(row[5]),
     )
+
+
+def definition(row: Row) -> StoredDefinition:
+    """A row of `definitions`."""
+    values = dict(zip(StoredDefinition.__struct_fields__, row, strict=True))
+    return StoredDefinition(**(values | {"created_at": instant(row[-1])}))
 
 
 def observation(row: Row) -> Observation:

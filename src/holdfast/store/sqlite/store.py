@@ -14,6 +14,7 @@ from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
 from holdfast.store.sqlite.commits import SQLiteWriter, accept
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.definitions import SQLiteDefinitions
 from holdfast.store.sqlite.faults import translated
 from holdfast.store.sqlite.feed import SQLiteFeed
 from holdfast.store.sqlite.keeping import SQLiteKeeper
@@ -72,6 +73,10 @@ class SQLiteStore:
     def keeper(self) -> SQLiteKeeper:
         """For operators and housekeeping."""
         return SQLiteKeeper(self._database)
+
+    def definitions(self) -> SQLiteDefinitions:
+        """For whoever resolves definitions."""
+        return SQLiteDefinitions(self._database)
 
     def now(self) -> datetime:
         """The host's time, which is the file's."""

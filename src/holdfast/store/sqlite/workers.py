@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -9,7 +10,8 @@ from uuid import UUID
 import msgspec
 
 from holdfast.kernel.ids import WorkerId
-from holdfast.store.shapes import Beat, EffectClaim, WorkerInfo
+from holdfast.store.findings import Beat
+from holdfast.store.shapes import EffectClaim, WorkerInfo
 from holdfast.store.sqlite.claims import read_clock
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import instant, text
@@ -25,6 +27,7 @@ class _Sql(msgspec.Struct, frozen=True):
     retire: str
     free_held: str
     live: str
+    announce: str
 
 
 _sql = read_statements(_Sql, __package__, "workers.sql")
@@ -55,13 +58,18 @@ class SQLiteWorkers:
             run(_sql.beat, (str(worker), name, _SEPARATOR.join(handlers), text(moment), text(moment + lease)))
             run(_sql.remove_dead, (text(moment),))
             revived = sorted({handler for (handler,) in run(_sql.free_orphans)})
-            lost = [
-                claim
+            kept = {
+                claim: run(_sql.still_held, (str(claim.instance), claim.number, str(worker), claim.fence)).fetchone()
                 for claim in held
-                if not run(_sql.still_held, (str(claim.instance), claim.number, str(worker), claim.fence)).fetchone()
-            ]
+            }
             mode = run(_sql.maintenance).fetchone()
-            return Beat(now=moment, lost=lost, revived=revived, maintenance=mode[0] if mode else "")
+            return Beat(
+                now=moment,
+                lost=[claim for claim, row in kept.items() if row is None],
+                stopping=[claim for claim, row in kept.items() if row is not None and row[0]],
+                revived=revived,
+                maintenance=mode[0] if mode else "",
+            )
 
     def retire(self, worker: WorkerId) -> None:
         """Leave, and free whatever is still held."""
@@ -72,14 +80,25 @@ class SQLiteWorkers:
     def live(self, now: datetime | None) -> list[WorkerInfo]:
         """The workers whose time has not run out."""
         with self._database.reading() as connection:
-            found = connection.execute(_sql.live, (text(read_clock(connection, now)),)).fetchall()
-        return [
-            WorkerInfo(
-                id=WorkerId(UUID(row[0])),
-                name=row[1],
-                handlers=row[2].split(_SEPARATOR) if row[2] else [],
-                started_at=instant(row[3]),
-                alive_until=instant(row[4]),
-            )
-            for row in found
-        ]
+            return live_workers(connection, read_clock(connection, now))
+
+    def announce(self, handler: str, *, every: timedelta, now: datetime | None) -> bool:
+        """Whether it is the caller's turn to say that nobody has this handler."""
+        with self._database.writing() as connection:
+            moment = read_clock(connection, now)
+            values = (handler, text(moment), text(moment - every))
+            return connection.execute(_sql.announce, values).fetchone() is not None
+
+
+def live_workers(connection: sqlite3.Connection, now: datetime) -> list[WorkerInfo]:
+    """The workers whose time has not run out."""
+    return [
+        WorkerInfo(
+            id=WorkerId(UUID(row[0])),
+            name=row[1],
+            handlers=row[2].split(_SEPARATOR) if row[2] else [],
+            started_at=instant(row[3]),
+            alive_until=instant(row[4]),
+        )
+        for row in connection.execute(_sql.live, (text(now),))
+    ]

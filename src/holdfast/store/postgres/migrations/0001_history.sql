@@ -63,12 +63,13 @@ create table holdfast.instances (
     updated_at         timestamptz not null,
     ended_at           timestamptz
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
-create unique index instances_by_key on holdfast.instances (tenant, definition, key) where key is not null;
--- For lists. Its condition is always true and only lists state it: a planner without statistics takes this index for look-ups by key
--- otherwise, and reads every instance of the definition.
-create index instances_by_definition on holdfast.instances (tenant, definition, id) where created_at > '-infinity';
+-- For look-ups, and for lists that name a key alone.
+create unique index instances_by_key on holdfast.instances (tenant, key, definition) where key is not null;
+-- For lists, which are read status by status, each newest first. Its condition is always true and only lists state it: a planner
+-- without statistics takes this index for look-ups by key otherwise, and reads every instance of the definition.
+create index instances_by_definition on holdfast.instances (tenant, definition, status, id) where created_at > '-infinity';
 create index instances_by_status on holdfast.instances (tenant, status, id);
-create index instances_by_parent on holdfast.instances (parent) where parent is not null;
+create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
 
 create trigger instances_identity before update on holdfast.instances for each row
 when (new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.key is distinct from old.key
@@ -121,23 +122,24 @@ create table holdfast.receipts (
 create index receipts_by_age on holdfast.receipts using brin (created_at);
 
 create table holdfast.effects (
-    instance     uuid not null,
-    number       integer not null,
-    tenant       text not null check (tenant <> ''),
-    definition   text not null,
-    handler      text not null,
-    type         text not null,
-    version      smallint not null,
-    data         bytea not null,
-    options      bytea not null,
-    priority     smallint not null check (priority between 0 and 100),
-    rank         bigint not null,
-    parked_until timestamptz,
-    owner        uuid,
-    fence        integer not null,
-    attempts     integer not null,
-    error        text not null,
-    created_at   timestamptz not null,
+    instance       uuid not null,
+    number         integer not null,
+    tenant         text not null check (tenant <> ''),
+    definition     text not null,
+    handler        text not null,
+    type           text not null,
+    version        smallint not null,
+    data           bytea not null,
+    options        bytea not null,
+    priority       smallint not null check (priority between 0 and 100),
+    rank           bigint not null,
+    parked_until   timestamptz,
+    owner          uuid,
+    fence          integer not null,
+    attempts       integer not null,
+    error          text not null,
+    created_at     timestamptz not null,
+    stop_requested boolean not null default false,
     primary key (instance, number)
 ) with (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1,
@@ -166,48 +168,52 @@ create table holdfast.timers (
 create index timers_due on holdfast.timers (due_at);
 
 create table holdfast.inbox (
-    id            bigint generated always as identity primary key,
-    tenant        text not null check (tenant <> ''),
-    target        text not null,
-    definition    text not null,
-    key           text not null,
-    instance      uuid,
-    type          text not null,
-    version       smallint not null,
-    data          bytea not null,
-    command_id    text not null,
-    actor         text not null,
-    comment       text not null,
-    created_at    timestamptz not null,
-    attempts      integer not null default 0,
-    error         text not null default '',
-    due_at        timestamptz,
-    claimed_until timestamptz
+    id                 bigint generated always as identity primary key,
+    tenant             text not null check (tenant <> ''),
+    target             text not null,
+    definition         text not null,
+    key                text not null,
+    instance           uuid,
+    type               text not null,
+    version            smallint not null,
+    data               bytea not null,
+    command_id         text not null,
+    actor              text not null,
+    comment            text not null,
+    created_at         timestamptz not null,
+    definition_version text not null default '',
+    parent             uuid,
+    attempts           integer not null default 0,
+    error              text not null default '',
+    due_at             timestamptz,
+    claimed_until      timestamptz
 ) with (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1
 );
 create index inbox_by_target on holdfast.inbox (tenant, target, id);
 
 create table holdfast.dead_letters (
-    id         bigint generated always as identity primary key,
-    tenant     text not null check (tenant <> ''),
-    source     text not null check (source in ('step', 'compensation', 'effect', 'timer', 'inbox')),
-    instance   uuid,
-    definition text not null,
-    key        text not null,
-    number     integer not null,
-    name       text not null,
-    type       text not null,
-    version    smallint not null,
-    data       bytea not null,
-    options    bytea not null,
-    priority   smallint not null,
-    attempts   integer not null,
-    fence      integer not null,
-    reason     text not null,
-    error      text not null,
-    actor      text not null,
-    created_at timestamptz not null
+    id                 bigint generated always as identity primary key,
+    tenant             text not null check (tenant <> ''),
+    source             text not null check (source in ('step', 'compensation', 'effect', 'timer', 'inbox')),
+    instance           uuid,
+    definition         text not null,
+    key                text not null,
+    number             integer not null,
+    name               text not null,
+    type               text not null,
+    version            smallint not null,
+    data               bytea not null,
+    options            bytea not null,
+    priority           smallint not null,
+    attempts           integer not null,
+    fence              integer not null,
+    reason             text not null,
+    error              text not null,
+    actor              text not null,
+    definition_version text not null default '',
+    parent             uuid,
+    created_at         timestamptz not null
 );
 create index dead_letters_by_instance on holdfast.dead_letters (instance, source, number);
 create index dead_letters_by_tenant on holdfast.dead_letters (tenant, id);
@@ -222,6 +228,7 @@ create table holdfast.steps (
     kind        text not null,
     status      text not null check (status in ('pending', 'running', 'completed', 'failed', 'skipped', 'cancelled')),
     compensates integer,
+    retry_of    integer,
     wait_kind   text not null,
     attempts    integer not null,
     outcome     text not null,
@@ -237,7 +244,7 @@ create table holdfast.steps_default partition of holdfast.steps default with (fi
 create trigger steps_identity before update on holdfast.steps for each row
 when (new.instance <> old.instance or new.number <> old.number or new.tenant <> old.tenant or new.node <> old.node
     or new.token <> old.token or new.visit <> old.visit or new.kind <> old.kind
-    or new.compensates is distinct from old.compensates)
+    or new.compensates is distinct from old.compensates or new.retry_of is distinct from old.retry_of)
 execute function holdfast.refuse('HF104', 'the identity of a step never changes');
 create trigger steps_final before update on holdfast.steps for each row
 when (old.status in ('completed', 'failed', 'skipped', 'cancelled') and new.status <> old.status)
@@ -258,7 +265,8 @@ create table holdfast.human_tasks (
     closed_at timestamptz,
     primary key (instance, number)
 );
-create index human_tasks_open on holdfast.human_tasks (tenant, role, opened_at) where closed_at is null;
+create index human_tasks_open on holdfast.human_tasks (tenant, opened_at, instance, number) where closed_at is null;
+create index human_tasks_by_role on holdfast.human_tasks (tenant, role, opened_at, instance, number) where closed_at is null;
 create trigger human_tasks_final before update on holdfast.human_tasks for each row
 when (old.closed_at is not null)
 execute function holdfast.refuse('HF106', 'a decision that was made never changes');

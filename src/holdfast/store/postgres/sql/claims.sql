@@ -16,7 +16,7 @@ where e.ctid = any (array(
     order by p.rank limit ?::int8
 ))
 returning e.instance, e.number, e.tenant, e.definition, e.handler, e.type, e.version, e.data, e.options, e.priority, e.rank,
-    e.parked_until, e.owner, e.fence, e.attempts, e.error, e.created_at
+    e.parked_until, e.owner, e.fence, e.attempts, e.error, e.created_at, e.stop_requested
 
 -- name: retry_effect
 update holdfast.effects set owner = null, parked_until = ?::timestamptz, error = ?::text
@@ -35,6 +35,14 @@ update holdfast.effects set parked_until = null where parked_until <= coalesce(?
 
 -- name: next_parked
 select min(parked_until) from holdfast.effects where parked_until is not null
+
+-- name: waiting_effects
+select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+    attempts, error, created_at, stop_requested
+from holdfast.effects
+where handler = ?::text and owner is null and parked_until is null
+    and created_at <= coalesce(?::timestamptz, clock_timestamp()) - ?::interval
+order by rank limit ?::int8
 
 -- name: claim_timers
 update holdfast.timers t set claimed_until = n.at + ?::interval from (select coalesce(?::timestamptz, clock_timestamp()) as at) as n
@@ -75,8 +83,8 @@ where i.id in (
     join holdfast.inbox f on f.tenant = u.tenant and f.target = u.target
     order by f.id limit ?::int8
 )
-returning i.id, i.tenant, i.definition, i.key, i.instance, i.type, i.version, i.data, i.command_id, i.actor, i.comment, i.attempts,
-    i.error
+returning i.id, i.tenant, i.definition, i.key, i.instance, i.type, i.version, i.data, i.command_id, i.actor, i.comment,
+    i.definition_version, i.parent, i.attempts, i.error
 
 -- name: retry_message
 update holdfast.inbox set due_at = ?::timestamptz, attempts = attempts + 1, error = ?::text, claimed_until = null where id = ?::int8

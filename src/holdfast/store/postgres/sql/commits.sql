@@ -52,6 +52,34 @@ where e.instance = u.instance and e.number = u.number and e.owner = u.owner and 
 delete from holdfast.effects e using unnest(?::uuid[], ?::int4[]) as u (instance, number)
 where e.instance = u.instance and e.number = u.number
 
+-- name: recalled
+-- Nobody has them in hand, so nobody has begun them. A claim that is under way is waited for: if it stands, the row has an owner when
+-- it is looked at again, and stays.
+delete from holdfast.effects e using unnest(?::uuid[], ?::int4[]) with ordinality as u (instance, number, place)
+where e.instance = u.instance and e.number = u.number and e.owner is null
+returning u.place
+
+-- name: recall_messages
+-- Those that were taken back are told to their instances.
+insert into holdfast.inbox (
+    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
+)
+select u.tenant, u.target, u.definition, u.key, u.instance, u.type, u.version, u.data, u.command_id, u.actor, u.comment,
+    u.definition_version, u.parent, t.at
+from unnest(
+    ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[], ?::text[],
+    ?::uuid[]
+) with ordinality as u (
+    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, place
+) join recalled_part r on r.place = u.place, (select ?::timestamptz as at) as t
+order by u.place
+
+-- name: stopped
+-- It sees what the statement saw at its beginning: of an effect that is claimed or given back at this very moment, the wish to stop is
+-- lost. Such a handler runs to its end, which is what happens to one that does not listen.
+update holdfast.effects e set stop_requested = true from unnest(?::uuid[], ?::int4[]) as u (instance, number)
+where e.instance = u.instance and e.number = u.number and e.owner is not null
+
 -- name: cancelled
 delete from holdfast.timers t using unnest(?::uuid[], ?::text[]) as u (instance, key)
 where t.instance = u.instance and t.key = u.key
@@ -82,9 +110,12 @@ select u.*, 0, '' from unnest(
 ) as u
 
 -- name: messages
-insert into holdfast.inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
+insert into holdfast.inbox (
+    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
+)
 select u.*, t.at from unnest(
-    ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[]
+    ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[], ?::text[],
+    ?::uuid[]
 ) as u, (select ?::timestamptz as at) as t
 returning id
 
@@ -106,11 +137,11 @@ select * from unnest(
 
 -- name: opened_steps
 insert into holdfast.steps (
-    instance, number, tenant, node, token, visit, kind, status, compensates, wait_kind, attempts, outcome, error, input, output,
-    opened_at, moved_at
+    instance, number, tenant, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input,
+    output, opened_at, moved_at
 )
 select u.*, t.at, t.at from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::int4[],
+    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::int4[], ?::text[], ?::int4[],
     ?::text[], ?::text[], ?::bytea[], ?::bytea[]
 ) as u, (select ?::timestamptz as at) as t
 
@@ -142,11 +173,11 @@ where h.instance = u.instance and h.number = u.number
 -- name: raised_letters
 insert into holdfast.dead_letters (
     tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error, actor,
-    created_at
+    definition_version, parent, created_at
 )
 select * from unnest(
     ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[],
-    ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::timestamptz[]
+    ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::timestamptz[]
 )
 
 -- name: settled_letters

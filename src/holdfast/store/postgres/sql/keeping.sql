@@ -1,6 +1,6 @@
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, created_at
+    actor, definition_version, parent, created_at
 from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 
 -- name: discard
@@ -23,8 +23,11 @@ select d.*, 0, '' from (
 where not exists (select 1 from holdfast.timers t where t.instance = d.instance and t.key = d.key)
 
 -- name: revive_message
-insert into holdfast.inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
-values (?::text, ?::text, ?::text, ?::text, ?::uuid, ?::text, ?::int2, ?::bytea, '', ?::text, '', ?::timestamptz)
+insert into holdfast.inbox (
+    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
+) values (
+    ?::text, ?::text, ?::text, ?::text, ?::uuid, ?::text, ?::int2, ?::bytea, '', ?::text, '', ?::text, ?::uuid, ?::timestamptz
+)
 
 -- name: finished
 select 1 from holdfast.instances i where i.id = ?::uuid and i.tenant = ?::text and i.ended_at is not null
@@ -75,3 +78,26 @@ select 'effect', handler, count(*) from holdfast.effects group by handler
 union all select 'timer', definition, count(*) from holdfast.timers group by definition
 union all select 'inbox', definition, count(*) from holdfast.inbox group by definition
 order by 1, 2
+
+-- name: unhandled
+-- From one name to the next along the index: a step for each handler that somebody has, however much work waits for it.
+with recursive h (handler) as (
+    (select handler from holdfast.effects where owner is null and parked_until is null order by handler limit 1)
+    union all
+    select (
+        select e.handler from holdfast.effects e
+        where e.owner is null and e.parked_until is null and e.handler > h.handler order by e.handler limit 1
+    ) from h where h.handler is not null
+)
+select h.handler, w.waiting, w.since
+from h cross join (select coalesce(?::timestamptz, clock_timestamp()) as at, ?::interval as waited, ?::int8 as most) as n
+cross join lateral (
+    select count(*) as waiting, min(f.created_at) as since from (
+        select e.created_at from holdfast.effects e
+        where e.handler = h.handler and e.owner is null and e.parked_until is null and e.created_at <= n.at - n.waited
+        order by e.rank limit n.most
+    ) as f
+) as w
+where h.handler is not null and w.waiting > 0
+    and not exists (select 1 from holdfast.workers k where k.alive_until >= n.at and h.handler = any (k.handlers))
+order by h.handler

@@ -18,7 +18,7 @@ update holdfast.effects e set owner = null, fence = fence + 1
 where e.owner is not null and not exists (select 1 from holdfast.workers w where w.id = e.owner)
 
 -- name: still_held
-select e.instance, e.number, e.fence from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
+select e.instance, e.number, e.fence, e.stop_requested from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
 join holdfast.effects e on e.instance = u.instance and e.number = u.number and e.owner = u.owner and e.fence = u.fence
 
 -- name: maintenance
@@ -30,3 +30,9 @@ delete from holdfast.workers where id = ?::uuid
 -- name: live
 select id, name, handlers, started_at, alive_until from holdfast.workers
 where alive_until >= coalesce(?::timestamptz, clock_timestamp()) order by started_at, id
+
+-- name: announce
+-- Whoever moves the instant forward speaks; the others have to wait until it is old enough again.
+insert into holdfast.meta (name, value) values ('unhandled:' || ?::text, (?::timestamptz)::text)
+on conflict (name) do update set value = excluded.value
+where meta.value::timestamptz <= excluded.value::timestamptz - ?::interval returning 1

@@ -46,10 +46,12 @@ create table instances (
     updated_at         text not null,
     ended_at           text
 ) strict, without rowid;
-create unique index instances_by_key on instances (tenant, definition, key) where key is not null;
-create index instances_by_definition on instances (tenant, definition, id);
+-- For look-ups, and for lists that name a key alone.
+create unique index instances_by_key on instances (tenant, key, definition) where key is not null;
+-- Lists are read status by status, each newest first.
+create index instances_by_definition on instances (tenant, definition, status, id);
 create index instances_by_status on instances (tenant, status, id);
-create index instances_by_parent on instances (parent) where parent is not null;
+create index instances_by_parent on instances (parent, id) where parent is not null;
 
 create trigger instances_identity before update on instances
 when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.key is not old.key
@@ -99,23 +101,24 @@ create table receipts (
 create index receipts_by_age on receipts (created_at);
 
 create table effects (
-    instance     text not null,
-    number       integer not null,
-    tenant       text not null check (tenant <> ''),
-    definition   text not null,
-    handler      text not null,
-    type         text not null,
-    version      integer not null,
-    data         blob not null,
-    options      blob not null,
-    priority     integer not null check (priority between 0 and 100),
-    rank         integer not null,
-    parked_until text,
-    owner        text,
-    fence        integer not null,
-    attempts     integer not null,
-    error        text not null,
-    created_at   text not null,
+    instance       text not null,
+    number         integer not null,
+    tenant         text not null check (tenant <> ''),
+    definition     text not null,
+    handler        text not null,
+    type           text not null,
+    version        integer not null,
+    data           blob not null,
+    options        blob not null,
+    priority       integer not null check (priority between 0 and 100),
+    rank           integer not null,
+    parked_until   text,
+    owner          text,
+    fence          integer not null,
+    attempts       integer not null,
+    error          text not null,
+    created_at     text not null,
+    stop_requested integer not null default 0,
     primary key (instance, number)
 ) strict, without rowid;
 create index effects_ready on effects (handler, rank) where owner is null and parked_until is null;
@@ -140,46 +143,50 @@ create table timers (
 create index timers_due on timers (due_at);
 
 create table inbox (
-    id            integer primary key autoincrement,
-    tenant        text not null check (tenant <> ''),
-    target        text not null,
-    definition    text not null,
-    key           text not null,
-    instance      text,
-    type          text not null,
-    version       integer not null,
-    data          blob not null,
-    command_id    text not null,
-    actor         text not null,
-    comment       text not null,
-    created_at    text not null,
-    attempts      integer not null default 0,
-    error         text not null default '',
-    due_at        text,
-    claimed_until text
+    id                 integer primary key autoincrement,
+    tenant             text not null check (tenant <> ''),
+    target             text not null,
+    definition         text not null,
+    key                text not null,
+    instance           text,
+    type               text not null,
+    version            integer not null,
+    data               blob not null,
+    command_id         text not null,
+    actor              text not null,
+    comment            text not null,
+    created_at         text not null,
+    definition_version text not null default '',
+    parent             text,
+    attempts           integer not null default 0,
+    error              text not null default '',
+    due_at             text,
+    claimed_until      text
 ) strict;
 create index inbox_by_target on inbox (tenant, target, id);
 
 create table dead_letters (
-    id         integer primary key autoincrement,
-    tenant     text not null check (tenant <> ''),
-    source     text not null check (source in ('step', 'compensation', 'effect', 'timer', 'inbox')),
-    instance   text,
-    definition text not null,
-    key        text not null,
-    number     integer not null,
-    name       text not null,
-    type       text not null,
-    version    integer not null,
-    data       blob not null,
-    options    blob not null,
-    priority   integer not null,
-    attempts   integer not null,
-    fence      integer not null,
-    reason     text not null,
-    error      text not null,
-    actor      text not null,
-    created_at text not null
+    id                 integer primary key autoincrement,
+    tenant             text not null check (tenant <> ''),
+    source             text not null check (source in ('step', 'compensation', 'effect', 'timer', 'inbox')),
+    instance           text,
+    definition         text not null,
+    key                text not null,
+    number             integer not null,
+    name               text not null,
+    type               text not null,
+    version            integer not null,
+    data               blob not null,
+    options            blob not null,
+    priority           integer not null,
+    attempts           integer not null,
+    fence              integer not null,
+    reason             text not null,
+    error              text not null,
+    actor              text not null,
+    definition_version text not null default '',
+    parent             text,
+    created_at         text not null
 ) strict;
 create index dead_letters_by_instance on dead_letters (instance, source, number);
 
@@ -193,6 +200,7 @@ create table steps (
     kind        text not null,
     status      text not null check (status in ('pending', 'running', 'completed', 'failed', 'skipped', 'cancelled')),
     compensates integer,
+    retry_of    integer,
     wait_kind   text not null,
     attempts    integer not null,
     outcome     text not null,
@@ -207,6 +215,7 @@ create table steps (
 create trigger steps_identity before update on steps
 when new.instance <> old.instance or new.number <> old.number or new.tenant <> old.tenant or new.node <> old.node
     or new.token <> old.token or new.visit <> old.visit or new.kind <> old.kind or new.compensates is not old.compensates
+    or new.retry_of is not old.retry_of
 begin select raise(abort, 'HF104 the identity of a step never changes'); end;
 create trigger steps_final before update on steps
 when old.status in ('completed', 'failed', 'skipped', 'cancelled') and new.status <> old.status
@@ -227,7 +236,8 @@ create table human_tasks (
     closed_at text,
     primary key (instance, number)
 ) strict, without rowid;
-create index human_tasks_open on human_tasks (tenant, role, opened_at) where closed_at is null;
+create index human_tasks_open on human_tasks (tenant, opened_at, instance, number) where closed_at is null;
+create index human_tasks_by_role on human_tasks (tenant, role, opened_at, instance, number) where closed_at is null;
 create trigger human_tasks_final before update on human_tasks
 when old.closed_at is not null
 begin select raise(abort, 'HF106 a decision that was made never changes'); end;

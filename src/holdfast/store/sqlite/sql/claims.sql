@@ -11,7 +11,7 @@ order by rank limit ?;
 -- name: own_effect
 update effects set owner = ?, fence = fence + 1, attempts = attempts + 1 where instance = ? and number = ?
 returning instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at;
+    attempts, error, created_at, stop_requested;
 
 -- name: retry_effect
 update effects set owner = null, parked_until = ?, error = ? where instance = ? and number = ? and owner = ? and fence = ?;
@@ -27,6 +27,12 @@ update effects set parked_until = null where parked_until <= ? returning handler
 
 -- name: next_parked
 select min(parked_until) from effects where parked_until is not null;
+
+-- name: waiting_effects
+select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+    attempts, error, created_at, stop_requested
+from effects indexed by effects_ready
+where handler = ? and owner is null and parked_until is null and created_at <= ? order by rank limit ?;
 
 -- name: due_timers
 update timers set claimed_until = ? where (instance, key, number) in (
@@ -55,7 +61,8 @@ update inbox set claimed_until = ? where id in (
             and (? is null or h.definition in (select value from json_each(?)))
     )
     order by i.id limit ?
-) returning id, tenant, definition, key, instance, type, version, data, command_id, actor, comment, attempts, error;
+) returning id, tenant, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, attempts,
+    error;
 
 -- name: retry_message
 update inbox set due_at = ?, attempts = attempts + 1, error = ?, claimed_until = null where id = ?;

@@ -41,6 +41,10 @@ insert into instances (
 update instances set status = ?, reason = ?, version = ?, issued = ?, updated_at = ?, ended_at = ?
 where id = ? and tenant = ? and version = ?;
 
+-- name: touch_instance
+-- The same for a row whose status stays: a column that is named is taken for changed, and its indexes are written anew.
+update instances set version = ?, issued = ?, updated_at = ? where id = ? and tenant = ? and version = ?;
+
 -- name: insert_event
 insert into events (instance, sequence, tenant, type, version, data, at, actor, comment, cause)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
@@ -56,6 +60,13 @@ delete from effects where instance = ? and number = ? and owner = ? and fence = 
 
 -- name: withdraw_effect
 delete from effects where instance = ? and number = ?;
+
+-- name: recall_effect
+-- Nobody has it in hand, so nobody has begun it; one that is parked after a failed attempt counts too.
+delete from effects where instance = ? and number = ? and owner is null;
+
+-- name: stop_effect
+update effects set stop_requested = 1 where instance = ? and number = ?;
 
 -- name: owned_effects
 select instance, number, fence from effects where owner = ?;
@@ -74,8 +85,9 @@ delete from timers where instance = ? and key = ?;
 delete from timers where instance = ? and key = ? and number = ?;
 
 -- name: insert_message
-insert into inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+insert into inbox (
+    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: consume_message
 delete from inbox where id = ?;

@@ -1,6 +1,6 @@
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, created_at
+    actor, definition_version, parent, created_at
 from dead_letters where id = ? and tenant = ?;
 
 -- name: discard
@@ -19,8 +19,9 @@ select d.*, 0, '' from (select ?1 as instance, ?2 as key, ?3, ?4, ?5, ?6, ?7, ?8
 where not exists (select 1 from timers t where t.instance = d.instance and t.key = d.key);
 
 -- name: revive_message
-insert into inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
-values (?, ?, ?, ?, ?, ?, ?, ?, '', ?, '', ?);
+insert into inbox (
+    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, '', ?, '', ?, ?, ?);
 
 -- name: finished
 select 1 from instances where id = ? and tenant = ? and ended_at is not null
@@ -88,3 +89,23 @@ select 'effect', handler, count(*) from effects group by handler
 union all select 'timer', definition, count(*) from timers group by definition
 union all select 'inbox', definition, count(*) from inbox group by definition
 order by 1, 2;
+
+-- name: waiting_handlers
+-- From one name to the next along the index: a step for each handler, however much work waits for it.
+with recursive h (handler) as (
+    select * from (
+        select handler from effects indexed by effects_ready where owner is null and parked_until is null order by handler limit 1
+    )
+    union all
+    select (
+        select handler from effects indexed by effects_ready
+        where owner is null and parked_until is null and handler > h.handler order by handler limit 1
+    ) from h where h.handler is not null
+)
+select handler from h where handler is not null;
+
+-- name: waiting_work
+select count(*), min(created_at) from (
+    select created_at from effects indexed by effects_ready
+    where handler = ? and owner is null and parked_until is null and created_at <= ? order by rank limit ?
+);

@@ -1,13 +1,57 @@
--- name: instances
+-- name: instances_of_parent
 select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
 from instances
-where tenant = :tenant
-    and (:definition = '' or definition = :definition)
-    and (:key = '' or key = :key)
-    and (:parent is null or parent = :parent)
+where parent = :parent and tenant = :tenant and (:key = '' or key = :key) and (:definition = '' or definition = :definition)
+    and (:definition_version = '' or definition_version = :definition_version)
     and (:statuses is null or status in (select value from json_each(:statuses)))
-    and (:before is null or id < :before)
+    and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
 order by id desc limit :limit;
+
+-- name: instances_by_key
+select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+from instances
+where tenant = :tenant and key = :key and (:definition = '' or definition = :definition)
+    and (:definition_version = '' or definition_version = :definition_version)
+    and (:statuses is null or status in (select value from json_each(:statuses)))
+    and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
+order by id desc limit :limit;
+
+-- name: instances_of_definition
+select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+from instances
+where tenant = :tenant and definition = :definition and status = :status
+    and (:definition_version = '' or definition_version = :definition_version)
+    and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
+order by id desc limit :limit;
+
+-- name: instances_of_status
+select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+from instances
+where tenant = :tenant and status = :status
+    and (:definition_version = '' or definition_version = :definition_version)
+    and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
+order by id desc limit :limit;
+
+-- name: statuses
+-- From one status to the next along the index.
+with recursive s (status) as (
+    select * from (select status from instances where tenant = :tenant order by status limit 1)
+    union all
+    select (select status from instances where tenant = :tenant and status > s.status order by status limit 1)
+    from s where s.status is not null
+)
+select status from s where status is not null;
+
+-- name: statuses_of_definition
+with recursive s (status) as (
+    select * from (select status from instances where tenant = :tenant and definition = :definition order by status limit 1)
+    union all
+    select (
+        select status from instances where tenant = :tenant and definition = :definition and status > s.status
+        order by status limit 1
+    ) from s where s.status is not null
+)
+select status from s where status is not null;
 
 -- name: events
 select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause
@@ -15,7 +59,7 @@ from events where instance = ? and tenant = ? and sequence > ? order by sequence
 
 -- name: effects
 select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at
+    attempts, error, created_at, stop_requested
 from effects where instance = ? and tenant = ? order by number;
 
 -- name: timers
@@ -23,7 +67,7 @@ select instance, key, number, tenant, definition, type, version, data, due_at, a
 from timers where instance = ? and tenant = ? order by due_at, number;
 
 -- name: steps
-select instance, number, node, token, visit, kind, status, compensates, wait_kind, attempts, outcome, error, input, output,
+select instance, number, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input, output,
     opened_at, moved_at
 from steps where instance = ? and tenant = ? order by number;
 
@@ -31,14 +75,50 @@ from steps where instance = ? and tenant = ? order by number;
 select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
 from human_tasks where instance = ? and tenant = ? order by number;
 
+-- name: open_tasks
+select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
+from human_tasks where tenant = ? and closed_at is null and (opened_at, instance, number) > (?, ?, ?)
+order by opened_at, instance, number limit ?;
+
+-- name: open_tasks_of_role
+select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
+from human_tasks where tenant = ? and role = ? and closed_at is null and (opened_at, instance, number) > (?, ?, ?)
+order by opened_at, instance, number limit ?;
+
+-- name: headers
+select n.id, n.tenant, n.definition, n.definition_version, n.key, n.status, n.reason, n.version, n.issued, n.parent, n.created_at,
+    n.updated_at, n.ended_at
+from json_each(:instances) as i join instances n on n.id = i.value where n.tenant = :tenant;
+
+-- name: begun
+select i.value from json_each(:instances) as i
+where exists (
+    select 1 from steps where instance = i.value and tenant = :tenant and (status <> 'pending' or attempts > 0)
+) or exists (select 1 from effects where instance = i.value and tenant = :tenant and owner is not null);
+
 -- name: subscriptions
 select instance, number, signal, correlation, expires_at, opened_at
 from subscriptions where instance = ? and tenant = ? order by number;
 
 -- name: dead_letters
 select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, created_at
-from dead_letters where tenant = :tenant and id > :after and (:instance is null or instance = :instance) order by id limit :limit;
+    actor, definition_version, parent, created_at
+from dead_letters
+where tenant = :tenant and id > :after and (:definition = '' or definition = :definition) and (:source is null or source = :source)
+order by id limit :limit;
+
+-- name: dead_letters_of_instance
+select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
+    actor, definition_version, parent, created_at
+from dead_letters
+where instance = :instance and tenant = :tenant and id > :after and (:definition = '' or definition = :definition)
+    and (:source is null or source = :source)
+order by id limit :limit;
+
+-- name: dead_letter
+select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
+    actor, definition_version, parent, created_at
+from dead_letters where id = ? and tenant = ?;
 
 -- name: observations
 select tenant, instance, definition, input, from_status, to_status, skipped, at

@@ -1,8 +1,8 @@
 -- name: open_step
 insert into steps (
-    instance, number, tenant, node, token, visit, kind, status, compensates, wait_kind, attempts, outcome, error, input,
+    instance, number, tenant, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input,
     output, opened_at, moved_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: move_step
 update steps set
@@ -20,8 +20,8 @@ update human_tasks set outcome = ?, actor = ?, comment = ?, closed_at = ? where 
 -- name: raise_letter
 insert into dead_letters (
     tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, created_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    actor, definition_version, parent, created_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: settle_letter
 delete from dead_letters where instance = ? and source = ? and number = ?;

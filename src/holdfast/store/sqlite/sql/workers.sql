@@ -11,7 +11,7 @@ update effects set owner = null, fence = fence + 1
 where owner is not null and owner not in (select id from workers) returning handler;
 
 -- name: still_held
-select 1 from effects where instance = ? and number = ? and owner = ? and fence = ?;
+select stop_requested from effects where instance = ? and number = ? and owner = ? and fence = ?;
 
 -- name: maintenance
 select value from meta where name = 'maintenance';
@@ -24,3 +24,8 @@ update effects set owner = null, fence = fence + 1 where owner = ?;
 
 -- name: live
 select id, name, handlers, started_at, alive_until from workers where alive_until >= ? order by started_at, id;
+
+-- name: announce
+-- Whoever moves the instant forward speaks; the others have to wait until it is old enough again.
+insert into meta (name, value) values ('unhandled:' || ?, ?)
+on conflict (name) do update set value = excluded.value where meta.value <= ? returning 1;

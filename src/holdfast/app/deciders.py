@@ -1,0 +1,171 @@
+"""Calls of deciders: commands, and questions about their instances."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TypeVar, cast
+
+from holdfast.app import views
+from holdfast.app.desk import Desk, answered, checked_key, failed
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError
+from holdfast.kernel.charts import StateMachineDefinition, observed_machine
+from holdfast.kernel.decider import Decider
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.program import Program
+from holdfast.runtime.checking import check_text
+from holdfast.runtime.clockwork import receipt_key
+from holdfast.runtime.replies import Reply
+from holdfast.runtime.tracking import Tracked
+from holdfast.store.shapes import Address, Header, Observation, StoredMessage, Transition
+
+S = TypeVar("S")
+C = TypeVar("C")
+E = TypeVar("E")
+F = TypeVar("F")
+
+Kind = type[Decider[S, C, E, F]] | Decider[S, C, E, F]
+"""A decider class, or an object of one."""
+
+
+class DeciderCalls(Desk):
+    """What can be asked of deciders."""
+
+    # -- commands
+
+    def execute(self, decider: Kind[S, C, E, F], command: C, *, command_id: str = "", comment: str = "") -> Reply[None]:
+        """Have a command carried out. When the reply is there, what it led to is stored.
+
+        Business outcomes are events: a call for an instance that has ended, or a command that the decider turns down with an event,
+        is a success. `command_id` makes the call idempotent.
+        """
+        program = self._registry.get(decider.type)
+        return self._execute(program, command, command_id=command_id, comment=comment)
+
+    def execute_dynamic(
+        self,
+        decider: str,
+        payload: Mapping[str, object] | bytes | str,
+        *,
+        command: str = "",
+        command_id: str = "",
+        comment: str = "",
+    ) -> Reply[None]:
+        """Like `execute`, for callers without the classes: plain data, and the name of the command, given or as `type` in the data."""
+        try:
+            program = self._registry.get(decider)
+            fields = dict(_plain(payload))
+            name = command or str(fields.pop("type", ""))
+            value = program.commands.from_plain(name, fields)
+        except HoldfastError as error:
+            return failed(error)
+        return self._execute(program, value, command_id=command_id, comment=comment)
+
+    def submit(
+        self,
+        decider: Kind[S, C, E, F],
+        command: C,
+        *,
+        command_id: str = "",
+        comment: str = "",
+        connection: object = None,
+    ) -> Reply[int]:
+        """Accept a command now and have it carried out soon, in the order of acceptance for each instance; its number.
+
+        With `connection`, an open connection to the same database, it is accepted in the caller's own transaction.
+        """
+        try:
+            message = self._message(self._registry.get(decider.type), command, command_id=command_id, comment=comment)
+        except HoldfastError as error:
+            return failed(error)
+        if connection is None:
+            return self._read(lambda: self._service.accept(message))
+        return answered(Reply(), lambda: self._service.accept(message, connection))  # On the connection's own thread.
+
+    # -- questions
+
+    def load_state(self, decider: Kind[S, C, E, F], key: str) -> Reply[S]:
+        """The state of an instance: the fold of its events."""
+        program = self._registry.get(decider.type)
+        return self._read(lambda: cast("S", self._tracked(program, key).state))
+
+    def load_events(self, decider: Kind[S, C, E, F], key: str) -> Reply[list[views.Recorded]]:
+        """The history of an instance, in order."""
+        program = self._registry.get(decider.type)
+        return self._read(lambda: self._history(program, self._header(program, key)))
+
+    def _get_decider(self, decider: Kind[S, C, E, F], key: str) -> Reply[views.Instance[S]]:
+        program = self._registry.get(decider.type)
+
+        def read() -> views.Instance[S]:
+            tracked = self._tracked(program, key)
+            header = tracked.header
+            work = self._reader.work(header.id)
+            return views.instance(header, cast("S", tracked.state), self._history(program, header), work)
+
+        return self._read(read)
+
+    def observations(self, decider: str = "", instance: InstanceId | None = None) -> Reply[list[Observation]]:
+        """The inputs that were observed, if the engine is told to observe them."""
+        return self._read(lambda: self._reader.observations(definition=decider, instance=instance))
+
+    def transitions(self, decider: str) -> Reply[list[Transition]]:
+        """The moves that were observed, counted."""
+        return self._read(lambda: self._reader.transitions(decider))
+
+    def observed_machine(self, decider: str) -> Reply[StateMachineDefinition]:
+        """The state machine that was observed: only paths that were really taken."""
+        return self.transitions(decider).then(
+            lambda moves: observed_machine(decider, [(m.from_status, m.input, m.to_status, m.count) for m in moves])
+        )
+
+    # -- how
+
+    def _execute(self, program: Program, command: object, *, command_id: str, comment: str) -> Reply[None]:
+        try:
+            program.commands.encode(command)  # Refuses strangers, and values that cannot be stored or are too large.
+            address = self._address(program, program.key_of(command))
+            receipt = receipt_key(address, checked_key(command_id, "command id", may_be_empty=True))
+        except HoldfastError as error:
+            return failed(error)
+        return self._command(address, command, comment=comment, receipt=receipt).then(lambda _outcome: None)
+
+    def _message(self, program: Program, command: object, *, command_id: str, comment: str) -> StoredMessage:
+        encoded = program.commands.encode(command)
+        check_text(comment, "comment")
+        return StoredMessage(
+            address=self._address(program, program.key_of(command)),
+            type=encoded.type,
+            version=encoded.version,
+            data=encoded.data,
+            command_id=checked_key(command_id, "command id", may_be_empty=True),
+            actor=self.actor,
+            comment=comment,
+        )
+
+    def _address(self, program: Program, key: str) -> Address:
+        return Address(tenant=self.tenant, definition=program.type, key=checked_key(key, "key"))
+
+    def _header(self, program: Program, key: str) -> Header:
+        return self._tracked(program, key).header
+
+    def _tracked(self, program: Program, key: str) -> Tracked:
+        tracked = self._folded(self._address(program, key))
+        if tracked is None:
+            raise NotFoundError(program.type, key)
+        return tracked
+
+    def _history(self, program: Program, header: Header) -> list[views.Recorded]:
+        return [views.recorded(event, program) for event in self._reader.events(header.id)]
+
+
+def _plain(payload: Mapping[str, object] | bytes | str) -> Mapping[str, object]:
+    if isinstance(payload, Mapping):
+        return payload
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise PayloadError(f"the payload is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise PayloadError(f"the payload is a JSON {type(value).__name__}; it must be an object")
+    return value

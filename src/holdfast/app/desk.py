@@ -1,0 +1,146 @@
+"""What all calls of one tenant share: where commands go, how questions are asked, how the text that callers give is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TypeVar
+from uuid import UUID
+
+from holdfast.app.endings import Endings
+from holdfast.app.registry import Registry
+from holdfast.errors import HoldfastError, PayloadError, StoppedError
+from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.checking import check_key, check_text
+from holdfast.runtime.replies import Reply
+from holdfast.runtime.service import Service
+from holdfast.runtime.submissions import Outcome
+from holdfast.runtime.tracking import Tracked
+from holdfast.store.port import Keeper
+from holdfast.store.shapes import Address, ReceiptKey
+
+T = TypeVar("T")
+
+
+class Desk:
+    """Where calls of one tenant and one actor are made."""
+
+    def __init__(
+        self,
+        service: Service,
+        registry: Registry,
+        endings: Endings,
+        readers: Executor | None,
+        *,
+        tenant: str,
+        actor: str,
+    ) -> None:
+        self._service = service
+        self._registry = registry
+        self._endings = endings
+        self._readers = readers
+        self.tenant = checked_key(tenant, "tenant")
+        self.actor = checked_key(actor, "actor")
+        self._reader = service.store.reader(tenant)
+
+    def _command(
+        self,
+        address: Address,
+        command: object,
+        *,
+        actor: str = "",
+        comment: str = "",
+        receipt: ReceiptKey | None = None,
+        may_create: bool = True,
+        definition_version: str = "",
+    ) -> Reply[Outcome]:
+        """Have a command carried out; what came of it."""
+        try:
+            check_text(comment, "comment")
+            asking = checked_key(actor, "actor") if actor else self.actor
+        except HoldfastError as error:
+            return failed(error)
+        reply: Reply[Outcome] = Reply()
+
+        def settled(outcome: Outcome | None, error: BaseException | None) -> None:
+            if error is not None:
+                reply.set_error(error)
+            else:
+                assert outcome is not None
+                reply.set_result(outcome)
+
+        self._service.execute(
+            address,
+            command,
+            actor=asking,
+            comment=comment,
+            receipt=receipt,
+            may_create=may_create,
+            definition_version=definition_version,
+            settled=settled,
+        )
+        return reply
+
+    def _keep(self, work: Callable[[Keeper], T]) -> T:
+        return self._service.operate(lambda parts: work(parts.keeper()))
+
+    def _read(self, question: Callable[[], T]) -> Reply[T]:
+        """Ask the database: on a thread for reading, or here if the engine has none."""
+        reply: Reply[T] = Reply()
+        if self._readers is None:
+            return answered(reply, question)
+        try:
+            self._readers.submit(answered, reply, question)
+        except RuntimeError:  # What the pool says once it is shut down.
+            reply.set_error(StoppedError("the engine is stopped"))
+        return reply
+
+    def _folded(self, address: Address) -> Tracked | None:
+        """An instance as its events tell it; None if there is none."""
+        loaded = self._reader.load(address)
+        if loaded is None:
+            return None
+        header = loaded.header
+        program = self._registry.get(header.definition, header.definition_version)
+        if loaded.snapshot is None or loaded.snapshot.state_version == program.state_version:
+            try:
+                return Tracked.of(loaded, program)
+            except PayloadError:
+                pass  # A snapshot that cannot be read is worth nothing: the events tell.
+        whole = self._reader.load(address, whole=True)
+        return None if whole is None else Tracked.of(whole, program)
+
+
+def answered(reply: Reply[T], question: Callable[[], T]) -> Reply[T]:
+    """The reply with the answer to a question, or with its error."""
+    try:
+        reply.set_result(question())
+    except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+        reply.set_error(error)
+    return reply
+
+
+def failed(error: BaseException) -> Reply[T]:
+    """A reply that is an error already."""
+    reply: Reply[T] = Reply()
+    reply.set_error(error)
+    return reply
+
+
+def checked_key(given: object, what: str, *, may_be_empty: bool = False) -> str:
+    """Text that every database can keep as a key."""
+    text = given if isinstance(given, str) else ""
+    if not text and not may_be_empty:
+        raise PayloadError(f"the {what} must be non-empty text, not {given!r}")
+    check_key(text, what)
+    return text
+
+
+def checked_instance(given: object) -> InstanceId:
+    """The id of an instance, given as such or as text."""
+    if isinstance(given, UUID):
+        return InstanceId(given)
+    try:
+        return InstanceId(UUID(str(given)))
+    except ValueError:
+        raise PayloadError(f"{given!r} is not the id of an instance") from None

@@ -1,0 +1,110 @@
+"""Waiting for the end of instances: told by this process's own commits, and looked for now and then in case another process ended one."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from holdfast.errors import NotFoundError, StoppedError
+from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.loops import Loop
+from holdfast.runtime.replies import Reply
+from holdfast.runtime.service import Ended, Service
+from holdfast.store.shapes import Header
+
+Lookup = Callable[[str, Collection[InstanceId]], Sequence[Header]]
+"""The rows of a tenant's instances, those that exist."""
+
+_Key = tuple[str, InstanceId]
+
+
+class Ending(NamedTuple):
+    """How an instance ended."""
+
+    header: Header
+    summary: object = None
+    """What its last state says, if this process knows it."""
+
+
+class Endings:
+    """Who waits for which instance."""
+
+    def __init__(
+        self, service: Service, lookup: Lookup, summarize: Callable[[object], object], *, has_threads: bool
+    ) -> None:
+        self._lookup = lookup
+        self._summarize = summarize
+        self._lock = threading.Lock()
+        self._waiting: dict[_Key, list[Reply[Ending]]] = {}
+        self._fresh: set[_Key] = set()
+        """Asked for since the last look."""
+        self._pause = service.shared.settings.poll_interval.total_seconds()
+        self._loop = Loop("endings", self._step, service.shared.telemetry) if has_threads else None
+        self._is_started = False
+        service.on_ended = self._ended
+
+    def wait(self, tenant: str, instance: InstanceId) -> Reply[Ending]:
+        """How an instance ends, once it has."""
+        reply: Reply[Ending] = Reply()
+        with self._lock:
+            self._waiting.setdefault((tenant, instance), []).append(reply)
+            self._fresh.add((tenant, instance))
+            must_start = self._loop is not None and not self._is_started
+            self._is_started = self._is_started or must_start
+        if self._loop is None:
+            self._look([(tenant, instance)])
+        elif must_start:
+            self._loop.start()
+        else:
+            self._loop.wake()
+        return reply
+
+    def stop(self) -> None:
+        """Nobody will tell any more."""
+        if self._loop is not None and self._is_started:
+            self._loop.stop()
+            self._loop.join(1.0)
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for replies in waiting.values():
+            for reply in replies:
+                reply.set_error(StoppedError("the engine is stopped"))
+
+    def _ended(self, instances: Sequence[Ended]) -> None:
+        if self._waiting:
+            for header, state in instances:
+                key = header.tenant, header.id
+                if key in self._waiting:
+                    self._tell(key, Ending(header, self._summarize(state)))
+
+    def _step(self) -> float:
+        """Look at those that were asked for since the last time; at all of them if nobody woke the loop."""
+        with self._lock:
+            keys = list(self._fresh) or list(self._waiting)
+            self._fresh = set()
+        self._look(keys)
+        return self._pause
+
+    def _look(self, keys: Sequence[_Key]) -> None:
+        by_tenant: defaultdict[str, list[InstanceId]] = defaultdict(list)
+        for tenant, instance in keys:
+            by_tenant[tenant].append(instance)
+        for tenant, instances in by_tenant.items():
+            found = {header.id: header for header in self._lookup(tenant, instances)}
+            for instance in instances:
+                header = found.get(instance)
+                if header is None:
+                    self._tell((tenant, instance), None)
+                elif header.ended_at is not None:
+                    self._tell((tenant, instance), Ending(header))
+
+    def _tell(self, key: _Key, ending: Ending | None) -> None:
+        with self._lock:
+            replies = self._waiting.pop(key, [])
+        for reply in replies:
+            if ending is None:
+                reply.set_error(NotFoundError("instance", key[1]))
+            else:
+                reply.set_result(ending)

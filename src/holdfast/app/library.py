@@ -1,0 +1,146 @@
+"""The published definitions: each one is stored once, never changes, and is found by name and version from any process."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
+from holdfast.kernel.program import Program
+from holdfast.kernel.wire import Codec
+from holdfast.machine.compiling import graph_bytes, read_graph
+from holdfast.machine.graph import IR_VERSION, Call, Graph
+from holdfast.machine.machine import GraphMachine
+from holdfast.runtime.service import Service
+from holdfast.store.port import Definitions
+from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
+
+T = TypeVar("T")
+
+_ID = re.compile(r"(?=-v)")
+
+
+class Library:
+    """Graphs and the programs that run them, by name and version."""
+
+    def __init__(self, codec: Codec, *, limit: int) -> None:
+        self._codec = codec
+        self._limit = limit
+        self._service: Service | None = None
+        self._programs: dict[tuple[str, str], Program] = {}
+        self._newest: dict[str, str] = {}
+        """The version that an unversioned start takes, by name."""
+        self._lock = threading.Lock()
+
+    def attach(self, service: Service) -> None:
+        """Read and publish through this service."""
+        self._service = service
+
+    def names(self) -> set[str]:
+        """The names of the definitions that this process has met."""
+        return set(self._newest)
+
+    def publish(self, graph: Graph) -> None:
+        """Make a graph known to all processes. The same name and version with another content is refused."""
+        self._check_calls(graph)
+        assert self._service is not None
+        now = self._service.shared.clock.now()
+        stored = StoredDefinition(
+            tenant=SHARED_TENANT,
+            name=graph.name,
+            version=graph.version,
+            kind=graph.kind,
+            source=b"",
+            compiled=graph_bytes(graph),
+            hash=graph.hash,
+            compiler=str(IR_VERSION),
+            status="published",
+            created_at=now,
+        )
+        known = self._ask(lambda definitions: definitions.publish(stored, now))
+        if known.hash != graph.hash:
+            raise ConfigurationError(
+                f"{graph.name!r} version {graph.version} was published before with another content; "
+                "a published definition never changes: give the new one another version"
+            )
+        self._add(graph, is_newest_known=True)
+
+    def program(self, name: str, version: str = "") -> Program | None:
+        """The program of a definition, from the database if this process has not met it yet; None if there is none."""
+        wanted = version or self._newest.get(name) or self._newest_stored(name)
+        found = self._programs.get((name, wanted))
+        return found or (self._load(name, wanted) if wanted else None)
+
+    def find(self, definition: str, version: str = "") -> tuple[str, str]:
+        """Name and version of what a caller means: a name, a name and a version, or an id such as `order-v1`."""
+        if self.program(definition, version) is not None:
+            return definition, version or self._newest[definition]
+        if not version:
+            for match in reversed(list(_ID.finditer(definition))):
+                name, number = definition[: match.start()], definition[match.start() + 2 :]
+                if name and number and self.program(name, number) is not None:
+                    return name, number
+        known = ", ".join(sorted(self._newest)) or "none"
+        wanted = f"{definition} version {version}" if version else definition
+        raise NotFoundError("workflow", wanted, hint=f"register it first; known here are: {known}")
+
+    def graph(self, definition: str, version: str = "") -> Graph:
+        """The graph of a definition."""
+        program = self.program(*self.find(definition, version))
+        assert program is not None
+        return graph_of(program)
+
+    def _load(self, name: str, version: str) -> Program | None:
+        stored = self._ask(lambda definitions: definitions.get(SHARED_TENANT, name, version))
+        return None if stored is None else self._add(read_graph(stored.compiled), is_newest_known=False)
+
+    def _newest_stored(self, name: str) -> str:
+        versions = self._ask(lambda definitions: definitions.versions(SHARED_TENANT, name))
+        return max(versions, key=_age, default="")
+
+    def _add(self, graph: Graph, *, is_newest_known: bool) -> Program:
+        with self._lock:
+            key = graph.name, graph.version
+            program = self._programs.get(key)
+            if program is None:
+                program = Program(GraphMachine(graph), self._codec, limit=self._limit)
+                self._programs = {**self._programs, key: program}  # Replaced whole: others read it without a lock.
+            known = self._newest.get(graph.name)
+            if known is None or (is_newest_known and _age(graph.version) > _age(known)):
+                self._newest = {**self._newest, graph.name: graph.version}
+            return program
+
+    def _check_calls(self, graph: Graph) -> None:
+        """Children must exist before their parents, so that no running workflow ever asks for one that does not."""
+        missing = [
+            Diagnostic(
+                "unknown_workflow",
+                f"{node.id!r} calls {node.op.definition!r}{' version ' + node.op.version if node.op.version else ''}, "
+                "which is not published; register it first",
+                node.id,
+            )
+            for node in graph.nodes.values()
+            if isinstance(node.op, Call)
+            and node.op.definition != graph.name
+            and self.program(node.op.definition, node.op.version) is None
+        ]
+        if missing:
+            raise DefinitionError(graph.name, missing)
+
+    def _ask(self, question: Callable[[Definitions], T]) -> T:
+        assert self._service is not None
+        return self._service.operate(lambda parts: question(parts.definitions()))
+
+
+def graph_of(program: Program) -> Graph:
+    """The graph that a program runs."""
+    assert isinstance(program.decider, GraphMachine)
+    return program.decider.graph
+
+
+def _age(version: str) -> tuple[tuple[int, int, str], ...]:
+    """Orders versions as people do: numbers by value, words by the alphabet."""
+    parts = re.findall(r"\d+|[^\d.]+", version)
+    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)

@@ -1,0 +1,117 @@
+"""What operators do: dead letters, retries, deletions."""
+
+from __future__ import annotations
+
+from typing import Never
+
+from holdfast.app.desk import Desk, checked_instance
+from holdfast.app.stepping import plain_data
+from holdfast.errors import ConflictError, NotFoundError, RejectedError
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import DeadLetterSource
+from holdfast.machine import commands as c
+from holdfast.runtime.replies import Reply
+from holdfast.store.shapes import Address, DeadLetter, Header, InstanceQuery
+
+
+class Repairs(Desk):
+    """What operators ask for."""
+
+    def dead_letters(
+        self,
+        *,
+        instance: InstanceId | str | None = None,
+        definition: str = "",
+        source: DeadLetterSource | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> Reply[list[DeadLetter]]:
+        """What gave up, oldest first; give the last id as `after` for the next page."""
+
+        def read() -> list[DeadLetter]:
+            identity = None if instance is None else checked_instance(instance)
+            return self._reader.dead_letters(
+                instance=identity, definition=definition, source=source, after=after, limit=limit
+            )
+
+        return self._read(read)
+
+    def dead_letter(self, letter: int) -> Reply[DeadLetter]:
+        """One dead letter."""
+        return self._read(lambda: self._letter(letter))
+
+    def requeue(self, letter: int, input: object = None) -> Reply[None]:  # noqa: A002 - the word that everybody uses for it
+        """Put what gave up back to work, with its attempts reset. A step may be given another input to work on."""
+
+        def put_back() -> None:
+            found = self._letter(letter)
+            match found.source:
+                case "step":
+                    new = None if input is None else plain_data(input, "input")
+                    self._repair(found, c.RequeueStep(step=found.number, input=new))
+                case "compensation":
+                    raise ConflictError(
+                        f"dead letter {letter} is of a compensation, and its workflow has ended; use retry_compensation"
+                    )
+                case _:
+                    now = self._service.shared.clock.now()
+                    if not self._keep(lambda keeper: keeper.requeue(found, now=now)):
+                        _not_found(letter)
+                    self._service.hint()
+
+        return self._read(put_back)
+
+    def retry_compensation(self, letter: int) -> Reply[None]:
+        """Try again to undo a step that could not be undone, and go on with the rollback from there."""
+
+        def retry() -> None:
+            found = self._letter(letter)
+            if found.source != "compensation":
+                raise ConflictError(f"dead letter {letter} is of a {found.source}, not of a compensation; use requeue")
+            self._repair(found, c.RetryCompensation(step=found.number))
+
+        return self._read(retry)
+
+    def discard(self, letter: int) -> Reply[None]:
+        """Forget a dead letter. That of a step goes with its workflow: requeue it, or cancel or abort the workflow."""
+
+        def forget() -> None:
+            if self._letter(letter).source == "step":
+                raise ConflictError(
+                    f"dead letter {letter} is of a step that its workflow waits for: requeue it, or cancel or abort the workflow"
+                )
+            if not self._keep(lambda keeper: keeper.discard(letter, tenant=self.tenant)):
+                _not_found(letter)
+
+        return self._read(forget)
+
+    def delete(self, instance: InstanceId) -> Reply[None]:
+        """Delete a finished instance, whole. The only deletion there is."""
+
+        def remove() -> None:
+            if not self._keep(lambda keeper: keeper.delete(instance, tenant=self.tenant)):
+                raise NotFoundError("finished instance", instance)
+
+        return self._read(remove)
+
+    def instances(self, query: InstanceQuery | None = None) -> Reply[list[Header]]:
+        """A page of instances of any kind, newest first; give the last id as `before` for the next page."""
+        return self._read(lambda: self._reader.instances(query or InstanceQuery()))
+
+    def _letter(self, letter: int) -> DeadLetter:
+        found = self._reader.dead_letter(letter)
+        return found if found is not None else _not_found(letter)
+
+    def _repair(self, found: DeadLetter, command: object) -> None:
+        """Have the workflow of a dead letter try again; the letter goes in the same commit."""
+        address = Address(tenant=self.tenant, instance=found.instance)
+        try:
+            self._command(address, command, may_create=False).result()
+        except RejectedError as error:
+            if error.reason == "not_dead":  # Somebody else was faster.
+                raise NotFoundError("dead letter", found.id) from error
+            raise
+
+
+def _not_found(letter: int) -> Never:
+    raise NotFoundError("dead letter", letter)

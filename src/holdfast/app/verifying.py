@@ -1,0 +1,136 @@
+"""Proof that what is stored about a workflow is what its history says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from holdfast.app.registry import Registry
+from holdfast.errors import NotFoundError
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.program import Program
+from holdfast.kernel.records import (
+    DeadLetterRaised,
+    Record,
+    StepMoved,
+    StepOpened,
+    SubscriptionOpened,
+    TaskOpened,
+)
+from holdfast.machine.machine import GraphMachine
+from holdfast.runtime.tracking import Tracked
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address, Header
+
+Row = Mapping[str, object]
+
+
+class Verification(msgspec.Struct, frozen=True, kw_only=True):
+    """What a comparison found."""
+
+    instance: InstanceId
+    version: int
+    """How many events were folded."""
+    differences: list[str]
+    """Each says what is stored and what the history says; empty when all is well."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether what is stored is what the history says."""
+        return not self.differences
+
+
+def verified(reader: Reader, registry: Registry, address: Address) -> Verification:
+    """Fold the whole history of an instance again and compare."""
+    instance = address.instance
+    assert instance is not None
+    whole, cached = reader.load(address, whole=True), reader.load(address)
+    program = None if whole is None else registry.get(whole.header.definition, whole.header.definition_version)
+    if whole is None or cached is None or program is None or not isinstance(program.decider, GraphMachine):
+        raise NotFoundError("workflow instance", instance)
+    events = [program.decode(event) for event in whole.events if not event.is_system]
+    state, records = program.decider.rebuild(events)  # type: ignore[arg-type]
+    found = [
+        *_compare_header(whole.header, program, state, len(whole.events)),
+        *_compare("state", msgspec.to_builtins(Tracked.of(cached, program).state), msgspec.to_builtins(state)),
+        *_compare_rows(reader, instance, records),
+    ]
+    return Verification(instance=instance, version=whole.header.version, differences=found)
+
+
+def _compare_header(header: Header, program: Program, state: object, events: int) -> Iterable[str]:
+    status = program.status(state)
+    yield from _compare("status", header.status, status.word)
+    yield from _compare("reason", header.reason, status.reason)
+    yield from _compare("number of events", header.version, events)
+    yield from _compare("whether it has ended", header.ended_at is not None, status.is_terminal)
+
+
+def _compare_rows(reader: Reader, instance: InstanceId, records: Sequence[Record]) -> Iterable[str]:
+    expected = _expected(records)
+    stored: dict[str, dict[int, Row]] = {
+        "step": {row.number: _shown(row, _STEP) for row in reader.steps(instance)},
+        "task": {row.number: _shown(row, _TASK) for row in reader.tasks(instance)},
+        "subscription": {row.number: _shown(row, _SUBSCRIPTION) for row in reader.subscriptions(instance)},
+        "letter": {
+            row.number: {**_shown(row, _LETTER), "payload": row.data}
+            for row in reader.dead_letters(instance=instance, limit=_MANY)
+            if row.source in {"step", "compensation"}
+        },
+    }
+    for kind, rows in stored.items():
+        if kind == "letter":  # Those of compensations may be discarded: nothing waits for them.
+            discarded = {n for n, row in expected[kind].items() if row["source"] == "compensation" and n not in rows}
+            expected[kind] = {n: row for n, row in expected[kind].items() if n not in discarded}
+        for number in sorted({*rows, *expected[kind]}):
+            yield from _compare(f"{kind} {number}", rows.get(number), expected[kind].get(number))
+
+
+_MANY = 100_000
+_STEP = (
+    "node",
+    "token",
+    "visit",
+    "kind",
+    "status",
+    "compensates",
+    "retry_of",
+    "wait_kind",
+    "attempts",
+    "outcome",
+    "error",
+    "input",
+    "output",
+)
+_LETTER = ("source", "name", "type", "reason", "error")
+_TASK = ("subject", "role", "outcome", "actor", "comment")
+_SUBSCRIPTION = ("signal", "correlation")
+
+
+def _expected(records: Sequence[Record]) -> dict[str, dict[int, Row]]:
+    rows: dict[str, dict[int, Row]] = {"step": {}, "task": {}, "subscription": {}, "letter": {}}
+    for record in records:
+        match record:
+            case StepOpened():
+                rows["step"][record.number] = _shown(record, _STEP)
+            case TaskOpened():
+                rows["task"][record.number] = _shown(record, _TASK)
+            case SubscriptionOpened():
+                rows["subscription"][record.number] = _shown(record, _SUBSCRIPTION)
+            case DeadLetterRaised():
+                rows["letter"][record.number] = {**_shown(record, _LETTER), "payload": record.payload}
+            case StepMoved():
+                rows["step"][record.number] = {"moved": "before it was opened"}
+            case _:
+                pass  # A row that has gone.
+    return rows
+
+
+def _shown(row: object, names: Sequence[str]) -> Row:
+    return {name: getattr(row, name) for name in names}
+
+
+def _compare(what: str, stored: object, told: object) -> Iterable[str]:
+    if stored != told:
+        yield f"{what}: stored is {stored!r}, the history says {told!r}"

@@ -1,0 +1,343 @@
+"""What the engine shows of workflows: instances, steps and histories in the words of their front end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import cast
+
+import msgspec
+
+from holdfast.authoring.saga import words
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.program import Program
+from holdfast.machine.commands import RunStep
+from holdfast.machine.graph import Graph, Human
+from holdfast.machine.state import ROOT, State
+from holdfast.store.shapes import Header, StoredEffect, StoredStep, StoredTask
+
+
+class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a workflow."""
+
+    id: InstanceId
+    definition: str
+    definition_version: str
+    key: str
+    tenant: str
+    status: str
+    reason: str
+    """Why it waits, or ended badly, as a word."""
+    error: str
+    """The same as a sentence."""
+    input: dict[str, object]
+    """What it was started with."""
+    context: dict[str, object]
+    """The data of its first token: the input, and over it what its steps have answered."""
+    result: object
+    """What it came to; None until it is completed."""
+    parent: InstanceId | None
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+
+    @property
+    def definition_id(self) -> str:
+        """Name and version, as in `order-v1`."""
+        return f"{self.definition}-v{self.definition_version}"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether it has ended."""
+        return self.ended_at is not None
+
+
+class InstanceSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a workflow in a list."""
+
+    id: InstanceId
+    definition: str
+    definition_version: str
+    key: str
+    status: str
+    reason: str
+    parent: InstanceId | None
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a list."""
+
+    items: list[InstanceSummary]
+    next: InstanceId | None
+    """Give it as `cursor` for the next page; None if this is the last one."""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of a run."""
+
+    id: str
+    """Names the step in calls such as `decide`."""
+    instance: InstanceId
+    number: int
+    name: str
+    token: str
+    """Which of the parallel ways it lies on."""
+    visit: int
+    status: str
+    outcome: str
+    """By which outcome it was left."""
+    input: object
+    output: object
+    error: str
+    retry_count: int
+    """Calls of its handler, the running one included."""
+    compensation_retry_count: int
+    """Calls of its compensation, the running one included."""
+    retry_of: int | None
+    """The step that it repeats."""
+    started_at: datetime | None
+    completed_at: datetime | None
+
+
+class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One event of a run."""
+
+    sequence: int
+    event_type: str
+    instance: InstanceId
+    step_number: int | None
+    step_name: str
+    status: str
+    """What the step, or the instance, is after it; empty if it stays what it was."""
+    retry_count: int
+    error: str
+    timestamp: datetime
+    actor: str
+    comment: str
+    data: dict[str, object]
+    """All that the event says."""
+
+
+class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to a person, with the answer once there is one."""
+
+    step_id: str
+    instance: InstanceId
+    step_number: int
+    subject: str
+    role: str
+    decision: str
+    """`confirmed`, `rejected`, or why nobody answered; empty while it is open."""
+    decided_by: str
+    comment: str
+    asked_at: datetime
+    decided_at: datetime | None
+
+
+def step_id(instance: InstanceId, number: int) -> str:
+    """The name of a step for callers."""
+    return f"{instance}:{number}"
+
+
+def human_task(task: StoredTask) -> HumanTask:
+    """A stored question."""
+    return HumanTask(
+        step_id=step_id(task.instance, task.number),
+        instance=task.instance,
+        step_number=task.number,
+        subject=task.subject,
+        role=task.role,
+        decision=task.outcome or "",
+        decided_by=task.actor,
+        comment=task.comment,
+        asked_at=task.opened_at,
+        decided_at=task.closed_at,
+    )
+
+
+def workflow_instance(header: Header, state: State, *, given: dict[str, object], has_begun: bool) -> WorkflowInstance:
+    """A run as its callers see it."""
+    root = state.token(ROOT)
+    context = root.data if root is not None else (state.result if isinstance(state.result, dict) else given)
+    return WorkflowInstance(
+        id=header.id,
+        definition=header.definition,
+        definition_version=header.definition_version,
+        key=header.key,
+        tenant=header.tenant,
+        status=words.instance_status(header.status, has_begun=has_begun),
+        reason=header.reason,
+        error=state.error,
+        input=given,
+        context=context,
+        result=state.result if header.status == "completed" else None,
+        parent=header.parent,
+        created_at=header.created_at,
+        updated_at=header.updated_at,
+        ended_at=header.ended_at,
+    )
+
+
+def summary(header: Header, *, has_begun: bool) -> InstanceSummary:
+    """A run in a list."""
+    return InstanceSummary(
+        id=header.id,
+        definition=header.definition,
+        definition_version=header.definition_version,
+        key=header.key,
+        status=words.instance_status(header.status, has_begun=has_begun),
+        reason=header.reason,
+        parent=header.parent,
+        created_at=header.created_at,
+        updated_at=header.updated_at,
+        ended_at=header.ended_at,
+    )
+
+
+def called_steps(effects: Iterable[StoredEffect], program: Program) -> set[int]:
+    """Numbers of the steps whose calls a worker has in hand."""
+    bodies = [program.effects.decode(each.type, each.version, each.data) for each in effects if each.owner is not None]
+    return {body.step for body in bodies if isinstance(body, RunStep)}
+
+
+def steps(rows: Sequence[StoredStep], *, called: set[int], dead: set[int], is_paused: bool) -> list[Step]:
+    """The steps of a run, each with what became of its compensation; one that was repeated is shown by its last row.
+
+    `called` and `dead` are the numbers of those that a worker has in hand, and of those that wait for an operator.
+    """
+    undoing = {row.compensates: row for row in rows if row.compensates is not None}
+    repeated = {row.retry_of for row in rows if row.retry_of is not None}
+    forward = [row for row in rows if row.kind == "forward" and row.number not in repeated]
+    return [
+        _step(row, undoing.get(row.number), called, is_paused=is_paused, is_dead=row.number in dead) for row in forward
+    ]
+
+
+def _step(row: StoredStep, undoing: StoredStep | None, called: set[int], *, is_paused: bool, is_dead: bool) -> Step:
+    status = words.step_status(
+        row.status,
+        wait_kind=row.wait_kind,
+        outcome=row.outcome,
+        undoing=undoing.status if undoing is not None else None,
+        is_called=row.number in called,
+        is_paused=is_paused,
+        is_dead=is_dead,
+    )
+    has_ended = row.status not in {"pending", "running"}
+    return Step(
+        id=step_id(row.instance, row.number),
+        instance=row.instance,
+        number=row.number,
+        name=row.node,
+        token=row.token,
+        visit=row.visit,
+        status=status,
+        outcome=row.outcome,
+        input=_decoded(row.input),
+        output=_decoded(row.output),
+        error=row.error if row.status != "completed" else "",
+        retry_count=row.attempts + (row.number in called),
+        compensation_retry_count=0 if undoing is None else undoing.attempts + (undoing.number in called),
+        retry_of=row.retry_of,
+        started_at=None if status == "pending" else row.opened_at,
+        completed_at=row.moved_at if has_ended else None,
+    )
+
+
+def _decoded(data: bytes | None) -> object:
+    return None if not data else msgspec.json.decode(data)
+
+
+def history(events: Sequence[StoredEvent], program: Program, graph: Graph) -> list[HistoryEntry]:
+    """The history of a run in its own words, from its beginning."""
+    teller = _Teller(program, graph)
+    return [teller.tell(event) for event in events]
+
+
+class _Teller:
+    """Tells events one after the other: what one of them means may depend on those before it."""
+
+    def __init__(self, program: Program, graph: Graph) -> None:
+        self._program = program
+        self._graph = graph
+        self._names: dict[int, str] = {}
+        self._undone: dict[int, int] = {}
+        """The steps that compensations undo."""
+        self._calls: dict[int, int] = {}
+        self._dead: set[int] = set()
+        """Steps that wait for an operator."""
+        self._is_paused = False
+
+    def tell(self, event: StoredEvent) -> HistoryEntry:
+        """An event. What happens to a compensation happens to the step that it undoes."""
+        is_system = event.is_system
+        plain = msgspec.json.decode(event.data) if is_system else msgspec.to_builtins(self._program.decode(event))
+        data: dict[str, object] = {name: value for name, value in plain.items() if value is not None}
+        own = data.get("step")
+        number = self._learn(own, data) if isinstance(own, int) else None
+        status = self._status_after(event.type, number, data)
+        return HistoryEntry(
+            sequence=event.sequence,
+            event_type=event.type,
+            instance=event.instance,
+            step_number=number,
+            step_name=self._names.get(number or 0, ""),
+            status=status,
+            retry_count=self._count(event.type, own, data) if isinstance(own, int) else 0,
+            error=str(data.get("error", "")),
+            timestamp=event.at,
+            actor=event.actor,
+            comment=event.comment,
+            data=data,
+        )
+
+    def _learn(self, own: int, data: Mapping[str, object]) -> int:
+        """The number of the step that an event is about."""
+        if data.get("node"):
+            self._names[own] = str(data["node"])
+        if "of" in data:
+            self._undone[own] = cast("int", data["of"])
+        return self._undone.get(own, own)
+
+    def _status_after(self, type_: str, number: int | None, data: Mapping[str, object]) -> str:
+        node = self._graph.nodes.get(self._names.get(number or 0, ""))
+        status = words.event_status(
+            type_,
+            outcome=str(data.get("outcome", "")),
+            reason=str(data.get("reason", "")),
+            is_human=node is not None and isinstance(node.op, Human),
+            is_paused=self._is_paused,
+            is_dead=number in self._dead,
+        )
+        match type_:
+            case "workflow_paused":
+                self._is_paused = True
+            case "workflow_resumed" | "rollback_started" | "cancellation_started":
+                self._is_paused = False
+            case "step_paused" if number is not None:
+                self._dead.add(number)
+            case "step_requeued" | "step_failed":
+                self._dead.discard(number or 0)
+            case _:
+                pass
+        return status
+
+    def _count(self, type_: str, own: int, data: Mapping[str, object]) -> int:
+        """The calls of a handler up to an event, the one that it begins included."""
+        before = self._calls.get(own, 0)
+        match type_:
+            case "step_started" | "compensation_started" | "step_resumed":
+                now = before + ("effect" in data)
+            case "step_withdrawn":
+                now = before - 1
+            case "step_retry" | "compensation_retry":
+                self._calls[own] = before + 1
+                return before
+            case _:
+                now = before
+        self._calls[own] = now
+        return now

@@ -1,0 +1,350 @@
+"""Calls of workflows: starting them, looking at them, deciding, signalling, stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple, cast
+from uuid import UUID
+
+from holdfast.app import workflow_views as views
+from holdfast.app.desk import Desk, checked_instance, checked_key, failed
+from holdfast.app.drawing import Format, drawn
+from holdfast.app.endings import Ending
+from holdfast.app.stepping import plain, plain_data
+from holdfast.app.verifying import Verification, verified
+from holdfast.authoring.saga import words
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError, UnfinishedError
+from holdfast.kernel.ids import InstanceId
+from holdfast.machine import commands as c
+from holdfast.machine.graph import Graph
+from holdfast.machine.state import State
+from holdfast.runtime.replies import Reply
+from holdfast.runtime.submissions import Outcome
+from holdfast.runtime.tracking import Tracked
+from holdfast.store.shapes import Address, Header, InstanceQuery, ReceiptKey, StoredStep, TaskPlace
+
+Instance = InstanceId | UUID | str
+"""The id of an instance, as such or as text."""
+
+_LARGEST_PAGE = 1000
+
+
+class FinalState(NamedTuple):
+    """What is told of the state of a workflow that has ended."""
+
+    result: object
+    error: str
+
+
+def final_state(state: object) -> FinalState | None:
+    """The end of a workflow; None for other kinds of instances."""
+    return FinalState(state.result, state.error) if isinstance(state, State) else None
+
+
+class WorkflowCalls(Desk):
+    """What can be asked of workflows."""
+
+    # -- commands
+
+    def start(
+        self,
+        definition: str,
+        input: object = None,  # noqa: A002 - the word that everybody uses for it
+        *,
+        version: str | int = "",
+        key: str = "",
+        idempotency_key: str = "",
+        delay: timedelta | float = 0,
+        comment: str = "",
+    ) -> Reply[InstanceId]:
+        """Start a workflow, by name (the newest version), by name and version, or by id such as `order-v1`; the id of the instance.
+
+        `key` is a business key: there can be one instance with it, ever. `idempotency_key` makes the call safe to repeat: the same
+        key gives the same instance. `delay` puts the first step off, as a timedelta or in seconds.
+        """
+        try:
+            name, pinned = self._registry.library.find(definition, str(version))
+            seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
+            if seconds < 0:
+                raise PayloadError(f"the delay must not be negative, not {delay!r}")
+            command = c.StartWorkflow(input=plain_data(input, "input"), delay_ms=round(seconds * 1000))
+            self._registry.get(name, pinned).commands.encode(command)
+            address = self._birthplace(name, checked_key(key, "key", may_be_empty=True))
+            receipt = self._receipt(name, checked_key(idempotency_key, "idempotency key", may_be_empty=True))
+        except HoldfastError as error:
+            return failed(error)
+        told = self._command(address, command, comment=comment, receipt=receipt, definition_version=pinned)
+        return told.then(_instance_of)
+
+    def result(self, instance: Instance) -> Reply[object]:
+        """What a workflow comes to, once it has ended: its data if it is completed; otherwise UnfinishedError says why not."""
+
+        def read(ending: Ending) -> object:
+            header = ending.header
+            final = ending.summary or final_state(self._tracked_workflow(header.id).state)
+            assert isinstance(final, FinalState)
+            if header.status == "completed":
+                return final.result
+            raise UnfinishedError(instance=str(header.id), status=header.status, reason=final.error or header.reason)
+
+        return self._ended(instance).then(read)
+
+    def cancel(self, instance: Instance, reason: str = "", *, requested_by: str = "") -> Reply[str]:
+        """Stop a workflow and undo what it did; the reply is there when that is done, and says how the workflow ended.
+
+        Handlers that are running are told to stop and waited for, so do not wait for the reply inside one of them.
+        """
+        command = c.CancelWorkflow(reason=reason)
+        return self._after(self._tell(instance, command, actor=requested_by), instance)
+
+    def abort(self, instance: Instance, reason: str = "", *, requested_by: str = "") -> Reply[str]:
+        """End a workflow at once; nothing is undone."""
+        command = c.AbortWorkflow(reason=reason)
+        return self._after(self._tell(instance, command, actor=requested_by), instance)
+
+    def decide(
+        self,
+        step: str,
+        decision: Literal["confirmed", "rejected"],
+        *,
+        decided_by: str = "",
+        comment: str = "",
+    ) -> Reply[None]:
+        """Answer a step that waits for a person; `step` is its id, as `steps` and `tasks` give it."""
+        try:
+            instance, number = _step_of(step)
+            if decision not in {"confirmed", "rejected"}:
+                raise PayloadError(f"{decision!r} is no decision; it must be 'confirmed' or 'rejected'")
+        except HoldfastError as error:
+            return failed(error)
+        command = c.DecideStep(step=number, decision=decision, comment=comment)
+        return self._tell(instance, command, actor=decided_by, comment=comment).then(lambda _outcome: None)
+
+    def signal(self, instance: Instance, name: str, payload: object = None) -> Reply[None]:
+        """Tell a workflow that something happened. A step that waits for it goes on; if none does yet, it is kept."""
+        try:
+            command = c.SendSignal(name=checked_key(name, "signal"), payload=plain(payload))
+        except HoldfastError as error:
+            return failed(error)
+        return self._tell(instance, command).then(lambda _outcome: None)
+
+    def resume(self, instance: Instance) -> Reply[None]:
+        """Let a workflow go on that waits for an operator and has no dead letters."""
+        return self._tell(instance, c.ResumeWorkflow()).then(lambda _outcome: None)
+
+    # -- questions
+
+    def steps(self, instance: Instance) -> Reply[list[views.Step]]:
+        """The steps of a workflow, in the order in which they began."""
+
+        def read() -> list[views.Step]:
+            header = self._workflow(instance)
+            return self._shown(header, self._reader.steps(header.id))
+
+        return self._read(read)
+
+    def events(
+        self, instance: Instance, *, after: int = 0, limit: int | None = None
+    ) -> Reply[list[views.HistoryEntry]]:
+        """The history of a workflow, in order; give the last sequence as `after` for the next page."""
+
+        def read() -> list[views.HistoryEntry]:
+            header = self._workflow(instance)
+            program = self._registry.get(header.definition, header.definition_version)
+            whole = views.history(self._reader.events(header.id), program, self._graph(header))
+            return [entry for entry in whole if entry.sequence > after][:limit]
+
+        return self._read(read)
+
+    def list_instances(  # noqa: PLR0913 - filters, all by name
+        self,
+        *,
+        definition: str = "",
+        version: str | int = "",
+        status: str | Sequence[str] = (),
+        key: str = "",
+        parent: Instance | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        cursor: Instance | None = None,
+        limit: int = 100,
+    ) -> Reply[views.Page]:
+        """Workflows, newest first, a page at a time; `status` is one or several of the saga's words."""
+        wanted = (status,) if isinstance(status, str) and status else tuple(status)
+        unknown = [word for word in wanted if word not in {*words.ACTIVE, *words.TERMINAL}]
+        if unknown:
+            known = ", ".join((*words.ACTIVE, *words.TERMINAL))
+            return failed(PayloadError(f"there is no status {unknown[0]!r}; there are {known}"))
+
+        def read() -> views.Page:
+            size = min(max(limit, 1), _LARGEST_PAGE)
+            query = InstanceQuery(
+                definition=definition,
+                definition_version=str(version),
+                statuses=tuple(dict.fromkeys(each for word in wanted for each in words.stored_statuses(word))),
+                key=key,
+                parent=None if parent is None else checked_instance(parent),
+                created_after=created_after,
+                created_before=created_before,
+                before=None if cursor is None else checked_instance(cursor),
+                limit=size,
+            )
+            headers = self._reader.instances(query)
+            begun = self._reader.begun([header.id for header in headers if header.status == "running"])
+            shown = [
+                views.summary(header, has_begun=header.id in begun)
+                for header in headers
+                if not self._registry.is_decider(header.definition)
+            ]
+            items = [each for each in shown if not wanted or each.status in wanted]
+            return views.Page(items=items, next=headers[-1].id if len(headers) == size else None)
+
+        return self._read(read)
+
+    def active_instances(self, *, cursor: Instance | None = None, limit: int = 100) -> Reply[views.Page]:
+        """Workflows that have not ended."""
+        return self.list_instances(status=words.ACTIVE, cursor=cursor, limit=limit)
+
+    def tasks(
+        self,
+        instance: Instance | None = None,
+        *,
+        role: str | None = None,
+        after: views.HumanTask | None = None,
+        limit: int = 100,
+    ) -> Reply[list[views.HumanTask]]:
+        """The questions of one workflow, answered ones included; or all that wait for an answer, oldest first.
+
+        Give the last one as `after` for the next page.
+        """
+
+        def read() -> list[views.HumanTask]:
+            if instance is not None:
+                return [views.human_task(each) for each in self._reader.tasks(self._workflow(instance).id)]
+            last = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
+            return [views.human_task(each) for each in self._reader.open_tasks(role=role, after=last, limit=limit)]
+
+        return self._read(read)
+
+    def definition(self, definition: str, version: str | int = "") -> Reply[Graph]:
+        """The published graph of a workflow."""
+        return self._read(lambda: self._registry.library.graph(definition, str(version)))
+
+    def diagram(self, definition: str | Instance, version: str | int = "", *, format: Format = "mermaid") -> Reply[str]:  # noqa: A002 - see `start`
+        """A drawing of a definition, or of an instance with its live state, as Mermaid, DOT or JSON."""
+
+        def draw() -> str:
+            try:
+                instance = checked_instance(definition)
+            except PayloadError:
+                return drawn(self._registry.library.graph(str(definition), str(version)), format)
+            header = self._workflow(instance)
+            rows = self._reader.steps(header.id)
+            return drawn(self._graph(header), format, steps=self._shown(header, rows), rows=rows)
+
+        return self._read(draw)
+
+    def verify(self, instance: Instance) -> Reply[Verification]:
+        """Fold the whole history again and compare it with what is stored: state, steps, questions, dead letters, the instance's row."""
+        return self._read(lambda: verified(self._reader, self._registry, self._place(instance)))
+
+    # -- how
+
+    def _get_workflow(self, instance: Instance) -> Reply[views.WorkflowInstance]:
+        def read() -> views.WorkflowInstance:
+            tracked = self._tracked_workflow(checked_instance(instance))
+            header = tracked.header
+            first = self._reader.events(header.id, limit=1)[0]
+            given = cast("dict[str, object]", getattr(tracked.program.decode(first), "input", {}))
+            has_begun = header.status != "running" or bool(self._reader.begun([header.id]))
+            return views.workflow_instance(header, cast("State", tracked.state), given=given, has_begun=has_begun)
+
+        return self._read(read)
+
+    def _tell(self, instance: Instance, command: object, *, actor: str = "", comment: str = "") -> Reply[Outcome]:
+        try:
+            address = self._place(instance)
+        except HoldfastError as error:
+            return failed(error)
+        return self._command(address, command, actor=actor, comment=comment, may_create=False)
+
+    def _after(self, told: Reply[Outcome], instance: Instance) -> Reply[str]:
+        """The status of an instance once it has ended, if a command for it was accepted."""
+        reply: Reply[str] = Reply()
+
+        def wait() -> None:
+            error = told.exception()
+            if error is not None:
+                reply.set_error(error)
+                return
+            ended = self._ended(instance)
+            ended.when_done(lambda: _pass_on(ended.then(lambda ending: ending.header.status), reply))
+
+        told.when_done(wait)
+        return reply
+
+    def _ended(self, instance: Instance) -> Reply[Ending]:
+        try:
+            identity = checked_instance(instance)
+        except HoldfastError as error:
+            return failed(error)
+        return self._endings.wait(self.tenant, identity)
+
+    def _birthplace(self, name: str, key: str) -> Address:
+        if key:
+            return Address(tenant=self.tenant, definition=name, key=key)
+        shared = self._service.shared
+        identity = InstanceId(shared.chance.new_id(shared.clock.now()))
+        return Address(tenant=self.tenant, definition=name, instance=identity)
+
+    def _receipt(self, name: str, key: str) -> ReceiptKey | None:
+        return ReceiptKey(self.tenant, f"start:{name}", key) if key else None
+
+    def _place(self, instance: Instance) -> Address:
+        return Address(tenant=self.tenant, instance=checked_instance(instance))
+
+    def _workflow(self, instance: Instance) -> Header:
+        """The row of a workflow's instance."""
+        identity = checked_instance(instance)
+        found = self._reader.headers([identity])
+        if not found or self._registry.is_decider(found[0].definition):
+            raise NotFoundError("workflow instance", identity)
+        return found[0]
+
+    def _tracked_workflow(self, identity: InstanceId) -> Tracked:
+        tracked = self._folded(self._place(identity))
+        if tracked is None or not isinstance(tracked.state, State):
+            raise NotFoundError("workflow instance", identity)
+        return tracked
+
+    def _shown(self, header: Header, rows: Sequence[StoredStep]) -> list[views.Step]:
+        """The steps of a workflow in the words of its front end."""
+        effects, _ = self._reader.work(header.id)
+        called = views.called_steps(effects, self._registry.get(header.definition, header.definition_version))
+        letters = self._reader.dead_letters(instance=header.id, source="step", limit=_LARGEST_PAGE)
+        dead = {letter.number for letter in letters}
+        return views.steps(rows, called=called, dead=dead, is_paused=header.status == "paused")
+
+    def _graph(self, header: Header) -> Graph:
+        return self._registry.library.graph(header.definition, header.definition_version)
+
+
+def _instance_of(outcome: Outcome) -> InstanceId:
+    assert outcome.instance is not None, "a start that was accepted has an instance"
+    return outcome.instance
+
+
+def _step_of(step: str) -> tuple[InstanceId, int]:
+    instance, _, number = str(step).rpartition(":")
+    if not number.isdigit():
+        raise PayloadError(f"{step!r} is not the id of a step; take it from `steps` or `tasks`")
+    return checked_instance(instance), int(number)
+
+
+def _pass_on(source: Reply[str], target: Reply[str]) -> None:
+    error = source.exception()
+    if error is not None:
+        target.set_error(error)
+    else:
+        target.set_result(source.result())

@@ -1,0 +1,119 @@
+"""The words of sagas for what the machine stores: statuses of instances and steps, and what an event means for its step."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PENDING: Final = "pending"
+RUNNING: Final = "running"
+DLQ: Final = "dlq"
+
+ACTIVE: Final = ("pending", "running", "dlq")
+TERMINAL: Final = ("completed", "failed", "cancelled", "aborted")
+
+STEP_STATUSES: Final = (
+    "pending",
+    "running",
+    "completed",
+    "failed",
+    "paused",
+    "compensation",
+    "rolled_back",
+    "skipped",
+    "waiting_decision",
+    "confirmed",
+    "rejected",
+)
+
+
+def instance_status(status: str, *, has_begun: bool) -> str:
+    """The status of an instance: one that waits for an operator is in the `dlq`, one that nobody has worked on is `pending`."""
+    if status == "paused":
+        return DLQ
+    return PENDING if status == RUNNING and not has_begun else status
+
+
+def stored_statuses(status: str) -> tuple[str, ...]:
+    """The stored statuses that a saga's word stands for."""
+    return {PENDING: (RUNNING,), DLQ: ("paused",)}.get(status, (status,))
+
+
+def step_status(
+    status: str, *, wait_kind: str, outcome: str, undoing: str | None, is_called: bool, is_paused: bool, is_dead: bool
+) -> str:
+    """The status of a step.
+
+    `undoing` is the status of its compensation, `is_called` says whether a worker has its call in hand, `is_paused` whether the
+    instance waits for an operator, `is_dead` whether the step itself does.
+    """
+    if undoing is not None:
+        return {"completed": "rolled_back", "failed": "failed", "skipped": status}.get(undoing, "compensation")
+    if status == "completed":
+        return outcome if outcome in {"confirmed", "rejected"} else status
+    if status == "failed":
+        return "paused" if is_dead else status
+    if status in {"skipped", "cancelled"}:
+        return "skipped"
+    if wait_kind == "human":
+        return "waiting_decision"
+    has_begun = status == RUNNING or is_called or bool(wait_kind)
+    if is_paused:
+        return "paused"
+    return RUNNING if has_begun else PENDING
+
+
+_OF_STEP: Final = {
+    "step_started": RUNNING,
+    "step_completed": "completed",
+    "step_retry": RUNNING,
+    "step_failed": "failed",
+    "step_stopped": "skipped",
+    "step_resumed": PENDING,
+    "step_paused": "paused",
+    "step_requeued": PENDING,
+    "approved": "confirmed",
+    "rejected": "rejected",
+    "compensation_started": "compensation",
+    "compensation_retry": "compensation",
+    "compensation_success": "rolled_back",
+    "compensation_max_retries_exceeded": "failed",
+    "step_rolled_back": "rolled_back",
+}
+
+_OF_INSTANCE: Final = {
+    "workflow_started": PENDING,
+    "workflow_paused": DLQ,
+    "workflow_resumed": RUNNING,
+    "workflow_completed": "completed",
+    "workflow_failed": "failed",
+    "workflow_cancelled": "cancelled",
+    "workflow_aborted": "aborted",
+}
+
+
+def event_status(
+    type_: str,
+    *,
+    outcome: str = "",
+    reason: str = "",
+    is_human: bool = False,
+    is_paused: bool = False,
+    is_dead: bool = False,
+) -> str:
+    """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none.
+
+    `is_paused` says whether the instance waits for an operator until then, `is_dead` whether that is because of this step.
+    """
+    match type_:
+        case "step_started" if is_human:
+            return "waiting_decision"
+        case "step_completed" if outcome in {"confirmed", "rejected"}:
+            return outcome
+        case "step_failed" if reason and not is_dead:
+            return "skipped"
+        case "step_withdrawn":
+            return "paused" if is_paused else "skipped"
+        case "cancellation_started" if is_paused:
+            return RUNNING
+        case _:
+            return _OF_STEP.get(type_) or _OF_INSTANCE.get(type_, "")

@@ -1,0 +1,114 @@
+"""One call of one handler: what is known about it, and where it can end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar, cast
+
+from holdfast.runtime.handlers import EffectContext, Handler
+from holdfast.runtime.issuing import EffectOptions
+from holdfast.store.shapes import StoredEffect
+
+T = TypeVar("T")
+
+Key = tuple[object, int]
+"""Instance and number of an effect."""
+
+
+class Execution:
+    """One call of one handler."""
+
+    __slots__ = (
+        "_settled",
+        "body",
+        "claim",
+        "context",
+        "deadline",
+        "effect",
+        "handler",
+        "is_begun",
+        "is_stopping",
+        "options",
+        "started",
+        "task",
+    )
+
+    def __init__(self, effect: StoredEffect, body: object, handler: Handler, options: EffectOptions) -> None:
+        self.effect = effect
+        self.claim = effect.claim
+        self.body = body
+        self.handler = handler
+        self.options = options
+        self.is_begun = False
+        """Whether the handler was called, or is just being called."""
+        self.is_stopping = False
+        """Whether the instance asked the handler to stop; what comes of the call still counts, but it is not tried again."""
+        self.started = 0.0
+        self.deadline: float | None = None
+        """Monotonic time at which the call counts as failed."""
+        self.task: asyncio.Task[None] | None = None
+        self.context = EffectContext(
+            instance=effect.instance,
+            tenant=effect.tenant,
+            decider=effect.definition,
+            number=effect.number,
+            attempt=effect.attempts,
+        )
+        self._settled = threading.Lock()
+
+    @property
+    def key(self) -> Key:
+        """Names the effect, whoever runs it."""
+        return self.effect.instance, self.effect.number
+
+    def begin(self) -> bool:
+        """Whether to call the handler now: not if its result is no longer wanted, or if it would have to stop at once."""
+        self.is_begun = not self.context.cancelled and not self._settled.locked()
+        return self.is_begun
+
+    def is_late(self, limit: float | None) -> bool:
+        """Whether the call has taken as long as it may."""
+        return limit is not None and time.monotonic() - self.started >= limit
+
+    def settle(self) -> bool:
+        """Whether this is the first word about the call; later ones do not count."""
+        return self._settled.acquire(blocking=False)
+
+
+class Ends:
+    """Where a call can end."""
+
+    def __init__(
+        self,
+        *,
+        returned: Callable[[Execution, object], None],
+        failed: Callable[[Execution, BaseException], None],
+        transact: Callable[[Execution], None],
+    ) -> None:
+        self.returned = returned
+        self.failed = failed
+        self.transact = transact
+        """Calls the handler of a transactional effect inside a commit of its own."""
+
+
+def call_here(execution: Execution) -> object:
+    """Call a handler and come back with its result, also when it is a coroutine."""
+    function = execution.handler.function
+    if not execution.handler.is_async:
+        return function(execution.context, execution.body)
+    make = cast("Callable[[EffectContext, object], Coroutine[object, object, object]]", function)
+    return run_coroutine(lambda: make(execution.context, execution.body))
+
+
+def run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
+    """Run a coroutine to its end, also from inside a running event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    with ThreadPoolExecutor(1, thread_name_prefix="holdfast-handler") as thread:
+        return thread.submit(lambda: asyncio.run(make())).result()

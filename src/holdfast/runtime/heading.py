@@ -1,0 +1,47 @@
+"""The row of an instance: how it begins, and how a decision moves it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from holdfast.kernel.decider import Status
+from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.submissions import Submission
+from holdfast.store.shapes import Header
+
+
+def new_header(submission: Submission, identity: InstanceId, version: str, now: datetime) -> Header:
+    """The row of an instance to which nothing has happened yet, pinned to a version of its definition."""
+    address = submission.address
+    return Header(
+        id=identity,
+        tenant=address.tenant,
+        definition=address.definition,
+        definition_version=version,
+        key=address.key,
+        status="running",
+        version=0,
+        issued=0,
+        parent=submission.parent,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def moved_header(old: Header, status: Status, *, version: int, issued: int, now: datetime) -> Header:
+    """The row after a decision."""
+    return Header(
+        id=old.id,
+        tenant=old.tenant,
+        definition=old.definition,
+        definition_version=old.definition_version,
+        key=old.key,
+        status=status.word,
+        reason=status.reason,
+        version=version,
+        issued=issued,
+        parent=old.parent,
+        created_at=old.created_at,
+        updated_at=now,
+        ended_at=(old.ended_at or now) if status.is_terminal else None,
+    )

@@ -1,0 +1,75 @@
+"""Several committers side by side: while one of them waits for the database, another decides.
+
+An instance stays in one lane for as long as it is remembered there, so that its commands keep their order and its state in memory stays
+good. Should it ever be in two lanes, the version gate of the commit sorts that out.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from holdfast.runtime.committer import Committer
+from holdfast.runtime.submissions import Submission
+from holdfast.runtime.tracking import Memory
+from holdfast.store.shapes import Address, Claim
+
+
+class Lane:
+    """A committer and what it remembers."""
+
+    def __init__(self, committer: Committer, memory: Memory) -> None:
+        self.committer = committer
+        self.memory = memory
+
+
+class Lanes:
+    """Commits commands in groups, several groups at a time."""
+
+    def __init__(self, lanes: Sequence[Lane]) -> None:
+        self._lanes = lanes
+        self._recovering = threading.Lock()
+
+    def submit(self, submission: Submission) -> None:
+        """Take a command; its `settled` is called when it is committed or has failed."""
+        self._lane_of(submission.address).submit(submission)
+
+    def finish(self, claim: Claim) -> None:
+        """Work ended without a command: use it up with the next commit."""
+        self._lanes[0].committer.finish(claim)
+
+    def claims(self) -> list[Claim]:
+        """Work that nobody has in hand any more, because its end is waiting here."""
+        return [claim for lane in self._lanes for claim in lane.committer.claims()]
+
+    def owe_recovery(self, when_recovered: Callable[[], None]) -> None:
+        """Somebody does not know what became of a statement: free what is owned without anybody knowing, as soon as possible."""
+        self._lanes[0].committer.owe_recovery(when_recovered)
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Inside it no lane hands anything over."""
+        with self._recovering, ExitStack() as stack:
+            for lane in self._lanes:
+                stack.enter_context(lane.committer.handing_over)
+            yield
+
+    def start(self) -> None:
+        """Work on threads from now on."""
+        for lane in self._lanes:
+            lane.committer.start()
+
+    def stop(self, timeout: float) -> None:
+        """Commit what is waiting, then end."""
+        for lane in self._lanes:
+            lane.committer.stop(timeout)
+
+    def _lane_of(self, address: Address) -> Committer:
+        if len(self._lanes) == 1:
+            return self._lanes[0].committer
+        for lane in self._lanes:
+            if lane.memory.knows(address):
+                return lane.committer
+        name = address.instance.int if address.instance is not None else hash((address.definition, address.key))
+        return self._lanes[name % len(self._lanes)].committer

@@ -1,0 +1,90 @@
+"""Work that waits for a handler nobody has. It stays untouched; the log, telemetry and the instances hear of it now and then."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from holdfast.errors import HoldfastError
+from holdfast.kernel.ids import effect_key
+from holdfast.runtime.shared import Shared
+from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.telemetry import HandlerMissing
+from holdfast.store.findings import Unhandled
+from holdfast.store.port import Parts
+from holdfast.store.shapes import Address, StoredEffect
+
+_log = logging.getLogger("holdfast.housekeeping")
+
+_MOST_TOLD = 100
+"""Effects of one handler whose instances are told at once."""
+
+
+class MissingHandlers:
+    """Looks for handlers that no live worker has. One thread steps it."""
+
+    def __init__(self, parts: Parts, shared: Shared) -> None:
+        self._keeper = parts.keeper()
+        self._effects = parts.effects()
+        self._workers = parts.workers()
+        self._shared = shared
+        self._reported_at: dict[str, datetime] = {}
+
+    def look(self) -> list[Unhandled]:
+        """The handlers that are missing; each is reported once in a while."""
+        settings, clock = self._shared.settings, self._shared.clock
+        missing = self._keeper.unhandled(waited=settings.missing_handler_cooldown, now=clock.judge())
+        oldest = clock.now() - settings.missing_handler_throttle
+        self._reported_at = {name: at for name, at in self._reported_at.items() if at > oldest}
+        for each in missing:
+            if each.handler not in self._reported_at:
+                self._reported_at[each.handler] = clock.now()
+                self._report(each)
+        return missing
+
+    def _report(self, missing: Unhandled) -> None:
+        name, count = missing.handler, missing.waiting
+        _log.warning("%d effects wait for the handler %r, which no live worker has", count, name)
+        self._shared.telemetry.tell(HandlerMissing(handler=name, waiting=count))
+        settings, now = self._shared.settings, self._shared.clock.judge()
+        waited = settings.missing_handler_cooldown
+        told = [
+            (effect, command)
+            for effect in self._effects.waiting(name, waited=waited, now=now, limit=_MOST_TOLD)
+            if (command := self._command(effect)) is not None
+        ]
+        # Many processes look; one of them tells the instances.
+        if told and self._workers.announce(name, every=settings.missing_handler_throttle, now=now):
+            for effect, command in told:
+                self._tell(effect, command)
+
+    def _command(self, effect: StoredEffect) -> object:
+        """What the instance is told; None if it does not want to know, or if this process does not know what it is."""
+        if effect.definition not in self._shared.definitions():
+            return None
+        try:
+            program = self._shared.programs(effect.definition)
+            body = program.effects.decode(effect.type, effect.version, effect.data)
+            return program.handler_missing(body, effect.handler)
+        except HoldfastError as error:
+            _log.warning("effect %s cannot be read: %s", effect_key(effect.instance, effect.number), error)
+        except Exception:  # noqa: BLE001 - whatever a decider does, the others are told
+            _log.exception("%r failed on the news that nobody has the handler %r", effect.definition, effect.handler)
+        return None
+
+    def _tell(self, effect: StoredEffect, command: object) -> None:
+        name = effect_key(effect.instance, effect.number)
+
+        def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
+            if error is not None:
+                _log.warning("effect %s: its instance could not be told that nobody has its handler: %s", name, error)
+
+        clock = self._shared.clock
+        self._shared.submit(
+            Submission(
+                address=Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance),
+                command=command,
+                cause=f"missing:{self._shared.chance.new_id(clock.now())}",
+                settled=settled,
+            )
+        )

@@ -1,0 +1,36 @@
+"""How a list of instances is cut into pages, the same for all drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from uuid import UUID
+
+from holdfast.kernel.ids import make_uuid7
+from holdfast.store.shapes import Header, InstanceQuery
+
+_SLACK = timedelta(days=1)
+"""Ids tell when their instances were born, by the clock of whoever made them: no clock that wrong is believed to be in use."""
+
+_FIRST = datetime(1970, 1, 2, tzinfo=UTC)
+_LAST = datetime(9999, 12, 30, tzinfo=UTC)
+_NO_ID, _EVERY_ID = UUID(int=0), UUID(int=2**128 - 1)
+
+
+def id_range(query: InstanceQuery) -> tuple[UUID, UUID]:
+    """The ids of a page lie from the first one on and below the second one.
+
+    A span of birth times is a span of ids, so that a list of an old month does not read all that came after it.
+    """
+    first, before = _NO_ID, query.before or _EVERY_ID
+    if query.created_after is not None and query.created_after > _FIRST:
+        first = make_uuid7(query.created_after - _SLACK, 0)
+    if query.created_before is not None and query.created_before < _LAST:
+        before = min(before, make_uuid7(max(query.created_before, _FIRST) + _SLACK, 0))
+    return first, before
+
+
+def newest(headers: Iterable[Header], limit: int) -> list[Header]:
+    """The newest of these, in the order of lists."""
+    return list(islice(sorted(headers, key=lambda header: header.id, reverse=True), limit))

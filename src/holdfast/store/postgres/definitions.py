@@ -1,0 +1,60 @@
+"""Definitions in the database: stored once, read for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import cast
+
+import msgspec
+
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.lines import Connection, Line
+from holdfast.store.shapes import StoredDefinition
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    publish: str
+    get: str
+    versions: str
+    names: str
+
+
+_sql = read_numbered(_Sql, __package__, "definitions.sql")
+
+
+class PostgresDefinitions:
+    """The definitions of all tenants."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
+        """Store a definition unless its version exists; what is stored."""
+        with self._line.use() as connection:
+            # Whoever publishes the same at this moment is waited for, and then it is read what stands.
+            connection.execute(_sql.publish, [*msgspec.structs.astuple(definition)[:-1], now])
+            found = _get(connection, [definition.tenant, definition.name, definition.version])
+        assert found is not None, "what was just stored is there"
+        return found
+
+    def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
+        """One version."""
+        with self._line.use() as connection:
+            return _get(connection, [tenant, name, version])
+
+    def versions(self, tenant: str, name: str) -> list[str]:
+        """The versions of a definition, oldest first."""
+        with self._line.use() as connection:
+            return [str(row[0]) for row in connection.execute(_sql.versions, [tenant, name])]
+
+    def names(self, tenant: str) -> list[str]:
+        """The names of a tenant's definitions."""
+        with self._line.use() as connection:
+            return [str(row[0]) for row in connection.execute(_sql.names, [tenant])]
+
+
+def _get(connection: Connection, key: Sequence[str]) -> StoredDefinition | None:
+    row = connection.execute(_sql.get, key, binary=True).fetchone()
+    return None if row is None else rows.definition(cast("rows.Row", row))

@@ -1,0 +1,60 @@
+"""Definitions in the file: stored once, read for ever."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime
+
+import msgspec
+
+from holdfast.store.shapes import StoredDefinition
+from holdfast.store.sqlite import rows
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.rows import text
+from holdfast.store.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    publish: str
+    get: str
+    versions: str
+    names: str
+
+
+_sql = read_statements(_Sql, __package__, "definitions.sql")
+
+
+class SQLiteDefinitions:
+    """The definitions of all tenants."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
+        """Store a definition unless its version exists; what is stored."""
+        with self._database.writing() as connection:
+            values = msgspec.structs.astuple(definition)[:-1]
+            connection.execute(_sql.publish, (*values, text(now)))
+            found = _get(connection, definition.tenant, definition.name, definition.version)
+            assert found is not None, "what was just stored is there"
+            return found
+
+    def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
+        """One version."""
+        with self._database.reading() as connection:
+            return _get(connection, tenant, name, version)
+
+    def versions(self, tenant: str, name: str) -> list[str]:
+        """The versions of a definition, oldest first."""
+        with self._database.reading() as connection:
+            return [version for (version,) in connection.execute(_sql.versions, (tenant, name))]
+
+    def names(self, tenant: str) -> list[str]:
+        """The names of a tenant's definitions."""
+        with self._database.reading() as connection:
+            return [name for (name,) in connection.execute(_sql.names, (tenant,))]
+
+
+def _get(connection: sqlite3.Connection, tenant: str, name: str, version: str) -> StoredDefinition | None:
+    row = connection.execute(_sql.get, (tenant, name, version)).fetchone()
+    return None if row is None else rows.definition(row)
