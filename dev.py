@@ -1,6 +1,6 @@
 """The one door to this repository: sets up `.venv` from the lock file, then runs a task in it.
 
-    python3 dev.py run      try Holdfast: a workflow that survives being killed half-way
+    python3 dev.py run      try Holdfast: an order that is undone although its worker is killed half-way
     python3 dev.py test     the checks and all tests (arguments after `test` go to pytest; --long adds the slow campaigns)
     python3 dev.py check    formatting, lint, types, layers, generated pages
     python3 dev.py bench    the benchmark (see bench/README.md)
@@ -71,7 +71,7 @@ def tool(*command: str) -> int:
 
 def run(arguments: list[str]) -> int:
     """Show a newcomer what Holdfast does."""
-    return tool("python", "examples/survivor.py", *arguments)
+    return tool("python", "examples/order_saga.py", *arguments)
 
 
 def check(_arguments: list[str]) -> int:

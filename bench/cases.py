@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bench.figures import Figures
 from bench.rounds import Round
-from bench.workloads import append, claim, limit, queue, recovery
+from bench.workloads import append, claim, compiling, limit, long_saga, queue, recovery, sagas
 
 
 class Case(NamedTuple):
@@ -27,6 +27,11 @@ CLAIM_FEW, CLAIM_MANY = "claim 1,000", "claim 1,000,000"
 
 CASES = (
     Case("limit", "limit", limit.prepare, limit.measure),
+    Case("W1", "W1", sagas.prepare, sagas.measure_many),
+    Case("W1", "W1 alone", sagas.prepare, sagas.measure_alone),
+    Case("W2", "W2", sagas.prepare, sagas.measure_fan),
+    Case("long", "long saga", sagas.prepare, long_saga.measure),
+    Case("compile", "compile 1,000", sagas.prepare, compiling.measure),
     Case("W3", "W3", queue.prepare, queue.measure_bulk),
     Case("W3", "W3 single", queue.prepare, queue.measure_in_turn),
     Case("W3", "W3 together", queue.prepare, queue.measure_together),

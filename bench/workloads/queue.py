@@ -59,7 +59,7 @@ def _in_turn(this: Round, jobs: Iterable[Enqueue | EnqueueMany], answer: Finish 
     begun = time.perf_counter()
     enqueue(engine, jobs)
     enqueued = time.perf_counter()
-    engine.start()
+    engine.start_worker()
     ended = _done(engine, calls, count)
     return Figures(
         per_second=count / (ended - begun),
@@ -79,7 +79,7 @@ def measure_together(this: Round) -> Figures:
         waits.append(calls.times[-1] - sent[effect.i])
 
     count = this.sized(JOBS)
-    engine = open_jobs(this.url, handle).start()
+    engine = open_jobs(this.url, handle).start_worker()
     commits = Commits(engine)
     begun = time.perf_counter()
     enqueue(engine, commands(count), sent)

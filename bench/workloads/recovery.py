@@ -45,7 +45,7 @@ def measure(this: Round) -> Figures:
     engine = open_jobs(this.url, handle, settings)
     enqueue(engine, commands(count))
     victim = _start_victim(this, count)
-    engine.start()
+    engine.start_worker()
     killed = time.perf_counter()
     victim.kill()
     victim.wait()
@@ -95,7 +95,7 @@ def hold(url: str, count: int, lease: timedelta) -> None:
             holding.set()
         await asyncio.sleep(3600)
 
-    open_jobs(url, handle, Settings(lease=lease, beat_interval=lease / 4)).start()
+    open_jobs(url, handle, Settings(lease=lease, beat_interval=lease / 4)).start_worker()
     holding.wait()
     print("holding", flush=True)
     sys.stdin.read()
