@@ -91,7 +91,7 @@ def test_handlers_of_different_instances_run_at_the_same_time(live: Live) -> Non
     def meet(context: EffectContext, effect: object) -> None:
         meeting.wait(20)
 
-    engine = live.engine().register(Puppet(act), meet).start()
+    engine = live.engine().register(Puppet(act), meet).start_worker()
     for number in range(4):
         engine.execute(Puppet, Do(f"p-{number}", "x")).result()
     eventually(lambda: not engine.backlog().result())
@@ -114,7 +114,7 @@ def test_no_more_handlers_run_than_are_allowed(live: Live, limit: int) -> None:
         decision = Decision.event(Noted(command.what))
         return decision.with_effect(Act(command.workflow_id)) if len(state) < 5 else decision
 
-    engine = live.engine().register(Puppet(choose), handle, concurrency=limit).start()
+    engine = live.engine().register(Puppet(choose), handle, concurrency=limit).start_worker()
     for number in range(8):
         engine.execute(Puppet, Do(f"p-{number}", "go")).result()
     eventually(lambda: gauge.now == limit)
@@ -137,7 +137,7 @@ def test_the_whole_process_has_a_limit_too(live: Live) -> None:
                 await asyncio.sleep(0)
 
     settings = msgspec.structs.replace(QUICK, concurrency=2)
-    engine = live.engine(settings).register(Puppet(act), handle).start()
+    engine = live.engine(settings).register(Puppet(act), handle).start_worker()
     for number in range(12):
         engine.execute(Puppet, Do(f"p-{number}", "x")).result()
     eventually(lambda: not engine.backlog().result())
@@ -148,7 +148,9 @@ def test_the_whole_process_has_a_limit_too(live: Live) -> None:
 def test_two_runtimes_share_the_work_without_overlap(live: Live) -> None:
     """In the normal case each handler call and each timer happens once, whichever process does it."""
     ledger = Ledger()
-    workers = [live.engine().register(ticking(), lambda c, e: ledger.add(c.idempotency_key)).start() for _ in range(2)]
+    workers = [
+        live.engine().register(ticking(), lambda c, e: ledger.add(c.idempotency_key)).start_worker() for _ in range(2)
+    ]
     client = live.engine().register(ticking())
     for number in range(40):
         client.execute(Puppet, Do(f"p-{number}", "x")).result()
@@ -180,10 +182,10 @@ def test_a_worker_that_is_stuck_does_not_stop_another(live: Live) -> None:
         stuck.set()
         arrives(gate)
 
-    first = live.engine().register(Puppet(act), stand, concurrency=1).start()
+    first = live.engine().register(Puppet(act), stand, concurrency=1).start_worker()
     first.execute(Puppet, Do("p-0", "x")).result()
     arrives(stuck)
-    second = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start()
+    second = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start_worker()
     for number in range(1, 6):
         second.execute(Puppet, Do(f"p-{number}", str(number))).result()
     eventually(lambda: len(ledger.entries) == 5)
@@ -272,7 +274,7 @@ def test_a_graceful_stop_lets_running_handlers_finish(live: Live) -> None:
         arrives(gate)
         return Do("p-1", "done")
 
-    engine = live.engine().register(Puppet(act), handle).start()
+    engine = live.engine().register(Puppet(act), handle).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     arrives(inside)
     client = live.engine().register(Puppet(act))
@@ -308,12 +310,12 @@ def test_a_handler_that_overruns_the_stop_is_left_to_others(live: Live, *, is_as
             told.set()
         return Do("p-1", "done too late")
 
-    engine = live.engine().register(Puppet(act), hang_async if is_async else hang).start()
+    engine = live.engine().register(Puppet(act), hang_async if is_async else hang).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     arrives(inside)
     engine.stop(timedelta(seconds=0.05))
     arrives(told)
-    other = live.engine().register(Puppet(act), lambda context, effect: Do("p-1", "done in time")).start()
+    other = live.engine().register(Puppet(act), lambda context, effect: Do("p-1", "done in time")).start_worker()
     eventually(lambda: other.load_state(Puppet, "p-1").result() == ("x", "done in time"))
     assert other.get(Puppet, "p-1").result().effects == []
 
@@ -359,7 +361,7 @@ def test_results_timers_and_clients_are_serialised(live: Live) -> None:
             decision = decision.with_effect(Act("x")).with_timer_after(timedelta(milliseconds=20), Do("p-1", "timer"))
         return decision
 
-    engine = live.engine().register(Puppet(choose), lambda context, effect: Do("p-1", "effect")).start()
+    engine = live.engine().register(Puppet(choose), lambda context, effect: Do("p-1", "effect")).start_worker()
     other = live.engine().register(Puppet(choose))
     engine.execute(Puppet, Do("p-1", "start")).result()
     calls: list[Callable[[], object]] = [lambda: other.execute(Puppet, Do("p-1", "client")).result()] * 10
@@ -393,7 +395,7 @@ def test_a_withdrawn_effect_stops_its_handler(live: Live) -> None:
             return Decision((Noted("stop"),), withdrawn_effects=(0,))
         return act(state, command, moment)
 
-    engine = live.engine().register(Puppet(choose), hang).start()
+    engine = live.engine().register(Puppet(choose), hang).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     arrives(inside)
     engine.execute(Puppet, Do("p-1", "stop")).result()
@@ -406,7 +408,7 @@ def test_a_withdrawn_effect_stops_its_handler(live: Live) -> None:
 def test_an_engine_says_who_works_and_how_it_is(live: Live) -> None:
     """Live workers are listed with their handlers; health names every loop and when it last went well."""
     settings = msgspec.structs.replace(QUICK, worker_name="ant")
-    engine = live.engine(settings).register(Puppet(act), done).start()
+    engine = live.engine(settings).register(Puppet(act), done).start_worker()
     (worker,) = eventually(lambda: engine.workers().result())
     assert (worker.name, worker.handlers) == ("ant", ["puppet"])
     health = engine.health()

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Decision, EffectContext, Fail, Moment, Retry, RetryPolicy, Settings
+from holdfast import Decision, EffectContext, Fail, Failure, Moment, Retry, RetryPolicy, Settings
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.port import Store
 from holdfast.store.shapes import Wanted
@@ -322,8 +322,8 @@ def test_an_instance_can_be_told_that_its_effect_gave_up(place: Place) -> None:
     class Told(Puppet):
         type = "told"
 
-        def effect_failed(self, effect: Act, error: str) -> Do:
-            return Do("p-1", f"done without {effect.what}: {error}")
+        def effect_failed(self, effect: Act, failure: Failure) -> Do:
+            return Do("p-1", f"done without {effect.what}: {failure.error}")
 
     engine = place.engine().register(Told(act), Script(Fail("no")))
     engine.execute(Told, Do("p-1", "x")).result()

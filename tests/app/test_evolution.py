@@ -250,7 +250,7 @@ def test_an_engine_warns_of_work_that_it_does_not_know(live: Live, caplog: pytes
     first.submit(Puppet, Do("p-1", "x")).result()
     first.stop()
     with caplog.at_level(logging.WARNING):
-        live.engine().register(Doll(), done).start()
+        live.engine().register(Doll(), done).start_worker()
         eventually(lambda: "1 effects wait for the handler 'order'" in caplog.text)
     assert "1 timers wait for 'order', which is not registered here" in caplog.text
     assert "1 messages wait for 'puppet', which is not registered here" in caplog.text
@@ -313,7 +313,7 @@ class Reversed:
 @pytest.mark.parametrize("codec", [MessagePackCodec(), Reversed()], ids=["msgpack", "own"])
 def test_the_codec_can_be_replaced(blank: Live, codec: Codec) -> None:
     """Events, effects, timers and messages all pass the codec, and a database remembers which one it is."""
-    engine = blank.engine(codec=codec).register(Order(), Shop()).start()
+    engine = blank.engine(codec=codec).register(Order(), Shop()).start_worker()
     engine.execute(Order, PlaceOrder("o-1", 5)).result()
     engine.submit(Order, PlaceOrder("o-2", 5)).result()
     eventually(lambda: len(engine.instances(InstanceQuery(statuses=("completed",))).result()) == 2)

@@ -72,7 +72,7 @@ def test_execute_is_synchronous_and_submit_is_not(place: Place) -> None:
 @pytest.mark.row("D-109")
 def test_messages_of_one_instance_are_carried_out_in_order(live: Live) -> None:
     """Two processes share an inbox; whichever takes a message, each instance sees the order of acceptance."""
-    workers = [live.engine().register(Puppet()).start() for _ in range(2)]
+    workers = [live.engine().register(Puppet()).start_worker() for _ in range(2)]
     for step in range(30):
         for key in ("p-1", "p-2", "p-3"):
             workers[step % 2].submit(Puppet, Do(key, str(step))).result()
@@ -263,7 +263,7 @@ def transaction(live: Live) -> Iterator[sqlite3.Connection | psycopg.Connection[
 @pytest.mark.row("D-106")
 def test_a_command_can_be_accepted_in_the_callers_own_transaction(live: Live) -> None:
     """What is rolled back was never accepted; what is committed is carried out."""
-    engine = live.engine().register(Counter()).start()
+    engine = live.engine().register(Counter()).start_worker()
     with suppress(ZeroDivisionError), transaction(live) as connection:
         engine.submit(Counter, Add("c-1", 100), connection=connection).result()
         raise ZeroDivisionError

@@ -139,7 +139,7 @@ def test_an_instance_shows_its_history_and_its_pending_work(place: Place) -> Non
 def test_an_instance_shows_who_works_for_it(live: Live) -> None:
     """While a handler runs, its effect names the worker."""
     gate = threading.Event()
-    engine = live.engine().register(Puppet(act), lambda context, effect: arrives(gate)).start()
+    engine = live.engine().register(Puppet(act), lambda context, effect: arrives(gate)).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     (effect,) = eventually(lambda: [each for each in engine.get(Puppet, "p-1").result().effects if each.worker])
     assert (effect.worker, effect.attempts) == (engine.runtime.identity, 1)

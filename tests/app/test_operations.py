@@ -71,7 +71,7 @@ def test_maintenance_may_refuse_commands_as_well(place: Place) -> None:
 def test_maintenance_reaches_running_processes(live: Live) -> None:
     """The switch is in the database: another process pauses, and goes on by itself when it is over."""
     ledger = Ledger()
-    worker = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start()
+    worker = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start_worker()
     operator = live.engine().register(Puppet(act))
     operator.maintain("refuse").result()
     eventually(lambda: isinstance(worker.execute(Puppet, Do("p-0", "x")).exception(), StoppedError))
@@ -134,7 +134,7 @@ def test_settings_that_cannot_work_are_refused(wrong: dict[str, object], said: s
 )
 def test_every_setting_leads_to_the_same_end(live: Live, settings: Settings) -> None:
     """Settings change when and how many at a time, never what happens."""
-    engine = live.engine(settings).register(Order(), Shop()).start()
+    engine = live.engine(settings).register(Order(), Shop()).start_worker()
     for number in range(5):
         engine.execute(Order, PlaceOrder(f"o-{number}", number)).result()
     eventually(lambda: not engine.backlog().result())
@@ -166,17 +166,18 @@ def test_a_policy_that_cannot_work_is_refused() -> None:
 def test_a_missing_handler_is_reported_now_and_then(place: Place) -> None:
     """Work that no live worker can do is shown, once in a while and not at every look."""
     heard: list[Happening] = []
-    engine = place.engine(Settings(missing_handler_after=MINUTE)).register(Puppet(act)).listen(heard.append)
+    engine = place.engine(Settings(missing_handler_throttle=MINUTE)).register(Puppet(act)).listen(heard.append)
     engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.advance(seconds=5)
     for _ in range(3):
-        engine.runtime.housekeeping.look_for_missing_handlers()
+        engine.runtime.housekeeping.missing.look()
     assert heard[1:] == [HandlerMissing(handler="puppet", waiting=1)]
     engine.advance(MINUTE)
     engine.runtime.housekeeping.step()
     assert heard[2:] == [HandlerMissing(handler="puppet", waiting=1)]
     helper = place.engine().register(Puppet(act), done)
     helper.runtime.heart.step()
-    assert engine.runtime.housekeeping.look_for_missing_handlers() == []
+    assert engine.runtime.housekeeping.missing.look() == []
 
 
 def test_finished_instances_are_deleted_whole_and_others_never(place: Place) -> None:
@@ -246,7 +247,7 @@ def test_instances_are_listed_newest_first_in_pages(place: Place) -> None:
 
 def test_a_stopped_engine_says_so(live: Live) -> None:
     """Every call after the end is answered by the same retryable error; stopping twice does no harm."""
-    engine = live.engine().register(Counter()).start()
+    engine = live.engine().register(Counter()).start_worker()
     engine.execute(Counter, Add("c-1")).result()
     for _ in range(2):
         engine.stop()

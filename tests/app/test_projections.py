@@ -118,7 +118,7 @@ def test_two_processes_feed_one_projection_without_doubling(live: Live) -> None:
     engines = [live.engine().register(Counter()) for _ in range(2)]
     totals = prepared(engines[0].service.store)
     for engine in engines:
-        engine.project(totals).start()
+        engine.project(totals).start_worker()
 
     def write(number: int) -> None:
         for step in range(15):

@@ -117,7 +117,7 @@ def test_a_type_is_registered_once(place: Place) -> None:
 def test_a_handler_that_cannot_be_called_is_refused(place: Place, handler: object, concurrency: int | None) -> None:
     """A handler is a function or an object with `handle`, and takes at least one call at a time."""
     with pytest.raises(ConfigurationError, match="the handler for 'puppet'"):
-        place.engine().register(Puppet(), handler, concurrency=concurrency)  # type: ignore[arg-type]
+        place.engine().register(Puppet(), handler, concurrency=concurrency)  # type: ignore[call-overload]
 
 
 @pytest.mark.row("D-035", "D-055")
@@ -193,7 +193,7 @@ def test_a_decider_class_that_cannot_work_is_refused_with_every_reason(place: Pl
 def test_an_engine_without_threads_is_drained_and_one_with_threads_is_started(place: Place, live: Live) -> None:
     """Each kind of engine says how it wants to be driven."""
     with pytest.raises(ConfigurationError, match="drain"):
-        place.engine().start()
+        place.engine().start_worker()
     with pytest.raises(ConfigurationError, match="started"):
         live.engine().drain()
 
@@ -223,7 +223,7 @@ def test_coroutines_functions_and_objects_are_handlers(live: Live) -> None:
     engine.register(Puppet(act), lambda context, effect: seen["plain"].set())
     engine.register(Doll(act), waits)
     engine.register(Asking(act), Handling())
-    engine.start()
+    engine.start_worker()
     for kind in (Puppet, Doll, Asking):
         engine.execute(kind, Do("x", "go")).result()
     for event in seen.values():

@@ -232,7 +232,7 @@ def test_a_timer_may_set_itself_again(place: Place) -> None:
 def test_a_timer_of_another_process_is_noticed_within_the_poll_interval(live: Live) -> None:
     """A process that did not set the timer fires it too: it looks as often as `timer_poll_interval` says."""
     worker = live.engine().register(clockwork(timedelta(milliseconds=300)))
-    worker.start()
+    worker.start_worker()
     client = live.engine().register(clockwork(timedelta(milliseconds=300)))
     client.execute(Puppet, Do("p-1", "set")).result()
     eventually(lambda: client.load_state(Puppet, "p-1").result() == ("set", "rang"))

@@ -14,6 +14,11 @@ from support.repository import ROOT
 REQUIRED = {"workload", "store", "per_second", "p50_ms", "p99_ms", "rss_mb", "commits_per_step"}
 ROWS = [
     "limit",
+    "W1",
+    "W1 alone",
+    "W2",
+    "long saga",
+    "compile 1,000",
     "W3",
     "W3 single",
     "W3 together",

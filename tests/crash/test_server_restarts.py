@@ -70,7 +70,7 @@ def campaign(server: Server, *, cycles: int, seed: int) -> None:
     url = server.create_database(f"campaign_{seed}")
     open_store(url).close()
     live, done = Live(url), Ledger()
-    engine = live.engine(SETTINGS).register(Puppet(act), lambda context, effect: done.add(effect)).start()
+    engine = live.engine(SETTINGS).register(Puppet(act), lambda context, effect: done.add(effect)).start_worker()
     load = Load(engine)
     for _ in range(cycles):
         before = len(load.acknowledged.entries)
@@ -100,7 +100,9 @@ def test_acknowledged_commands_survive_the_servers_death() -> None:
 def test_an_engine_stops_although_its_database_is_gone() -> None:
     """Nobody is there to say goodbye to: the engine leaves all the same, and whoever waits is answered."""
     with temporary_server() as server:
-        engine = Engine(server.dsn(), settings=SETTINGS).register(Puppet(act), lambda context, effect: None).start()
+        engine = (
+            Engine(server.dsn(), settings=SETTINGS).register(Puppet(act), lambda context, effect: None).start_worker()
+        )
         engine.execute(Puppet, Do("p-1", "x")).result(timeout=30)
         server.stop("immediate")
         reply = engine.execute(Puppet, Do("p-1", "y"))

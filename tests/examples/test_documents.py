@@ -13,7 +13,16 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/first-decider.md"])
+RUNNABLE = [
+    "README.md",
+    "docs/tutorial/first-decider.md",
+    "docs/tutorial/first-saga.md",
+    "docs/how-to/author-sagas.md",
+    "docs/how-to/operate-sagas.md",
+]
+
+
+@pytest.mark.parametrize("page", RUNNABLE)
 def test_the_python_of_a_page_runs_from_top_to_bottom(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -29,25 +38,50 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
     assert "Traceback" not in done.stderr
 
 
-def test_the_survivor_finishes_in_its_second_act() -> None:
-    """`dev.py run` tells of an order that is shipped although the process was killed."""
-    done = subprocess.run(
-        [sys.executable, "examples/survivor.py"], capture_output=True, text=True, check=False, cwd=ROOT
-    )
+def played(example: str) -> str:
+    """What an example prints."""
+    done = subprocess.run([sys.executable, example], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
-    assert done.returncode == 0, done.stderr
-    assert "exit code -9" in done.stdout
-    assert "shipping, attempt 2" in done.stdout
-    assert "3. OrderShipped(parcel='parcel-77')" in done.stdout
+
+def test_the_order_is_undone_although_its_worker_is_killed() -> None:
+    """`dev.py run` tells of an order that fails in shipping and is undone by a second worker, and the README quotes it."""
+    told = played("examples/order_saga.py")
+
+    assert "worker 1 died in the middle of the refund (kill -9)" in told
+    assert re.search(r"charge card +rolled_back +1 +2\n", told), "the refund is called again after the crash"
+    assert re.search(r"Folded again from its \d+ events, the order is the same: True\.", told)
+    quoted = re.findall(r"^    ([✗↶☠↺] .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(quoted) == 5
+    assert [line for line in quoted if line not in told] == []
+
+
+def test_the_survivor_finishes_in_its_second_act() -> None:
+    """The example of a decider tells of an order that is shipped although the process was killed."""
+    told = played("examples/survivor.py")
+
+    assert "exit code -9" in told
+    assert "shipping, attempt 2" in told
+    assert "3. OrderShipped(parcel='parcel-77')" in told
+
+
+def anchors(page: Path) -> set[str]:
+    """What can stand behind the # of a link to a page: its headings, in small letters, with hyphens for spaces."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    """Every relative link of the documentation names a file that exists."""
-    pages = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    """Every relative link of the documentation names a file that exists, and a heading of it if it names one."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     links = [
-        (page.relative_to(ROOT).as_posix(), link)
+        (page.relative_to(ROOT).as_posix(), link, page.parent / link, anchor)
         for page in pages
-        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        for link, anchor in re.findall(r"\]\(([^)#:]+)(?:#([^)]*))?\)", page.read_text(encoding="utf-8"))
     ]
 
-    assert [each for each in links if not (ROOT / each[0]).parent.joinpath(each[1]).exists()] == []
+    assert [(page, link) for page, link, target, _ in links if not target.exists()] == []
+    assert [
+        (page, link, anchor) for page, link, target, anchor in links if anchor and anchor not in anchors(target)
+    ] == []

@@ -164,7 +164,7 @@ def test_a_file_that_stays_locked_is_an_error_in_our_own_words(tmp_path: Path, m
 def test_work_goes_on_by_itself_after_trouble(live: Live) -> None:
     """A worker meets a database that takes no writes: no loop dies, no effect is lost, and none is left behind."""
     ledger = Ledger()
-    engine = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start()
+    engine = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start_worker()
     for number in range(3):
         engine.execute(Puppet, Do(f"p-{number}", f"{number}")).result()
     eventually(lambda: not engine.backlog().result())
@@ -281,7 +281,7 @@ def remove_event(place: Place, identity: object) -> None:
 
 def test_an_engine_that_stops_in_an_outage_answers_everybody(live: Live) -> None:
     """Callers that wait for the database are told when the engine gives up, and the stop does not hang."""
-    engine = live.engine().register(Counter()).start()
+    engine = live.engine().register(Counter()).start_worker()
     engine.execute(Counter, Add("c-1")).result()
     with spoilt(live, engine, "read-only"):  # type: ignore[attr-defined]
         reply = engine.execute(Counter, Add("c-1"))
@@ -297,7 +297,7 @@ def test_a_whole_order_survives_a_server_that_hangs_up(postgres_dsn: str) -> Non
     """Every backend is terminated again and again while orders run: all of them end, none twice."""
     live = Live(postgres_dsn)
     shop = Shop()
-    engine = live.engine().register(Order(), shop).start()
+    engine = live.engine().register(Order(), shop).start_worker()
     replies = []
     with psycopg.connect(postgres_dsn, autocommit=True) as killer:
         for number in range(30):

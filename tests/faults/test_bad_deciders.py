@@ -23,6 +23,8 @@ from holdfast import (
     Status,
     Timer,
 )
+from holdfast.kernel.decider import Failure
+from holdfast.kernel.decision import Recall
 from support.batching import Batching
 from support.engines import QUICK, Live
 from support.samples import Act, Add, Added, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act, done, note
@@ -59,6 +61,11 @@ def with_message(**fields: object) -> Callable[[], Answer]:
     return lambda: NOTED.with_message(Message(**message))  # type: ignore[arg-type]
 
 
+def with_recall(command: object) -> Callable[[], Answer]:
+    """A choice that takes an effect back, with this news of it."""
+    return lambda: msgspec.structs.replace(NOTED, recalls=(Recall(effect=0, command=command),))
+
+
 MISDEEDS: dict[str, tuple[Callable[[], object], str, str]] = {
     "raises": (raising(ValueError("oops")), "decider_failed", r"raised ValueError\('oops'\) on Do"),
     "exits": (raising(SystemExit(3)), "decider_failed", "SystemExit"),
@@ -91,11 +98,14 @@ MISDEEDS: dict[str, tuple[Callable[[], object], str, str]] = {
     "endless timer": (with_timer(Timer(command=Do("p-bad"), after=timedelta.max)), "decider_failed", "OverflowError"),
     "unkeepable timer key": (with_timer(Timer(command=Do("p-bad"), key="\ud800")), "bad_payload", "timer key"),
     "timer key with NUL": (with_timer(Timer(command=Do("p-bad"), key="a\x00b")), "bad_payload", "timer key"),
-    "unknown decider": (with_message(decider="odll"), "not_found", "no decider 'odll'"),
+    "unknown decider": (with_message(decider="odll"), "not_found", "no decider or workflow 'odll'"),
     "strange message": (with_message(command=Added(1)), "decider_failed", "'doll' does not declare Added"),
     "message to nobody": (with_message(command=Do("")), "bad_payload", "which instance it is for"),
     "unkeepable message key": (with_message(key="\ud800"), "bad_payload", "key"),
     "unkeepable message id": (with_message(command_id="\ud800"), "bad_payload", "command id"),
+    "unkeepable version": (with_message(definition_version="\ud800"), "bad_payload", "version of a definition"),
+    "strange recall": (with_recall(Added(1)), "decider_failed", "'puppet' does not declare Added"),
+    "recall with half a character": (with_recall(Do("p-bad", "\ud800")), "bad_payload", "Do cannot be stored"),
 }
 
 
@@ -260,7 +270,7 @@ class Helpless(Puppet):
 
     type = "helpless"
 
-    def effect_failed(self, effect: Act, error: str) -> Do | None:
+    def effect_failed(self, effect: Act, failure: Failure) -> Do | None:
         raise ValueError("and this failed too")
 
 
@@ -271,7 +281,7 @@ def test_a_decider_that_fails_on_bad_news_does_not_stop_the_worker(live: Live) -
         raise ValueError("no")
 
     settings = msgspec.structs.replace(QUICK, retry=msgspec.structs.replace(QUICK.retry, max_attempts=1))
-    engine = live.engine(settings).register(Helpless(act), broken).register(Puppet(act), done).start()
+    engine = live.engine(settings).register(Helpless(act), broken).register(Puppet(act), done).start_worker()
     engine.execute(Helpless, Do("h-1", "x")).result()
     (letter,) = eventually(lambda: engine.dead_letters().result())
     assert (letter.source, letter.error) == ("effect", "ValueError: no")

@@ -62,7 +62,7 @@ def test_whatever_a_handler_raises_is_a_failed_attempt(live: Live, name: str, *,
 
     good = Ledger()
     engine = live.engine().register(Puppet(act), broken_async if is_async else broken, retry=AT_ONCE)
-    engine.register(Doll(act), lambda context, effect: good.add(effect)).start()
+    engine.register(Doll(act), lambda context, effect: good.add(effect)).start_worker()
     for number in range(3):
         engine.execute(Doll, Do(f"d-{number}", str(number))).result()
         engine.execute(Puppet, Do(f"p-{number}", "x")).result()
@@ -86,7 +86,7 @@ def test_an_answer_that_is_no_command_is_a_failed_attempt(live: Live, result: ob
     async def wrong_async(context: EffectContext, effect: object) -> object:
         return result
 
-    engine = live.engine().register(Puppet(act), wrong_async if is_async else wrong, retry=AT_ONCE).start()  # type: ignore[arg-type]
+    engine = live.engine().register(Puppet(act), wrong_async if is_async else wrong, retry=AT_ONCE).start_worker()  # type: ignore[arg-type]
     engine.execute(Puppet, Do("p-1", "x")).result()
     (letter,) = eventually(lambda: engine.dead_letters().result())
     assert letter.reason == "decider_failed"
@@ -106,7 +106,7 @@ def test_a_plain_handler_that_hangs_is_given_up(live: Live) -> None:
             return Do("p-1", "done too late")
         return Do("p-1", "done")
 
-    engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=PATIENT).start()
+    engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=PATIENT).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
     gate.set()
@@ -126,7 +126,7 @@ def test_a_coroutine_that_hangs_is_cancelled(live: Live) -> None:
         finally:
             cleaned.set()
 
-    engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=ONCE).start()
+    engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=ONCE).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     (letter,) = eventually(lambda: engine.dead_letters().result())
     assert (letter.reason, letter.error) == ("handler_failed", "TimeoutError: no answer within 0.15 s")
@@ -137,7 +137,9 @@ def test_a_hanging_plain_handler_says_how_long_it_took(live: Live) -> None:
     """The dead letter of a call that was given up names the limit."""
     gate = threading.Event()
     engine = (
-        live.engine().register(Puppet(act), lambda context, effect: arrives(gate), timeout=SOON, retry=ONCE).start()
+        live.engine()
+        .register(Puppet(act), lambda context, effect: arrives(gate), timeout=SOON, retry=ONCE)
+        .start_worker()
     )
     engine.execute(Puppet, Do("p-1", "x")).result()
     (letter,) = eventually(lambda: engine.dead_letters().result())
@@ -155,7 +157,7 @@ def test_an_effect_may_have_a_limit_of_its_own(live: Live) -> None:
         await asyncio.Event().wait()
 
     settings = msgspec.structs.replace(QUICK, handler_timeout=timedelta(hours=1))
-    engine = live.engine(settings).register(Puppet(choose), hang, timeout=MINUTE, retry=ONCE).start()
+    engine = live.engine(settings).register(Puppet(choose), hang, timeout=MINUTE, retry=ONCE).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     eventually(lambda: engine.dead_letters().result())
 
@@ -164,7 +166,7 @@ def test_hanging_handlers_do_not_starve_the_others(live: Live) -> None:
     """Slots of one handler may all be stuck; those of another go on."""
     gate, good = threading.Event(), Ledger()
     engine = live.engine().register(Puppet(act), lambda context, effect: arrives(gate), concurrency=2)
-    engine.register(Doll(act), lambda context, effect: good.add(effect)).start()
+    engine.register(Doll(act), lambda context, effect: good.add(effect)).start_worker()
     for number in range(4):
         engine.execute(Puppet, Do(f"p-{number}", "x")).result()
     for number in range(4):
@@ -183,7 +185,7 @@ def test_an_old_attempt_that_ends_does_not_hide_the_new_one(live: Live) -> None:
         arrives(gates[number])
 
     twice = RetryPolicy(max_attempts=2, delay=timedelta(0), jitter=0)
-    engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=twice).start()
+    engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=twice).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     arrives(inside[0])
     arrives(inside[1])
@@ -299,7 +301,7 @@ def test_a_transactional_handler_may_be_a_coroutine(live: Live) -> None:
 
     engine = live.engine().register(transactional(), waiting)
     prepared(engine.service.store)
-    engine.start()
+    engine.start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
     assert written(engine.service.store) == ["x"]
@@ -318,7 +320,7 @@ def test_a_transactional_handler_that_hangs_writes_nothing(live: Live) -> None:
     is_file = live.url.startswith("sqlite")
     engine = live.engine().register(transactional(timeout=SOON), hang, retry=ONCE)
     prepared(engine.service.store)
-    engine.start()
+    engine.start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     arrives(inside)
     if not is_file:  # On SQLite the transaction holds the only writer, so that nothing can be noted before it ends.
@@ -348,7 +350,7 @@ SCRIPT = """
         inside.set()
         time.sleep(3600)
 
-    engine = Engine(sys.argv[1]).register(Puppet(act), hang).start()
+    engine = Engine(sys.argv[1]).register(Puppet(act), hang).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     assert inside.wait(20)
     engine.stop(timedelta(seconds=0.1))

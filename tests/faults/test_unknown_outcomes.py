@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from holdfast import Decision, Engine, Fail, HoldfastError, Moment
+from holdfast.kernel.decision import Recall
 from support.engines import QUICK, Live
 from support.proxy import MODES, Link, Mode, Proxy, When, proxied
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Order, Puppet, Shop, act
@@ -103,7 +104,7 @@ def test_many_cuts_in_many_places(live: Live, proxy: Proxy, seed: int) -> None:
 def test_no_effect_is_left_behind_by_a_cut(live: Live, proxy: Proxy, statement: bytes, mode: Mode) -> None:
     """A worker loses its connection while it claims, or while a commit hands work over: all of it is done in the end."""
     shop = Shop()
-    engine = live.engine().register(Order(), shop).start()
+    engine = live.engine().register(Order(), shop).start_worker()
     client = live.engine().register(Order())
     for number in range(6):
         proxy.cut(speaking(statement, skip=number % 3), mode)
@@ -136,7 +137,7 @@ def test_once_means_once_when_the_line_breaks(live: Live, proxy: Proxy) -> None:
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:
         return Decision.event(Noted(command.what)).with_effect(Act(command.what), once=True)
 
-    engine = live.engine().register(Puppet(choose), lambda context, effect: calls.add(effect)).start()
+    engine = live.engine().register(Puppet(choose), lambda context, effect: calls.add(effect)).start_worker()
     for number, (statement, mode) in enumerate(product((COMMIT, CLAIM), MODES)):
         proxy.cut(speaking(statement), mode)
         engine.execute(Puppet, Do(f"p-{number}", str(number))).result(timeout=60)
@@ -150,9 +151,35 @@ def test_an_effect_that_fails_during_a_cut_is_still_given_up(live: Live, proxy: 
     def broken(context: object, effect: object) -> None:
         raise Fail("no")
 
-    engine = live.engine().register(Puppet(act), broken).start()
+    engine = live.engine().register(Puppet(act), broken).start_worker()
     for number, mode in enumerate(MODES):
         proxy.cut(speaking(CLAIM, skip=1), mode)
         engine.execute(Puppet, Do(f"p-{number}", "x")).result(timeout=60)
         eventually(lambda: not engine.backlog().result(timeout=30), within=60)
     assert len(engine.dead_letters().result()) == 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_effect_is_taken_back_once_when_the_line_breaks(live: Live, proxy: Proxy, mode: Mode) -> None:
+    """The commit that takes an effect back gets no answer: in the end it is gone, and its instance was told once."""
+    calls = Ledger()
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        noted = Decision.event(Noted(command.what))
+        if command.what == "do":
+            return noted.with_effect(Act("x"))
+        if command.what == "take":
+            back = Recall(effect=0, command=Do(command.workflow_id, "taken back"), stop=True)
+            return msgspec.structs.replace(noted, recalls=(back,))
+        return noted
+
+    client = live.engine().register(Puppet(choose))
+    keys = [f"p-{number}" for number in range(6)]
+    for number, key in enumerate(keys):
+        client.execute(Puppet, Do(key, "do")).result(timeout=60)
+        proxy.cut(speaking(COMMIT, skip=number % 3), mode)
+        client.execute(Puppet, Do(key, "take")).result(timeout=60)
+    worker = live.engine().register(Puppet(choose), lambda context, effect: calls.add(effect)).start_worker()
+    eventually(lambda: not worker.backlog().result(timeout=30), within=60)
+    assert {client.load_state(Puppet, key).result(timeout=30) for key in keys} == {("do", "take", "taken back")}
+    assert (calls.entries, proxy.cuts > 0) == ([], True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import PayloadError
-from holdfast.kernel.decider import COMPLETED, RUNNING, Decider, Status, declared_types
+from holdfast.kernel.decider import COMPLETED, RUNNING, Decider, Failure, Status, declared_types
 from holdfast.kernel.decision import Answer, Decision
 from holdfast.kernel.moment import Moment
 from kernel.orders import Cancel, Cancelled, Charge, Order, Orders, Paid, Pay, Place, Placed, Remind
@@ -106,4 +106,4 @@ def test_the_four_types_are_declared_once() -> None:
 
 def test_a_failed_effect_tells_nobody_by_default() -> None:
     """Giving up is left to the dead letters unless the decider wants to hear of it."""
-    assert Orders().effect_failed(Charge(Decimal(1)), "no money") is None
+    assert Orders().effect_failed(Charge(Decimal(1)), Failure(error="no money")) is None

@@ -45,7 +45,7 @@ def test_a_heartbeat_takes_note_of_the_databases_time(live: Live) -> None:
     clock = engine.service.shared.clock
     clock.synchronise(START)
     assert abs(clock.now() - START) < timedelta(hours=1)
-    engine.start()
+    engine.start_worker()
     assert abs(clock.now() - engine.service.store.now()) < timedelta(minutes=1)
 
 

@@ -28,7 +28,7 @@ def timing(delay: timedelta) -> Puppet:
 def test_a_timer_of_this_process_needs_no_poll(live: Live) -> None:
     """The process that set a timer knows when it is due, however rarely it looks for those of others."""
     settings = msgspec.structs.replace(QUICK, timer_poll_interval=timedelta(hours=1), poll_interval=timedelta(hours=1))
-    engine = live.engine(settings).register(timing(SHORT)).start()
+    engine = live.engine(settings).register(timing(SHORT)).start_worker()
     for number in range(3):
         engine.execute(Puppet, Do(f"p-{number}", "set")).result()
     for number in range(3):
@@ -43,7 +43,7 @@ def test_a_parked_effect_of_this_process_needs_no_poll(live: Live) -> None:
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:
         return Decision.event(Noted("x")).with_effect(Act("x"), delay=SHORT)
 
-    engine = live.engine(settings).register(Puppet(choose), lambda context, effect: ledger.add(effect)).start()
+    engine = live.engine(settings).register(Puppet(choose), lambda context, effect: ledger.add(effect)).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     eventually(lambda: ledger.entries)
 
@@ -59,7 +59,7 @@ def test_a_retry_of_this_process_needs_no_poll(live: Live) -> None:
             raise ValueError("no")
 
     policy = RetryPolicy(max_attempts=2, delay=SHORT, jitter=0)
-    engine = live.engine(settings).register(Puppet(act), once_broken, retry=policy).start()
+    engine = live.engine(settings).register(Puppet(act), once_broken, retry=policy).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     eventually(lambda: ledger.entries == [1, 2])
 

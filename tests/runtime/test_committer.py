@@ -70,7 +70,7 @@ def test_work_that_ended_is_used_up_although_its_batch_lost_a_race(live: Live) -
     ended = Ledger()
     worker = live.engine().register(Puppet(act), lambda context, effect: ended.add(effect)).register(Counter())
     batching = Batching(worker)
-    worker.start()
+    worker.start_worker()
     rival = live.engine().register(Counter())
     worker.execute(Counter, Add("c-1")).result()
     worker.execute(Puppet, Do("p-0", "first")).result()

@@ -58,7 +58,7 @@ def test_a_worker_that_was_taken_for_dead_stops_what_it_does(live: Live) -> None
         told.set()
         return Do("p-1", "done too late")
 
-    engine = live.engine().register(Puppet(act), patient).start()
+    engine = live.engine().register(Puppet(act), patient).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     arrives(inside)
     engine.service.store.workers().retire(engine.runtime.identity)
@@ -81,7 +81,7 @@ def test_the_loss_of_an_old_claim_does_not_touch_a_new_one(live: Live) -> None:
             raise ValueError("once")
         return Do("p-1", "done")
 
-    engine = live.engine().register(Puppet(act), hang).start()
+    engine = live.engine().register(Puppet(act), hang).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     arrives(inside[0])
     before = engine.runtime.worker.held()
@@ -95,7 +95,7 @@ def test_the_loss_of_an_old_claim_does_not_touch_a_new_one(live: Live) -> None:
 
 def test_a_stopped_worker_leaves_the_list_at_once(live: Live) -> None:
     """Nobody waits for the lease of a worker that said goodbye."""
-    first = live.engine().register(Puppet(act), done).start()
+    first = live.engine().register(Puppet(act), done).start_worker()
     second = live.engine()
     assert len(second.workers().result()) == 1
     first.stop()

@@ -96,6 +96,43 @@ def test_silence_is_counted_from_the_last_good_round() -> None:
     loop.join(10)
 
 
+def test_a_loop_that_rests_is_not_late() -> None:
+    """However long it rests by its own wish; a round that fails makes it late from then on, until one goes well."""
+    outcomes, rounds = ["well", "badly", "well"], threading.Semaphore(0)
+
+    def step() -> float:
+        if outcomes.pop(0) == "badly":
+            rounds.release()
+            raise ValueError("no")
+        rounds.release()
+        return 3600.0
+
+    loop = Loop("sample", step, Telemetry())
+    loop.start()
+    assert rounds.acquire(timeout=20)
+    assert loop.late_by == 0
+    loop.wake()
+    assert rounds.acquire(timeout=20)
+    assert rounds.acquire(timeout=20)
+    eventually(lambda: loop.late_by == 0)
+    loop.stop()
+    loop.join(10)
+
+
+def test_a_loop_that_only_fails_is_late() -> None:
+    """Its lateness grows from the first failure on."""
+
+    def step() -> float:
+        raise ValueError("never")
+
+    loop = Loop("sample", step, Telemetry())
+    loop.start()
+    first = eventually(lambda: loop.late_by)
+    eventually(lambda: loop.late_by > first)
+    loop.stop()
+    loop.join(10)
+
+
 def test_chores_are_done_in_order_and_kept_when_they_fail() -> None:
     """A chore that fails is tried again in the next round; the others are done."""
     chores, done = Chores(), []

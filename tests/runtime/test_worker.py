@@ -5,17 +5,20 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 
-from holdfast import Decision, EffectContext, Moment
+import msgspec
+
+from holdfast import Decision, EffectContext, Moment, Settings
 from holdfast.runtime.telemetry import EffectEnded, Happening, WorkLost
-from support.engines import Live, Place
-from support.samples import Act, Answer, Do, Doll, Noted, Notes, Order, Puppet, Shop, act, done
+from holdfast.store.shapes import Wanted
+from support.engines import QUICK, Live, Place
+from support.samples import Act, Answer, Do, Doll, Ledger, Noted, Notes, Order, Puppet, Shop, act, done
 from support.samples import Place as PlaceOrder
 from support.waiting import arrives, eventually
 
 
 def test_the_commit_hands_the_next_effect_to_the_worker(live: Live) -> None:
     """Commits lease effects to the process that made them: most of a chain needs no claim."""
-    engine = live.engine().register(Order(), Shop()).start()
+    engine = live.engine().register(Order(), Shop()).start_worker()
     claims: list[int] = []
     claim = engine.runtime.fetching.claim
 
@@ -40,7 +43,7 @@ def test_nothing_is_handed_over_without_a_handler_or_a_slot(live: Live) -> None:
         inside.set()
         arrives(gate)
 
-    engine = live.engine().register(Puppet(act), stand, concurrency=1).register(Doll(act)).start()
+    engine = live.engine().register(Puppet(act), stand, concurrency=1).register(Doll(act)).start_worker()
     engine.execute(Puppet, Do("p-0", "x")).result()
     arrives(inside)
     engine.execute(Puppet, Do("p-1", "x")).result()
@@ -60,7 +63,7 @@ def test_slots_are_given_back_when_a_command_is_refused(live: Live) -> None:
             return decision.with_effect(Act("a")).with_effect(Act("b"))
         return decision.with_effect(Act("x"))
 
-    engines = [live.engine().register(Puppet(choose), done, concurrency=2).start() for _ in range(2)]
+    engines = [live.engine().register(Puppet(choose), done, concurrency=2).start_worker() for _ in range(2)]
     for round_ in range(
         10
     ):  # Each engine's memory is outdated by the other one, so that half of the commits are undone.
@@ -81,7 +84,35 @@ def test_a_worker_whose_lease_is_in_doubt_takes_nothing(place: Place) -> None:
     worker.release("puppet")
     worker.trust_until(0.0)
     assert not worker.reserve("puppet")
-    assert worker.reserve_room(10) == []
+    assert worker.reserve_room(10) == ([], 0)
+
+
+def test_a_little_room_is_for_every_handler(place: Place) -> None:
+    """However few calls may run at once, each handler is asked for, up to its own limit; what is not used is given back."""
+    engine = place.engine(Settings(concurrency=2)).register(Puppet(act), done, concurrency=1).register(Doll(act), done)
+    worker = engine.runtime.worker
+    engine.runtime.heart.step()
+    room = worker.reserve_room(10)
+    assert (sorted(room.wanted), room.limit) == ([Wanted("doll", 2), Wanted("puppet", 1)], 2)
+    assert worker.reserve_room(10) == ([], 0)
+    worker.leave_room(room, {"doll": 1})
+    assert worker.reserve_room(1) == ([Wanted("puppet", 1), Wanted("doll", 1)], 1)
+
+
+def test_no_handler_starves_another(live: Live) -> None:
+    """On a worker that makes one call at a time, the effects of all handlers have their turn."""
+    calls = Ledger()
+    engine = live.engine(msgspec.structs.replace(QUICK, concurrency=1))
+    for kind in (Puppet(act), Doll(act)):
+        engine.register(kind, lambda context, effect: calls.add(effect.what))
+    client = live.engine().register(Puppet(act)).register(Doll(act))
+    for number in range(3):
+        client.execute(Doll, Do(f"d-{number}", f"doll {number}")).result()
+        client.execute(Puppet, Do(f"p-{number}", f"puppet {number}")).result()
+    engine.start_worker()
+    eventually(lambda: len(calls.entries) == 6)
+    eventually(lambda: not engine.backlog().result())
+    assert engine.runtime.worker._total == 0
 
 
 def test_a_withdrawn_plain_handler_sees_it(live: Live) -> None:
@@ -100,7 +131,7 @@ def test_a_withdrawn_plain_handler_sees_it(live: Live) -> None:
             return Decision((Noted("stop"),), withdrawn_effects=(0,))
         return act(state, command, moment)
 
-    engine = live.engine().register(Puppet(choose), patient).listen(heard.append).start()
+    engine = live.engine().register(Puppet(choose), patient).listen(heard.append).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     arrives(inside)
     engine.execute(Puppet, Do("p-1", "stop")).result()

@@ -69,6 +69,15 @@ def test_a_message_goes_with_the_callers_rollback(both: tuple[Store, Any]) -> No
     assert (delivered(store), connection.execute("select * from bookings").fetchall()) == ([], [])
 
 
+def test_a_start_is_accepted_with_the_callers_commit(both: tuple[Store, Any]) -> None:
+    """Version and parent of an instance that begins with the message are kept."""
+    store, connection = both
+    parent = new_id()
+    store.accept_within(connection, message(instance=new_id(), parent=parent, definition_version="7"), NOW)
+    connection.commit()
+    assert [(each.parent, each.definition_version) for each in delivered(store)] == [(parent, "7")]
+
+
 def test_messages_keep_the_order_of_the_callers_transaction(both: tuple[Store, Any]) -> None:
     """Several messages of one transaction, by key and by id, are delivered in the order of accepting."""
     store, connection = both

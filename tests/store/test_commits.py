@@ -55,6 +55,18 @@ def test_commits_follow_one_another(desk: Desk) -> None:
     assert found.header == later.header
 
 
+def test_a_row_whose_status_stays_is_gated_like_any_other(desk: Desk) -> None:
+    """A change that says so moves the version and nothing else of the row, and loses if somebody was first."""
+    head = desk.born(born(key="o-1", issued=1))
+    change = moved(head, issued=2, keeps_status=True)
+    desk.commit(change, now=LATER)
+    assert desk.loaded(head.id).header == change.header
+    with pytest.raises(LostRaceError):
+        desk.commit(born(), moved(head, keeps_status=True))
+    assert desk.loaded(head.id).header == change.header
+    assert len(desk.reader.instances(InstanceQuery())) == 1
+
+
 def test_many_are_loaded_in_the_order_of_asking(desk: Desk) -> None:
     """Addresses by id and by key mix; the answers come in their order, with None for what is not there."""
     first, second = desk.born(born(key="o-1", events=2)), desk.born(born(key="o-2", events=3))

@@ -136,6 +136,7 @@ def test_the_identity_of_an_instance_never_changes(desk: Desk, change: str) -> N
         "visit = 2",
         "kind = 'control'",
         "compensates = 1",
+        "retry_of = 1",
         "tenant = 'rival'",
     ],
 )

@@ -49,6 +49,16 @@ def test_an_accepted_message_waits_for_its_turn(desk: Desk) -> None:
     ]
 
 
+def test_a_message_tells_how_its_target_begins(desk: Desk) -> None:
+    """A message that starts an instance names its parent and the version that it is pinned to; others name neither."""
+    parent, child = new_id(), new_id()
+    start = message(instance=child, text="begin", parent=parent, definition_version="7")
+    desk.writer.accept([start, message("o-1", "plain")], NOW)
+    desk.born(born(messages=[start]))
+    found = taken(desk)
+    assert [(each.parent, each.definition_version) for each in found] == [(parent, "7"), (None, ""), (parent, "7")]
+
+
 def test_messages_of_a_commit_are_accepted_with_it(desk: Desk) -> None:
     """What a decision tells other instances lies in their inbox when it is committed, in the order of the decision."""
     head = desk.born(born(messages=[message("a", "a1"), message("b", "b1"), message("a", "a2")]))

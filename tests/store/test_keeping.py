@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
+from holdfast.store.findings import Unhandled
 from holdfast.store.port import LostRaceError
+from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import Backlog, DeadLetter, Header, Maintenance, Snapshot, Wanted
 from support.desks import Desk
 from support.rows import (
@@ -122,6 +124,29 @@ def test_a_dead_message_goes_back_to_work(desk: Desk) -> None:
         ("o-1", b"hello", 0),
     ]
     assert found[0].target == found[1].target
+
+
+def test_a_dead_start_goes_back_to_work(desk: Desk) -> None:
+    """Requeued, a message that starts an instance still names the parent and the version."""
+    parent, child = new_id(), new_id()
+    desk.writer.accept([message(instance=child, parent=parent, definition_version="7")], NOW)
+    (taken,) = desk.inbox.claim(NOW, hold=HOLD, limit=1)
+    told = letter("inbox", instance=child, name=taken.target, parent=parent, definition_version="7")
+    assert desk.inbox.bury(taken.claim, told)
+    (dead,) = desk.reader.dead_letters()
+    assert (dead.parent, dead.definition_version) == (parent, "7")
+    assert desk.keeper.requeue(dead, now=LATER)
+    (again,) = desk.inbox.claim(LATER, hold=HOLD, limit=9)
+    assert (again.address.instance, again.parent, again.definition_version) == (child, parent, "7")
+
+
+@pytest.mark.row("D-087")
+def test_a_requeued_effect_ages_as_the_others_do(desk: Desk) -> None:
+    """Its place in the order is counted with the rate that the engine uses, also where waiting counts for nothing."""
+    dead = dead_effect(desk)
+    assert desk.keeper.requeue(dead, now=LATER, ageing=0)
+    (again,) = desk.effects.claim(new_worker(), SHIP, 9)
+    assert again.rank == rank_of(LATER, 50, ageing=0)
 
 
 @pytest.mark.parametrize("make", [dead_effect, dead_timer, dead_message])
@@ -295,6 +320,59 @@ def test_the_backlog_counts_what_waits(desk: Desk) -> None:
         Backlog("inbox", "order", 1),
         Backlog("timer", "order", 1),
     ]
+
+
+def alive(desk: Desk, *handlers: str) -> WorkerId:
+    """A live worker with these handlers."""
+    worker = new_worker()
+    desk.workers.beat(worker, [], name="w", handlers=handlers, lease=HOUR, now=NOW)
+    return worker
+
+
+@pytest.mark.row("D-059", "F-106")
+def test_work_that_nobody_can_do_is_found(desk: Desk) -> None:
+    """Handlers with claimable effects that no live worker has, by name, with how many wait and since when."""
+    identity = new_id()
+    names = ["ship", "mail", "fax", "fax", "parked", "held", "ended"]
+    work = [
+        effect(identity, number, handler=name, parked_until=LATER if name == "parked" else None)
+        for number, name in enumerate(names)
+    ]
+    desk.commit(born(identity, issued=len(work), effects=work))
+    desk.effects.claim(alive(desk, "ship", "tea"), [Wanted("held", 1)], 1)
+    desk.workers.beat(new_worker(), [], name="w", handlers=["fax"], lease=timedelta(0), now=NOW)
+    found = desk.keeper.unhandled(waited=timedelta(0), now=LATER)
+    assert found == [Unhandled("ended", 1, NOW), Unhandled("fax", 2, NOW), Unhandled("mail", 1, NOW)]
+    alive(desk, "mail", "ended")
+    assert [each.handler for each in desk.keeper.unhandled(waited=timedelta(0), now=LATER)] == ["fax"]
+
+
+def test_work_counts_as_missed_after_a_while(desk: Desk) -> None:
+    """Only effects that were written long enough ago count, and not more of them than asked for."""
+    first, second = new_id(), new_id()
+    desk.commit(born(first, issued=4, effects=[effect(first, number) for number in range(4)]))
+    desk.commit(born(second, issued=1, effects=[effect(second)]), now=LATER)
+    minute = LATER - NOW
+    assert desk.keeper.unhandled(waited=minute, now=LATER - timedelta(microseconds=1)) == []
+    assert desk.keeper.unhandled(waited=minute, now=LATER) == [Unhandled("ship", 4, NOW)]
+    assert desk.keeper.unhandled(waited=timedelta(0), now=LATER) == [Unhandled("ship", 5, NOW)]
+    assert desk.keeper.unhandled(waited=timedelta(0), now=LATER, most=2) == [Unhandled("ship", 2, NOW)]
+    assert desk.keeper.unhandled(waited=HOUR, now=LATER) == []
+    assert desk.keeper.unhandled(waited=timedelta(0), now=None)[0].handler == "ship"
+
+
+def test_waiting_effects_are_shown_untouched(desk: Desk) -> None:
+    """The effects of a handler that have waited long enough, most urgent first; looking at them changes nothing."""
+    identity = new_id()
+    work = [effect(identity, number, priority=number, handler="fax") for number in range(3)]
+    head = desk.born(born(identity, issued=4, effects=[*work, effect(identity, 3)]))
+    desk.commit(moved(head, issued=1, effects=[effect(identity, 4, handler="fax", priority=100)]), now=LATER)
+    minute = LATER - NOW
+    assert [each.number for each in desk.effects.waiting("fax", waited=minute, now=LATER, limit=9)] == [2, 1, 0]
+    assert [each.number for each in desk.effects.waiting("fax", waited=timedelta(0), now=LATER, limit=2)] == [4, 2]
+    (first, *_) = desk.effects.waiting("fax", waited=minute, now=LATER, limit=9)
+    assert (first.attempts, first.owner, first.fence, first.data) == (0, None, 0, b"effect 2")
+    assert desk.effects.waiting("tea", waited=timedelta(0), now=LATER, limit=9) == []
 
 
 @pytest.mark.row("D-091")

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
-from holdfast.store.reading import Reader
-from holdfast.store.shapes import Header, InstanceQuery, Snapshot, Transition
+from holdfast.kernel.records import (
+    DeadLetterRaised,
+    DeadLetterSource,
+    StepMoved,
+    StepOpened,
+    SubscriptionOpened,
+    TaskClosed,
+    TaskOpened,
+)
+from holdfast.store.reading import DeadLetters, Instances, Reader, Work
+from holdfast.store.shapes import Header, InstanceQuery, Snapshot, StoredTask, Transition, Wanted
 from support.desks import Desk
 from support.rows import (
     LATER,
@@ -23,6 +32,7 @@ from support.rows import (
     effect,
     moved,
     new_id,
+    new_worker,
     observation,
     timer,
 )
@@ -34,12 +44,16 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
         reader.load(by_id(one), whole=True),
     ],
     "instances": lambda reader, one: reader.instances(InstanceQuery()),
+    "headers": lambda reader, one: reader.headers([one]),
     "events": lambda reader, one: reader.events(one),
     "work": lambda reader, one: [*reader.work(one)[0], *reader.work(one)[1]],
     "steps": lambda reader, one: reader.steps(one),
     "tasks": lambda reader, one: reader.tasks(one),
     "subscriptions": lambda reader, one: reader.subscriptions(one),
+    "open_tasks": lambda reader, one: [*reader.open_tasks(), *reader.open_tasks(role="boss")],
+    "begun": lambda reader, one: reader.begun([one]),
     "dead_letters": lambda reader, one: [*reader.dead_letters(), *reader.dead_letters(instance=one)],
+    "dead_letter": lambda reader, one: [reader.dead_letter(number) for number in range(1, 10)],
     "observations": lambda reader, one: [*reader.observations(), *reader.observations(instance=one)],
     "transitions": lambda reader, one: reader.transitions("order"),
 }
@@ -50,8 +64,8 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
     """An instance with something in every table that readers see."""
     identity = new_id()
     records = [
-        StepOpened(number=1, node="charge"),
-        TaskOpened(number=1),
+        StepOpened(number=1, node="charge", status="running"),
+        TaskOpened(number=1, role="boss"),
         SubscriptionOpened(number=1, signal="paid"),
         DeadLetterRaised(source="step", number=1, name="charge", reason="r", error="e"),
     ]
@@ -71,7 +85,8 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
 
 def test_every_question_is_known_here() -> None:
     """A new question to the reader must be asked by the tests of isolation as well."""
-    assert {name for name in vars(Reader) if not name.startswith("_")} == set(QUESTIONS)
+    asked = {name for part in (Instances, Work, DeadLetters, Reader) for name in vars(part) if not name.startswith("_")}
+    assert asked == set(QUESTIONS)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -177,6 +192,58 @@ def test_instances_are_found_by_what_they_are(desk: Desk) -> None:
     assert found(statuses=("failed",)) == []
 
 
+def test_instances_are_found_by_version_and_time(desk: Desk) -> None:
+    """A list can be narrowed to one version of the definition and to a span of time, from its first instant to before its last."""
+    hour = timedelta(hours=1)
+    for number, version in enumerate(("1", "2", "2")):
+        change = born(new_id(NOW + number * hour), key=f"k{number}", definition="order" if number else "refund")
+        header = msgspec.structs.replace(change.header, definition_version=version, created_at=NOW + number * hour)
+        change.header = msgspec.structs.replace(header, updated_at=NOW + number * hour)
+        desk.commit(change, now=NOW + number * hour)
+
+    def found(**query: Any) -> list[str]:
+        return [head.key for head in listed(desk, **query)]
+
+    assert (found(definition_version="2"), found(definition_version="3")) == (["k2", "k1"], [])
+    assert found(definition="order", definition_version="2", limit=1) == ["k2"]
+    assert found(created_after=NOW + hour) == ["k2", "k1"]
+    assert found(created_before=NOW + hour) == ["k0"]
+    assert found(created_after=NOW + hour, created_before=NOW + 2 * hour) == ["k1"]
+    assert found(key="k1", created_after=NOW + 2 * hour) == []
+    assert found(key="k1", definition_version="2", statuses=("running",)) == ["k1"]
+    everything = {"created_after": datetime(1, 1, 1, tzinfo=UTC), "created_before": datetime(9999, 12, 31, tzinfo=UTC)}
+    assert found(**everything) == ["k2", "k1", "k0"]
+    assert found(created_before=datetime(1, 1, 1, tzinfo=UTC)) == []
+
+
+def test_a_span_of_time_forgives_clocks_that_are_wrong(desk: Desk) -> None:
+    """An id may tell another time of birth than the row, because a caller made it: what counts is the row."""
+    early = desk.born(born(new_id(NOW - timedelta(hours=12))))
+    late = desk.born(born(new_id(NOW + timedelta(hours=12))))
+    found = listed(desk, created_after=NOW, created_before=LATER)
+    assert [head.id for head in found] == [late.id, early.id]
+
+
+def test_rows_are_read_by_their_ids(desk: Desk) -> None:
+    """The rows of the instances that exist, whatever their order and whoever asks for more."""
+    heads = [desk.born(born()) for _ in range(3)]
+    found = desk.reader.headers([new_id(), heads[2].id, heads[0].id])
+    assert sorted(found, key=lambda head: head.id) == [heads[0], heads[2]]
+    assert desk.reader.headers([]) == []
+
+
+def test_every_status_is_listed(desk: Desk) -> None:
+    """Lists without a wish show whatever status an instance has, newest first over all of them."""
+    words = ["running", "paused", "completed", "zzz", "running", "a"]
+    changes = [born() for _ in words]
+    for change, word in zip(changes, words, strict=True):
+        change.header = msgspec.structs.replace(change.header, status=word)
+    desk.commit(*changes)
+    assert [head.status for head in listed(desk)] == words[::-1]
+    assert [head.status for head in listed(desk, definition="order", limit=4)] == words[:1:-1]
+    assert listed(desk, statuses=("running", "running")) == [changes[4].header, changes[0].header]
+
+
 def test_a_row_comes_back_whole(desk: Desk) -> None:
     """Version of the definition, reason, parent and end are part of the row."""
     change = born(key="k", events=2, issued=3)
@@ -212,6 +279,80 @@ def test_dead_letters_are_paged(desk: Desk) -> None:
     rest = desk.reader.dead_letters(after=first[-1].id)
     assert [each.name for each in (*first, *rest)] == ["0", "1", "2", "3", "9"]
     assert [each.name for each in desk.reader.dead_letters(instance=head.id)] == ["0", "1", "2", "3"]
+
+
+def test_dead_letters_are_found_by_what_they_are(desk: Desk) -> None:
+    """Definition and source narrow the list, alone and with an instance; a letter is found by its number too."""
+    sources: list[DeadLetterSource] = ["step", "compensation"]
+    heads = [
+        desk.born(
+            born(
+                definition=definition,
+                records=[
+                    DeadLetterRaised(source=source, number=place, name=f"{definition} {source}", reason="r", error="e")
+                    for place, source in enumerate(sources)
+                ],
+            )
+        )
+        for definition in ("order", "refund")
+    ]
+
+    def found(**narrow: Any) -> list[str]:
+        return [each.name for each in desk.reader.dead_letters(**narrow)]
+
+    assert found(definition="order") == ["order step", "order compensation"]
+    assert found(source="step") == ["order step", "refund step"]
+    assert found(definition="refund", source="step") == ["refund step"]
+    assert found(instance=heads[0].id, source="compensation") == ["order compensation"]
+    assert found(instance=heads[0].id, definition="refund") == []
+    letters = desk.reader.dead_letters()
+    assert [desk.reader.dead_letter(each.id) for each in letters] == letters
+    assert desk.reader.dead_letter(letters[-1].id + 1) is None
+
+
+def asked(desk: Desk, *roles: str, at: datetime = NOW) -> Header:
+    """An instance that asks a question of each role."""
+    change = born(records=[TaskOpened(number=place, subject=f"{role}?", role=role) for place, role in enumerate(roles)])
+    desk.commit(change, now=at)
+    return change.header
+
+
+def test_open_questions_of_all_instances_are_listed(desk: Desk) -> None:
+    """In the order of asking, page by page, without those that are answered; of one role, of none, or of all."""
+    second = asked(desk, "boss", "clerk", "", at=LATER)
+    first = asked(desk, "boss", "boss")
+    answered = asked(desk, "boss", at=NOW - timedelta(hours=1))
+    desk.commit(moved(answered, records=[TaskClosed(number=0, outcome="approved")]))
+    every = [(first.id, 0), (first.id, 1), (second.id, 0), (second.id, 1), (second.id, 2)]
+
+    def places(tasks: list[StoredTask]) -> list[tuple[InstanceId, int]]:
+        return [(each.instance, each.number) for each in tasks]
+
+    assert places(desk.reader.open_tasks()) == every
+    assert places(desk.reader.open_tasks(role="boss")) == [every[0], every[1], every[2]]
+    assert places(desk.reader.open_tasks(role="")) == [every[4]]
+    assert desk.reader.open_tasks(role="nobody") == []
+    pages = [desk.reader.open_tasks(limit=2)]
+    while pages[-1]:
+        pages.append(desk.reader.open_tasks(limit=2, after=pages[-1][-1].place))
+    assert [place for page in pages for place in places(page)] == every
+    (task,) = desk.reader.open_tasks(role="boss", after=pages[0][1].place)
+    assert (task.subject, task.role, task.opened_at, task.closed_at) == ("boss?", "boss", LATER, None)
+
+
+def test_what_has_begun_is_told_apart(desk: Desk) -> None:
+    """An instance has begun when a step of it is not plainly waiting, or when somebody holds an effect of it."""
+    idle = desk.born(born(records=[StepOpened(number=1, node="a"), StepOpened(number=2, node="b")]))
+    moves = [StepMoved(number=1, status="running"), StepMoved(number=1, status="pending", attempts=1)]
+    begun = [desk.born(born(records=[StepOpened(number=1, node="a")])) for _ in moves]
+    desk.commit(*(moved(head, records=[move]) for head, move in zip(begun, moves, strict=True)))
+    identity = new_id()
+    waiting = desk.born(born(identity, issued=1, effects=[effect(identity)]))
+    every = [idle.id, *(head.id for head in begun), waiting.id, new_id()]
+    assert desk.reader.begun(every) == {head.id for head in begun}
+    desk.effects.claim(new_worker(), [Wanted("ship", 1)], 1)
+    assert desk.reader.begun(every) == {waiting.id, *(head.id for head in begun)}
+    assert desk.reader.begun([]) == set()
 
 
 @pytest.mark.row("D-043", "D-092")

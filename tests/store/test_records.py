@@ -30,6 +30,7 @@ FULL_STEP = StepOpened(
     kind="compensation",
     status="running",
     compensates=1,
+    retry_of=0,
     wait_kind="timer",
     attempts=1,
     outcome="ok",
@@ -57,6 +58,7 @@ def test_a_step_is_written_whole(desk: Desk) -> None:
     plain, full = desk.reader.steps(head.id)
     assert (plain.number, plain.node, plain.token, plain.visit, plain.kind) == (1, "charge", "", 1, "forward")
     assert (plain.status, plain.compensates, plain.input, plain.output) == ("pending", None, None, None)
+    assert (plain.retry_of, full.retry_of) == (None, 0)
     assert (full.number, full.node, full.token, full.visit, full.kind) == (2, "refund", "left", 3, "compensation")
     assert (full.status, full.compensates, full.wait_kind, full.attempts) == ("running", 1, "timer", 1)
     assert (full.outcome, full.error, full.input, full.output) == ("ok", "slow", b"in", b"out")
@@ -131,7 +133,9 @@ def test_waits_come_and_go(desk: Desk) -> None:
 
 def raised(number: int, name: str = "charge") -> DeadLetterRaised:
     """A dead letter of a step."""
-    return DeadLetterRaised(source="step", number=number, name=name, reason="spent", error="no", payload=b"input")
+    return DeadLetterRaised(
+        source="step", number=number, name=name, type="task", reason="spent", error="no", payload=b"input"
+    )
 
 
 def letters(desk: Desk, instance: InstanceId) -> list[tuple[int, str]]:
@@ -145,6 +149,7 @@ def test_dead_letters_are_raised_and_settled(desk: Desk) -> None:
     (first, _) = desk.reader.dead_letters(instance=head.id)
     assert (first.source, first.number, first.name, first.reason, first.error) == ("step", 1, "charge", "spent", "no")
     assert (first.data, first.definition, first.key, first.created_at) == (b"input", "order", "o-1", NOW)
+    assert (first.instance, first.type, first.tenant) == (head.id, "task", "default")
     goes_on(desk, head, DeadLetterSettled(source="step", number=1))
     assert letters(desk, head.id) == [(2, "charge")]
 

@@ -8,9 +8,10 @@ from typing import get_args
 import pytest
 
 from holdfast.kernel.ids import WorkerId
-from holdfast.store.shapes import Beat, Maintenance, StoredEffect, Wanted
+from holdfast.store.findings import Beat
+from holdfast.store.shapes import Maintenance, StoredEffect, Wanted
 from support.desks import Desk
-from support.rows import HOUR, NOW, born, effect, new_id, new_worker
+from support.rows import HOUR, NOW, born, effect, moved, new_id, new_worker, recall
 
 LEASE = timedelta(seconds=10)
 
@@ -90,6 +91,35 @@ def test_a_beat_tells_apart_what_is_lost(desk: Desk) -> None:
     worker, (first, second) = working(desk)
     desk.effects.release([first.claim])
     assert beat(desk, worker, first, second).lost == [first.claim]
+
+
+def test_a_beat_tells_what_has_to_stop(desk: Desk) -> None:
+    """Of the claims that are good, those whose instances want them stopped are named, with every beat."""
+    worker, (first, second) = working(desk)
+    head = desk.loaded(first.instance).header
+    desk.commit(moved(head, recalls=[recall(head.id, second.number, stop=True)]))
+    for _ in range(2):
+        found = beat(desk, worker, first, second)
+        assert (found.lost, found.stopping) == ([], [second.claim])
+    desk.effects.release([second.claim])
+    assert beat(desk, worker, first, second).stopping == []
+
+
+@pytest.mark.row("F-110")
+def test_one_speaks_for_all(desk: Desk) -> None:
+    """Of all processes that find a handler missing, one at a time says so, and again when enough time has gone by."""
+    minute = timedelta(minutes=1)
+    desks = [desk, desk.another()]
+
+    def spoken(at: timedelta, handler: str = "ship") -> list[bool]:
+        return [each.workers.announce(handler, every=minute, now=NOW + at) for each in desks]
+
+    assert spoken(timedelta(0)) == [True, False]
+    assert spoken(timedelta(0), "mail") == [True, False]
+    assert spoken(minute - timedelta(microseconds=1)) == [False, False]
+    assert spoken(minute) == [True, False]
+    assert desk.workers.announce("fax", every=minute, now=None)
+    assert not desk.workers.announce("fax", every=minute, now=None)
 
 
 def test_a_worker_that_retires_frees_its_work_at_once(desk: Desk) -> None:

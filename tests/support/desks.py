@@ -26,6 +26,7 @@ class Desk:
         self.workers = parts.workers()
         self.feed = parts.feed()
         self.keeper = parts.keeper()
+        self.definitions = parts.definitions()
         self.reader = store.reader(DEFAULT_TENANT)
 
     def another(self) -> Desk:

@@ -22,8 +22,10 @@ from holdfast.store.shapes import (
     Observation,
     Receipt,
     ReceiptKey,
+    StoredDefinition,
     StoredEffect,
     StoredMessage,
+    StoredRecall,
     StoredTimer,
 )
 
@@ -142,6 +144,26 @@ def message(key: str = "o-1", text: str = "hello", *, instance: InstanceId | Non
         instance=instance,
     )
     return StoredMessage(address=where, type="Tell", data=text.encode(), actor="ada", **rest)
+
+
+def recall(instance: InstanceId, number: int = 0, *, stop: bool = False, **rest: Any) -> StoredRecall:
+    """The wish to take an effect back, and the message that tells its instance that it was."""
+    told = message(instance=instance, text=f"taken back {number}", **rest)
+    return StoredRecall(number=number, message=told, stop=stop)
+
+
+def definition(version: str = "1", **rest: Any) -> StoredDefinition:
+    """A definition to be published."""
+    filled: dict[str, Any] = {
+        "tenant": DEFAULT_TENANT,
+        "name": "order",
+        "kind": "saga",
+        "source": b"what was written",
+        "compiled": b"what runs",
+        "hash": f"hash of {version}",
+        "compiler": "1",
+    }
+    return StoredDefinition(version=version, **(filled | rest))
 
 
 def letter(source: str, **rest: Any) -> DeadLetter:

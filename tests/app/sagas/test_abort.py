@@ -1,0 +1,190 @@
+"""Aborting: the run ends at once, whatever it does, and nothing is undone."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step, until_told
+from holdfast import RejectedError, Saga, SagaDefinition, StepContext, UnfinishedError
+from support.engines import Live, Place
+from support.waiting import LONG_SECONDS, eventually
+
+WHY = "Stopped due to workflow cancellation/abort"
+
+
+def forked(stage: Stage, *, dlq: bool = False) -> SagaDefinition:
+    """A start that can be undone, and two branches with a join."""
+    return (
+        Saga("forked", dlq=dlq)
+        .step("start", stage.does("start"))
+        .on_failure("undo start", stage.does("undo start"))
+        .fork(
+            "fork",
+            lambda branch: branch.step("left", stage.does("left"), retries=1).on_failure(
+                "undo left", stage.does("undo left")
+            ),
+            lambda branch: branch.step("right", stage.does("right")),
+        )
+        .join("join")
+        .then("final", stage.does("final"))
+        .build()
+    )
+
+
+@pytest.mark.row("F-178", "F-180")
+def test_an_abort_undoes_nothing(live: Live) -> None:
+    """Completed steps stay completed, both branches that run are skipped and told so, and no compensation is called."""
+    stage = Stage()
+    stage.does("left", until_told)
+    stage.does("right", until_told)
+    engine = live.engine().register(forked(stage)).start_worker()
+    instance = engine.start("forked").result()
+    eventually(lambda: stage.count("left") and stage.count("right"))
+    assert engine.abort(instance, "critical", requested_by="ann").result(LONG_SECONDS) == "aborted"
+    assert statuses(engine, instance) == {
+        "start": "completed",
+        "fork": "completed",
+        "left": "skipped",
+        "right": "skipped",
+    }
+    eventually(lambda: not engine.runtime.worker.is_busy)
+    assert all(context.cancelled for name in ("left", "right") for context in stage.contexts(name))
+    assert sorted(stage.calls) == ["left", "right", "start"]
+
+
+@pytest.mark.row("F-179", "F-180")
+def test_a_saga_that_has_not_begun_is_aborted(place: Place) -> None:
+    """Right after the start: the first step is skipped, and nothing was called."""
+    stage = Stage()
+    engine = place.engine().register(forked(stage))
+    instance = engine.start("forked").result()
+    reply = engine.abort(instance, "no", requested_by="ann")
+    assert reply.result() == "aborted"
+    engine.drain()
+    assert stage.calls == []
+    first = step(engine, instance, "start")
+    assert (first.status, first.error) == ("skipped", WHY)
+    assert engine.backlog().result() == []
+
+
+@pytest.mark.row("F-181")
+def test_the_history_tells_of_an_abort(place: Place) -> None:
+    """Who asked and why, each step that was stopped, and the end, in this order."""
+    stage = Stage()
+    engine = place.engine().register(forked(stage))
+    instance = engine.start("forked").result()
+    engine.execute_next()
+    engine.abort(instance, "Critical error detected", requested_by="security-monitor").result()
+    found = history(engine, instance, "abort_started", "step_failed", "workflow_aborted")
+    assert [each.event_type for each in found] == ["abort_started", "step_failed", "step_failed", "workflow_aborted"]
+    for each in (found[0], found[-1]):
+        assert (each.data["requested_by"], each.data["reason"]) == ("security-monitor", "Critical error detected")
+    assert {each.step_name for each in found[1:3]} == {"left", "right"}
+    assert {each.data["reason"] for each in found[1:3]} == {"workflow_stopped"}
+
+
+@pytest.mark.row("F-182")
+@pytest.mark.parametrize("who", ["error-handler", "security-monitor", "quota", "watchdog"])
+def test_whoever_notices_an_emergency_may_abort(place: Place, who: str) -> None:
+    """Who asks is free text, kept with the end of the saga."""
+    engine = place.engine().register(forked(Stage()))
+    instance = engine.start("forked").result()
+    engine.abort(instance, "emergency", requested_by=who).result()
+    (end,) = history(engine, instance, "workflow_aborted")
+    assert (end.data["requested_by"], end.actor) == (who, who)
+
+
+@pytest.mark.row("F-183")
+def test_an_open_question_is_skipped_by_an_abort(place: Place) -> None:
+    """The step that waits for a person is skipped, and a later decision is an error."""
+    stage = Stage()
+    engine = place.engine().register(Saga("asks").human("ask").step("after", stage.does("after")).build())
+    instance = run(engine, "asks")
+    where = step(engine, instance, "ask").id
+    engine.abort(instance, "no", requested_by="ann").result()
+    assert statuses(engine, instance) == {"ask": "skipped"}
+    with pytest.raises(RejectedError):
+        engine.decide(where, "confirmed", decided_by="bob").result()
+    engine.drain()
+    assert stage.calls == []
+
+
+@pytest.mark.row("F-179", "F-240")
+def test_a_saga_that_waits_for_an_operator_can_be_aborted(place: Place) -> None:
+    """An abort is the same in both modes: nothing is undone, and the dead letters of the instance are closed."""
+    stage = Stage()
+    stage.does("left", BROKEN)
+    engine = place.engine().register(forked(stage, dlq=True))
+    instance = run(engine, "forked")
+    assert status(engine, instance) == "dlq"
+    assert engine.abort(instance, "hopeless", requested_by="ann").result() == "aborted"
+    engine.drain()
+    assert engine.dead_letters().result() == []
+    assert not [name for name in stage.calls if name.startswith("undo")]
+    assert statuses(engine, instance)["start"] == "completed"
+
+
+@pytest.mark.row("F-240")
+def test_a_running_saga_in_dlq_mode_is_aborted_as_any_other(place: Place) -> None:
+    """The mode makes no difference to an abort in the midst of the work."""
+    stage = Stage()
+    engine = place.engine().register(forked(stage, dlq=True))
+    instance = engine.start("forked").result()
+    engine.execute_next()
+    assert engine.abort(instance, "no", requested_by="ann").result() == "aborted"
+    engine.drain()
+    assert stage.calls == ["start"]
+    found = statuses(engine, instance)
+    assert (found["start"], found["left"], found["right"]) == ("completed", "skipped", "skipped")
+
+
+@pytest.mark.row("F-252")
+def test_an_abort_drops_the_rest_of_a_rollback(place: Place) -> None:
+    """While a compensation is under way the saga is aborted: the compensations behind it are not called any more."""
+    stage, engine = Stage(), place.engine()
+
+    def undo(ctx: StepContext) -> None:
+        engine.abort(ctx.instance, "stop it", requested_by="ann").result()
+
+    saga = (
+        Saga("back")
+        .step("a", stage.does("a"))
+        .on_failure("undo a", stage.does("undo a"))
+        .step("b", stage.does("b"))
+        .on_failure("undo b", stage.does("undo b", undo))
+        .step("c", stage.does("c", BROKEN), retries=1)
+        .build()
+    )
+    engine.register(saga)
+    instance = run(engine, "back")
+    assert status(engine, instance) == "aborted"
+    assert stage.calls == ["a", "b", "c", "undo b"]
+    assert statuses(engine, instance)["a"] == "completed"
+    assert engine.backlog().result() == []
+
+
+@pytest.mark.row("F-180")
+def test_a_late_answer_after_an_abort_changes_nothing(live: Live) -> None:
+    """The handler comes back after the end of the saga: its step stays skipped and nothing follows."""
+    stage, gate = Stage(), Gate({"too": "late"})
+    stage.does("left", gate)
+    stage.does("right", gate)
+    engine = live.engine().register(forked(stage)).start_worker()
+    instance = engine.start("forked").result()
+    eventually(lambda: stage.count("left") and stage.count("right"))
+    engine.abort(instance, "now", requested_by="ann").result(LONG_SECONDS)
+    before = engine.events(instance).result()
+    gate.open()
+    eventually(lambda: not engine.runtime.worker.is_busy)
+    assert engine.events(instance).result() == before
+    assert stage.count("final") == 0
+
+
+def test_an_aborted_saga_has_no_result(place: Place) -> None:
+    """Asking for its result says how and why it ended."""
+    engine = place.engine().register(forked(Stage()))
+    instance = engine.start("forked").result()
+    engine.abort(instance, "emergency", requested_by="ann").result()
+    with pytest.raises(UnfinishedError) as caught:
+        engine.result(instance).result()
+    assert (caught.value.status, caught.value.reason) == ("aborted", "emergency")

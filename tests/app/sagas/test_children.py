@@ -1,0 +1,437 @@
+"""Workflows that start others: what goes down, what comes back, and how the end of one is the end of the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step, until_told
+from holdfast import DefinitionError, Engine, Saga, SagaDefinition, UnfinishedError
+from holdfast.kernel.ids import InstanceId
+from holdfast.testing import ManualEngine
+from support.engines import Live, Place
+from support.waiting import LONG_SECONDS, eventually
+
+
+def child(stage: Stage) -> SagaDefinition:
+    """Two steps that can be undone."""
+    return (
+        Saga("child")
+        .step("pick", stage.does("pick"))
+        .on_failure("unpick", stage.does("unpick"))
+        .step("pack", stage.does("pack"), retries=1)
+        .build()
+    )
+
+
+def parent(stage: Stage) -> SagaDefinition:
+    """A step that can be undone, the child, and a step behind it."""
+    return (
+        Saga("parent")
+        .step("order", stage.does("order"))
+        .on_failure("revoke", stage.does("revoke"))
+        .call("fulfil", "child")
+        .then("bill", stage.does("bill"), retries=1)
+        .build()
+    )
+
+
+def both(engine: ManualEngine, stage: Stage) -> ManualEngine:
+    """An engine that knows both, the child first."""
+    engine.register(child(stage)).register(parent(stage))
+    return engine
+
+
+def asking(engine: ManualEngine, stage: Stage) -> ManualEngine:
+    """An engine that knows the parent and a child of the same name that waits for a person after its first step."""
+    saga = (
+        Saga("child")
+        .step("pick", stage.does("pick"))
+        .on_failure("unpick", stage.does("unpick"), retries=1)
+        .human("ask")
+        .build()
+    )
+    engine.register(saga).register(parent(stage))
+    return engine
+
+
+def child_of(engine: Engine, instance: InstanceId) -> InstanceId:
+    """The one child of an instance."""
+    (found,) = engine.list_instances(parent=instance).result().items
+    assert found.parent == instance
+    return found.id
+
+
+# -- what goes down and comes back
+
+
+def test_the_result_of_a_child_is_found_under_the_name_of_its_step(place: Place) -> None:
+    """The child gets the data of its parent; its result comes back under the name of the step that called it."""
+    stage = Stage()
+    stage.does("order", {"order": 7})
+    stage.does("pack", {"parcel": "p-1"})
+    engine = both(place.engine(), stage)
+    instance = run(engine, "parent", {"customer": "ann"})
+    assert stage.calls == ["order", "pick", "pack", "bill"]
+    assert stage.contexts("pick")[0].input == {"customer": "ann", "order": 7}
+    fulfilled = {"customer": "ann", "order": 7, "parcel": "p-1"}
+    assert stage.contexts("bill")[0].input == {"customer": "ann", "order": 7, "fulfil": fulfilled}
+    assert engine.result(child_of(engine, instance)).result() == fulfilled
+    assert engine.result(instance).result() == {"customer": "ann", "order": 7, "fulfil": fulfilled}
+    assert engine.get(child_of(engine, instance)).result().parent == instance
+
+
+def test_a_parent_waits_without_occupying_anybody(place: Place) -> None:
+    """While the child runs the step of the parent is under way, and nothing of the parent is queued."""
+    saga = Saga("asks").human("ask").build()
+    engine = place.engine().register(saga).register(Saga("parent").call("wait", "asks").build())
+    instance = run(engine, "parent")
+    assert statuses(engine, instance) == {"wait": "running"}
+    assert engine.backlog().result() == []
+    (task,) = engine.tasks().result()
+    engine.decide(task.step_id, "confirmed", decided_by="ann").result()
+    engine.drain()
+    assert status(engine, instance) == "completed"
+
+
+def test_children_of_children(place: Place) -> None:
+    """A child may start a child of its own, and a saga may start another run of itself."""
+    stage = Stage()
+    stage.does("count", lambda ctx: {"n": int(str(ctx.input["n"])) - 1})
+    saga = (
+        Saga("countdown")
+        .step("count", stage.does("count"))
+        .condition("goes on", "{{ gt .n 0 }}")
+        .call("again", "countdown")
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "countdown", {"n": 3})
+    assert engine.result(instance).result() == {"n": 2, "again": {"n": 1, "again": {"n": 0}}}
+    assert len(engine.list_instances(definition="countdown").result().items) == 3
+
+
+def test_many_children_at_once(place: Place) -> None:
+    """A branch for each item may start a child; the results come back in the order of the items."""
+    stage = Stage()
+    stage.does("double", lambda ctx: {"doubled": int(str(ctx.input["item"])) * 2})
+    engine = place.engine().register(Saga("small").step("double", stage.does("double")).build())
+    engine.register(Saga("big").for_each("all", "items", lambda body: body.call("one", "small")).build())
+    instance = run(engine, "big", {"items": [1, 2, 3]})
+    result = engine.result(instance).result()
+    assert isinstance(result, dict)
+    assert [each["one"]["doubled"] for each in result["all"]] == [2, 4, 6]
+    assert len(engine.list_instances(parent=instance).result().items) == 3
+
+
+def test_a_child_is_pinned_to_the_version_that_its_parent_names(place: Place) -> None:
+    """Without a version the newest one at the start of the child is taken."""
+    stage = Stage()
+    engine = place.engine()
+    for version in (1, 2):
+        engine.register(Saga("child", version).step("work", stage.does(f"work {version}")).build())
+    engine.register(Saga("pinned").call("sub", "child", version=1).build())
+    engine.register(Saga("newest").call("sub", "child").build())
+    for name, worked in (("pinned", "work 1"), ("newest", "work 2")):
+        stage.forget()
+        run(engine, name)
+        assert stage.calls == [worked]
+
+
+def test_a_child_must_be_known_before_its_parent(place: Place) -> None:
+    """A saga that calls another one which nobody has published is refused."""
+    with pytest.raises(DefinitionError) as caught:
+        place.engine().register(parent(Stage()))
+    assert [each.code for each in caught.value.diagnostics] == ["unknown_workflow"]
+
+
+# -- how children fail
+
+
+def test_the_failure_of_a_child_rolls_its_parent_back(place: Place) -> None:
+    """The child undoes its own steps first; then the step that called it has failed, and the parent is rolled back."""
+    stage = Stage()
+    stage.does("pack", BROKEN)
+    engine = both(place.engine(), stage)
+    instance = run(engine, "parent")
+    assert status(engine, child_of(engine, instance)) == "failed"
+    assert status(engine, instance) == "failed"
+    assert stage.calls == ["order", "pick", "pack", "unpick", "revoke"]
+    assert "broken" in step(engine, instance, "fulfil").error
+    assert statuses(engine, instance) == {"order": "rolled_back", "fulfil": "rolled_back"}
+
+
+def test_the_failure_of_a_child_may_have_a_way_of_its_own(place: Place) -> None:
+    """Where the parent says what follows, that is taken."""
+    stage = Stage()
+    stage.does("pack", BROKEN)
+    saga = (
+        Saga("tolerant")
+        .call("fulfil", "child", on_error=lambda other: other.step("apologise", stage.does("apologise")))
+        .then("bill", stage.does("bill"))
+        .build()
+    )
+    engine = place.engine().register(child(stage)).register(saga)
+    instance = run(engine, "tolerant")
+    assert status(engine, instance) == "completed"
+    assert stage.calls == ["pick", "pack", "unpick", "apologise"]
+
+
+@pytest.mark.parametrize("word", ["cancel", "abort"])
+def test_a_child_that_is_stopped_by_itself_fails_its_parent(place: Place, word: str) -> None:
+    """However a child does not end well: the step that called it has failed."""
+    stage = Stage()
+    engine = asking(place.engine(), stage)
+    instance = run(engine, "parent")
+    below = child_of(engine, instance)
+    stop = engine.cancel if word == "cancel" else engine.abort
+    stop(below, "not this one", requested_by="ann")
+    engine.drain()
+    assert status(engine, below) == ("cancelled" if word == "cancel" else "aborted")
+    assert status(engine, instance) == "failed"
+    assert stage.calls == ["order", "pick", *(["unpick"] if word == "cancel" else []), "revoke"]
+
+
+def test_a_child_that_takes_too_long_is_ended(place: Place) -> None:
+    """When the time of the step is over the child is aborted, and the step has failed."""
+    stage = Stage()
+    engine = place.engine().register(Saga("slow").human("ask").build())
+    saga = (
+        Saga("hurried")
+        .step("order", stage.does("order"))
+        .on_failure("revoke", stage.does("revoke"))
+        .call("sub", "slow", timeout=60)
+        .build()
+    )
+    engine.register(saga)
+    instance = run(engine, "hurried")
+    engine.advance(seconds=61)
+    assert status(engine, instance) == "failed"
+    assert status(engine, child_of(engine, instance)) == "aborted"
+    assert stage.calls == ["order", "revoke"]
+
+
+def test_a_child_that_is_done_can_be_undone_by_its_parent(place: Place) -> None:
+    """A step that calls a child may have a compensation; it is told what the child came to."""
+    stage = Stage()
+    stage.does("pack", {"parcel": 1})
+    stage.does("bill", BROKEN)
+    saga = (
+        Saga("parent")
+        .call("fulfil", "child")
+        .on_failure("send back", stage.does("send back"))
+        .then("bill", stage.does("bill"), retries=1)
+        .build()
+    )
+    engine = place.engine().register(child(stage)).register(saga)
+    instance = run(engine, "parent")
+    assert status(engine, instance) == "failed"
+    assert stage.calls == ["pick", "pack", "bill", "send back"]
+    assert stage.contexts("send back")[0].output == {"fulfil": {"parcel": 1}}
+    assert status(engine, child_of(engine, instance)) == "completed"
+
+
+# -- stopping
+
+
+def test_a_child_is_cancelled_with_its_parent(live: Live) -> None:
+    """The child undoes what it did, and only then the parent undoes its earlier steps; the reply comes after all that."""
+    stage = Stage()
+    stage.does("pack", until_told)
+    engine = live.engine()
+    engine.register(child(stage)).register(parent(stage)).start_worker()
+    instance = engine.start("parent").result()
+    eventually(lambda: stage.count("pack"))
+    assert engine.cancel(instance, "no more", requested_by="ann").result(LONG_SECONDS) == "cancelled"
+    assert status(engine, child_of(engine, instance)) == "cancelled"
+    assert stage.calls == ["order", "pick", "pack", "unpick", "revoke"]
+    assert statuses(engine, instance)["order"] == "rolled_back"
+    assert statuses(engine, instance)["fulfil"] == "skipped"
+
+
+def test_a_child_is_aborted_with_its_parent(live: Live) -> None:
+    """Nothing is undone, neither in the parent nor in the child."""
+    stage = Stage()
+    stage.does("pack", until_told)
+    engine = live.engine()
+    engine.register(child(stage)).register(parent(stage)).start_worker()
+    instance = engine.start("parent").result()
+    eventually(lambda: stage.count("pack"))
+    assert engine.abort(instance, "emergency", requested_by="ann").result(LONG_SECONDS) == "aborted"
+    below = child_of(engine, instance)
+    eventually(lambda: status(engine, below) == "aborted")
+    assert stage.calls == ["order", "pick", "pack"]
+
+
+def test_a_failure_beside_a_child_stops_the_child(place: Place) -> None:
+    """Another branch fails: the child is cancelled, undoes what it did, and then the parent is rolled back."""
+    stage = Stage()
+    engine = place.engine()
+    sub = Saga("sub").step("pick", stage.does("pick")).on_failure("unpick", stage.does("unpick")).human("ask").build()
+    saga = (
+        Saga("beside")
+        .step("order", stage.does("order"))
+        .on_failure("revoke", stage.does("revoke"))
+        .fork(
+            "fork",
+            lambda branch: branch.call("fulfil", "sub"),
+            lambda branch: branch.human("go").step("fragile", stage.does("fragile", BROKEN), retries=1),
+        )
+        .join("join")
+        .build()
+    )
+    engine.register(sub).register(saga)
+    instance = run(engine, "beside")
+    engine.decide(step(engine, instance, "go").id, "confirmed", decided_by="ann").result()
+    engine.drain()
+    assert status(engine, instance) == "failed"
+    assert status(engine, child_of(engine, instance)) == "cancelled"
+    assert stage.calls == ["order", "pick", "fragile", "unpick", "revoke"]
+
+
+def test_a_child_that_cannot_be_undone_does_not_hold_its_parent_up(place: Place) -> None:
+    """The compensation of the child fails for good: the child is failed with a dead letter, the parent still undoes its own steps."""
+    stage = Stage()
+    stage.does("unpick", BROKEN)
+    engine = asking(place.engine(), stage)
+    instance = run(engine, "parent")
+    reply = engine.cancel(instance, "no more", requested_by="ann")
+    engine.drain()
+    assert status(engine, child_of(engine, instance)) == "failed"
+    assert reply.result() == "cancelled"
+    assert stage.calls == ["order", "pick", "unpick", "revoke"]
+    assert [each.name for each in engine.dead_letters().result()] == ["pick"]
+
+
+def test_a_child_that_completes_while_its_parent_is_cancelled_is_undone_by_its_parent(place: Place) -> None:
+    """The child comes to its end before the cancellation reaches it: its parent undoes it as a whole, and then its own steps."""
+    stage, engine = Stage(), place.engine()
+    saga = (
+        Saga("parent")
+        .step("order", stage.does("order"))
+        .on_failure("revoke", stage.does("revoke"))
+        .call("fulfil", "child")
+        .on_failure("send back", stage.does("send back"))
+        .then("bill", stage.does("bill"))
+        .build()
+    )
+    engine.register(child(stage)).register(saga)
+
+    def stop(_ctx: object) -> object:
+        (top,) = engine.list_instances(definition="parent").result().items
+        engine.cancel(top.id, "no more", requested_by="ann")
+        return {"parcel": 1}
+
+    stage.does("pack", stop)
+    instance = run(engine, "parent")
+    assert status(engine, instance) == "cancelled"
+    assert status(engine, child_of(engine, instance)) == "completed"
+    assert stage.calls == ["order", "pick", "pack", "send back", "revoke"]
+
+
+# -- across engines
+
+
+def apart(place: Place, stage: Stage) -> tuple[ManualEngine, ManualEngine]:
+    """An engine with the handlers of the parent only, and one with those of the child only."""
+    below = place.engine().register(child(stage))
+    above = place.engine().register(parent(stage))
+    return above, below
+
+
+def settle(*engines: ManualEngine) -> None:
+    """Let all engines work until none of them has anything to do."""
+    while any([engine.drain() for engine in engines]):  # noqa: C419 - each of them has its turn
+        pass
+
+
+@pytest.mark.row("F-251")
+def test_a_child_may_run_in_another_engine(place: Place) -> None:
+    """Parent and child have their handlers in different processes: the result comes back all the same."""
+    stage = Stage()
+    stage.does("pack", {"parcel": "p-1"})
+    above, below = apart(place, stage)
+    instance = above.start("parent").result()
+    above.drain()
+    assert stage.calls == ["order"]
+    settle(above, below)
+    assert above.result(instance).result() == {"fulfil": {"parcel": "p-1"}}
+
+
+def test_a_child_in_another_engine_fails_its_parent(place: Place) -> None:
+    """The failure comes back across processes, after the child has undone its own steps."""
+    stage = Stage()
+    stage.does("pack", BROKEN)
+    above, below = apart(place, stage)
+    instance = above.start("parent").result()
+    settle(above, below)
+    assert status(above, instance) == "failed"
+    assert stage.calls == ["order", "pick", "pack", "unpick", "revoke"]
+
+
+@pytest.mark.parametrize("word", ["cancel", "abort"])
+def test_a_child_in_another_engine_is_stopped_with_its_parent(place: Place, word: str) -> None:
+    """The stop goes down across processes while the handler of the child runs."""
+    stage = Stage()
+    above, below = apart(place, stage)
+
+    def stop(_ctx: object) -> None:
+        ask = above.cancel if word == "cancel" else above.abort
+        ask(instance, "no more", requested_by="ann")
+        above.drain()
+
+    stage.does("pack", stop)
+    instance = above.start("parent").result()
+    settle(above, below)
+    below_status = status(below, child_of(below, instance))
+    if word == "cancel":
+        assert (status(above, instance), below_status) == ("cancelled", "cancelled")
+        assert stage.calls == ["order", "pick", "pack", "unpick", "revoke"]
+    else:
+        assert (status(above, instance), below_status) == ("aborted", "aborted")
+        assert stage.calls == ["order", "pick", "pack"]
+
+
+def test_a_live_child_in_another_engine_is_told_to_stop(live: Live) -> None:
+    """Cancelled from the parent's engine: the handler in the child's engine sees the signal, and both are undone."""
+    stage = Stage()
+    stage.does("pack", until_told)
+    below = live.engine().register(child(stage)).start_worker()
+    above = live.engine().register(parent(stage)).start_worker()
+    instance = above.start("parent").result()
+    eventually(lambda: stage.count("pack"))
+    assert above.cancel(instance, "no more", requested_by="ann").result(LONG_SECONDS) == "cancelled"
+    assert status(below, child_of(below, instance)) == "cancelled"
+    assert stage.calls == ["order", "pick", "pack", "unpick", "revoke"]
+
+
+def test_a_result_waits_for_the_child_in_another_engine(live: Live) -> None:
+    """`result` on the parent answers when the child, which runs elsewhere, has come to its end."""
+    stage, gate = Stage(), Gate({"parcel": 1})
+    stage.does("pack", gate)
+    live.engine().register(child(stage)).start_worker()
+    above = live.engine().register(parent(stage)).start_worker()
+    instance = above.start("parent").result()
+    reply = above.result(instance)
+    gate.entered()
+    assert not reply.done()
+    gate.open()
+    assert reply.result(LONG_SECONDS) == {"fulfil": {"parcel": 1}}
+
+
+def test_a_parent_that_ended_is_not_disturbed_by_its_child(place: Place) -> None:
+    """A child that was told to end at once tells nobody anything any more, and no message is left over."""
+    stage = Stage()
+    engine = both(place.engine(), stage)
+    instance = engine.start("parent").result()
+    while not engine.list_instances(parent=instance).result().items:
+        engine.execute_next()
+        engine.runtime.clockwork.deliver()
+    engine.abort(instance, "now", requested_by="ann").result()
+    before = history(engine, instance)
+    engine.drain()
+    assert history(engine, instance) == before
+    assert status(engine, child_of(engine, instance)) == "aborted"
+    assert engine.inbox_depth().result() == 0
+    assert engine.dead_letters().result() == []
+    with pytest.raises(UnfinishedError):
+        engine.result(instance).result()

@@ -1,0 +1,147 @@
+"""Ways that are chosen: where a condition leads, what the way not taken means, and what happens when the question cannot be answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
+from holdfast import Branch, Saga, SagaDefinition
+from support.engines import Place
+
+
+def choosing(stage: Stage, *, has_else: bool = True, dlq: bool = False) -> SagaDefinition:
+    """A step, a condition with or without another way, and a step behind it."""
+
+    def other(branch: Branch) -> object:
+        return branch.step("small", stage.does("small"))
+
+    return (
+        Saga("choosing", dlq=dlq)
+        .step("first", stage.does("first"))
+        .on_failure("undo first", stage.does("undo first"))
+        .condition("is big", "{{ gt .count 5 }}", other if has_else else None)
+        .then("big", stage.does("big"))
+        .then("bigger", stage.does("bigger"))
+        .build()
+    )
+
+
+@pytest.mark.row("F-193")
+def test_the_way_ends_at_a_condition_that_does_not_hold(place: Place) -> None:
+    """Without another way nothing behind it runs, and at the top level the saga is completed."""
+    stage = Stage()
+    engine = place.engine().register(choosing(stage, has_else=False))
+    instance = run(engine, "choosing", {"count": 1})
+    assert status(engine, instance) == "completed"
+    assert stage.calls == ["first"]
+    assert statuses(engine, instance) == {"first": "completed", "is big": "completed"}
+
+
+@pytest.mark.row("F-194")
+@pytest.mark.parametrize(("count", "taken"), [(9, ["big", "bigger"]), (1, ["small"])])
+def test_the_other_way_does_not_come_back(place: Place, count: int, taken: list[str]) -> None:
+    """What follows the condition belongs to the way on which it holds; the other one ends by itself."""
+    stage = Stage()
+    engine = place.engine().register(choosing(stage))
+    instance = run(engine, "choosing", {"count": count})
+    assert stage.calls == ["first", *taken]
+    assert status(engine, instance) == "completed"
+
+
+@pytest.mark.row("F-201")
+def test_a_question_that_cannot_be_answered_fails_its_step(place: Place) -> None:
+    """Text is not compared with a number: the condition fails, and what was done before is undone."""
+    stage = Stage()
+    engine = place.engine().register(choosing(stage))
+    instance = run(engine, "choosing", {"count": "abc"})
+    assert status(engine, instance) == "failed"
+    assert stage.calls == ["first", "undo first"]
+    (failed,) = history(engine, instance, "step_failed")
+    assert failed.step_name == "is big"
+    assert failed.error
+    assert statuses(engine, instance) == {"first": "rolled_back", "is big": "rolled_back"}
+
+
+@pytest.mark.row("F-201")
+def test_a_question_that_cannot_be_answered_waits_for_an_operator_in_dlq_mode(place: Place) -> None:
+    """The condition is in the dead letters; requeued with data that it can work on, it goes on."""
+    stage = Stage()
+    engine = place.engine().register(choosing(stage, dlq=True))
+    instance = run(engine, "choosing", {"count": "abc"})
+    assert status(engine, instance) == "dlq"
+    assert step(engine, instance, "is big").status == "paused"
+    (letter,) = engine.dead_letters(instance=instance).result()
+    assert (letter.name, letter.type) == ("is big", "condition")
+    engine.requeue(letter.id, {"count": 9}).result()
+    engine.drain()
+    assert status(engine, instance) == "completed"
+    assert stage.calls == ["first", "big", "bigger"]
+
+
+@pytest.mark.row("F-254")
+def test_a_condition_may_lead_into_a_fork(place: Place) -> None:
+    """The way on which a condition holds is whatever is chained next, of any kind."""
+    stage = Stage()
+    saga = (
+        Saga("wide")
+        .condition("is big", "{{ gt .count 5 }}")
+        .fork(
+            "fork",
+            lambda branch: branch.step("left", stage.does("left")),
+            lambda branch: branch.step("right", stage.does("right")),
+        )
+        .join("join")
+        .then("final", stage.does("final"))
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "wide", {"count": 9})
+    assert status(engine, instance) == "completed"
+    assert sorted(stage.calls) == ["final", "left", "right"]
+    stage.forget()
+    assert status(engine, run(engine, "wide", {"count": 1})) == "completed"
+    assert stage.calls == []
+
+
+def undoing(stage: Stage) -> SagaDefinition:
+    """Compensations inside another way and inside branches, and a failure behind each of them."""
+
+    def other(branch: Branch) -> object:
+        return (
+            branch.step("restock", stage.does("restock"))
+            .on_failure("return stock", stage.does("return stock"))
+            .step("announce", stage.does("announce"), retries=1)
+        )
+
+    return (
+        Saga("undoing")
+        .condition("in stock", "{{ gt .stock 0 }}", other)
+        .fork(
+            "fork",
+            lambda branch: branch.step("pack", stage.does("pack"), priority=9).on_failure(
+                "unpack", stage.does("unpack")
+            ),
+            lambda branch: branch.step("label", stage.does("label"), retries=1),
+        )
+        .join("join")
+        .build()
+    )
+
+
+@pytest.mark.row("F-255")
+@pytest.mark.parametrize(
+    ("stock", "fails", "calls"),
+    [
+        (0, "announce", ["restock", "announce", "return stock"]),
+        (1, "label", ["pack", "label", "unpack"]),
+    ],
+)
+def test_steps_of_side_ways_can_be_undone(place: Place, stock: int, fails: str, calls: list[str]) -> None:
+    """A compensation inside another way, or inside a branch, is called in the rollback; that of the way not taken is not."""
+    stage = Stage()
+    stage.does(fails, BROKEN)
+    engine = place.engine().register(undoing(stage))
+    instance = run(engine, "undoing", {"stock": stock})
+    assert status(engine, instance) == "failed"
+    assert stage.calls == calls
+    assert set(statuses(engine, instance).values()) == {"rolled_back"}

@@ -1,0 +1,455 @@
+"""Starting, listing, asking for results, keeping tenants apart, and proving that what is stored is what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, step
+from holdfast import (
+    Calls,
+    HoldfastError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    Reply,
+    Saga,
+    SagaDefinition,
+    UnfinishedError,
+)
+from holdfast.kernel.ids import InstanceId
+from holdfast.testing import ManualEngine
+from support.desks import Desk
+from support.engines import Live, Place
+from support.waiting import LONG_SECONDS, eventually, together
+
+NOBODY = "00000000-0000-7000-8000-000000000000"
+
+
+def simple(stage: Stage, name: str = "simple", version: int = 1) -> SagaDefinition:
+    """One step that can be undone, and a question."""
+    return (
+        Saga(name, version)
+        .step("work", stage.does("work"))
+        .on_failure("undo", stage.does("undo"))
+        .human("ask", role="clerk")
+        .build()
+    )
+
+
+# -- starting
+
+
+def test_a_business_key_names_one_instance_ever(place: Place) -> None:
+    """A second start with the same key is refused, also after the first one has ended; another definition has keys of its own."""
+    stage = Stage()
+    engine = place.engine().register(simple(stage)).register(simple(stage, "other"))
+    first = engine.start("simple", key="o-1").result()
+    for _ in range(2):
+        with pytest.raises(RejectedError) as caught:
+            engine.start("simple", key="o-1").result()
+        assert caught.value.reason == "already_started"
+        engine.abort(first, "over", requested_by="ann")
+    assert engine.start("other", key="o-1").result() != first
+    assert engine.get(first).result().key == "o-1"
+    assert [each.id for each in engine.list_instances(key="o-1", definition="simple").result().items] == [first]
+
+
+def test_an_idempotency_key_gives_the_same_instance(place: Place) -> None:
+    """Asking again is safe: the same instance, started once, also from another process and together with a business key."""
+    stage = Stage()
+    engine = place.engine().register(simple(stage))
+    first = engine.start("simple", {"n": 1}, idempotency_key="click", key="o-1").result()
+    assert engine.start("simple", {"n": 2}, idempotency_key="click", key="o-1").result() == first
+    other = place.engine().register(simple(stage))
+    assert other.start("simple", idempotency_key="click").result() == first
+    assert other.start("simple", idempotency_key="other click").result() != first
+    engine.drain()
+    assert engine.get(first).result().input == {"n": 1}
+    assert stage.count("work") == 2
+
+
+def test_many_starts_with_one_idempotency_key_at_once(live: Live) -> None:
+    """All callers get the same instance, and its first step is called once."""
+    stage = Stage()
+    engines = [live.engine().register(simple(stage)).start_worker() for _ in range(2)]
+    found: list[InstanceId] = []
+
+    def start(number: int) -> None:
+        found.append(engines[number % 2].start("simple", idempotency_key="click").result(LONG_SECONDS))
+
+    together(*(partial(start, number) for number in range(8)))
+    assert len(set(found)) == 1
+    eventually(lambda: engines[0].tasks().result())
+    assert stage.count("work") == 1
+
+
+def test_many_starts_with_one_business_key_at_once(live: Live) -> None:
+    """One of them starts the instance, the others are refused."""
+    engines = [live.engine().register(simple(Stage())) for _ in range(2)]
+    errors: list[BaseException | None] = []
+
+    def start(number: int) -> None:
+        errors.append(engines[number % 2].start("simple", key="o-1").exception(LONG_SECONDS))
+
+    together(*(partial(start, number) for number in range(8)))
+    assert errors.count(None) == 1
+    assert len(engines[0].list_instances().result().items) == 1
+
+
+@pytest.mark.parametrize("given", [[1], "text", 7, True])
+def test_an_input_must_be_an_object(place: Place, given: object) -> None:
+    """Data has names; anything else is refused, and nothing is started."""
+    engine = place.engine().register(simple(Stage()))
+    with pytest.raises(PayloadError):
+        engine.start("simple", given).result()
+    assert engine.list_instances().result().items == []
+
+
+def test_an_unknown_definition_cannot_be_started(place: Place) -> None:
+    """Neither by name nor by version."""
+    engine = place.engine().register(simple(Stage()))
+    for name, version in (("nothing", ""), ("simple", "7"), ("simple-v7", "")):
+        with pytest.raises(NotFoundError):
+            engine.start(name, version=version).result()
+
+
+# -- results
+
+
+def ending(engine: ManualEngine, stage: Stage, how: str) -> InstanceId:
+    """An instance on its way to this end, with the last push still to come from `drain`."""
+    instance = engine.start("simple", {"n": 1}).result()
+    if how == "failed":
+        stage.does("work", BROKEN)
+        return instance
+    engine.drain()
+    where = step(engine, instance, "ask").id
+    match how:
+        case "completed":
+            engine.decide(where, "confirmed", decided_by="ann")
+        case "cancelled":
+            engine.cancel(instance, "no more", requested_by="ann")
+        case _:
+            engine.decide(where, "rejected", decided_by="ann")
+    return instance
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("failed", "ValueError: broken"), ("cancelled", "no more"), ("aborted", "'ask' was rejected")],
+)
+def test_an_instance_that_did_not_end_well_has_no_result(place: Place, how: str, reason: str) -> None:
+    """Asking for it raises an error that says how it ended and why, whether one asks before or after the end."""
+    stage = Stage()
+    engine = place.engine().register(simple(stage))
+    instance = ending(engine, stage, how)
+    early = engine.result(instance)
+    engine.drain()
+    for reply in (early, engine.result(instance)):
+        with pytest.raises(UnfinishedError) as caught:
+            reply.result(1)
+        assert (caught.value.status, caught.value.reason) == (how, reason)
+        assert caught.value.instance == str(instance)
+
+
+def test_the_result_of_an_instance_that_ended_well(place: Place) -> None:
+    """Its data: what it was started with, and what its steps have answered."""
+    stage = Stage()
+    stage.does("work", {"done": True})
+    engine = place.engine().register(simple(stage))
+    instance = ending(engine, stage, "completed")
+    assert engine.result(instance).result(1) == {"n": 1, "done": True}
+    assert engine.get(instance).result().result == {"n": 1, "done": True}
+
+
+def test_a_result_is_waited_for(live: Live) -> None:
+    """The reply comes with the end, also to a process that does not work itself; an instance that waits has none yet."""
+    stage, gate = Stage(), Gate()
+    stage.does("work", gate)
+    saga = Saga("short").step("work", stage.does("work")).build()
+    live.engine().register(saga).start_worker()
+    asking = live.engine().register(saga)
+    instance = asking.start("short").result()
+    reply = asking.result(instance)
+    gate.entered()
+    assert not reply.done()
+    gate.open()
+    assert reply.result(LONG_SECONDS) == {}
+
+
+def test_nobody_has_no_result(place: Place) -> None:
+    """An unknown instance is an error at once."""
+    engine = place.engine().register(simple(Stage()))
+    with pytest.raises(NotFoundError):
+        engine.result(NOBODY).result(1)
+    with pytest.raises(PayloadError):
+        engine.result("nonsense").result(1)
+
+
+# -- lists
+
+
+def gathered(engine: Calls, **filters: object) -> list[InstanceId]:
+    """All instances of a list, a page of two at a time."""
+    ask: Callable[..., Reply[object]] = engine.list_instances  # type: ignore[assignment]
+    found: list[InstanceId] = []
+    cursor = None
+    while True:
+        page = ask(**filters, cursor=cursor, limit=2).result()
+        found += [each.id for each in page.items]  # type: ignore[attr-defined]
+        cursor = page.next  # type: ignore[attr-defined]
+        if cursor is None:
+            return found
+
+
+def test_lists_are_filtered_and_paged(place: Place) -> None:
+    """By definition, version, status, key and time; newest first; following the cursor gives each instance once."""
+    stage = Stage()
+    engine = place.engine().register(simple(stage)).register(simple(stage, version=2)).register(simple(stage, "other"))
+    begun = place.clock.now()
+    old = [engine.start("simple", version=1, key=f"o-{number}").result() for number in range(3)]
+    engine.drain()
+    engine.advance(hours=1)
+    middle = place.clock.now()
+    new = [engine.start("simple").result() for _ in range(2)]
+    other = engine.start("other").result()
+    engine.abort(old[0], "no", requested_by="ann").result()
+    engine.abort(other, "no", requested_by="ann").result()
+    everything = gathered(engine)
+    assert sorted(everything) == sorted([*old, *new, other])
+    assert set(everything[:3]) == {*new, other}
+    assert set(gathered(engine, definition="simple", version=1)) == set(old)
+    assert set(gathered(engine, definition="simple")) == {*old, *new}
+    assert set(gathered(engine, status="aborted")) == {old[0], other}
+    assert set(gathered(engine, status="running")) == set(old[1:])
+    assert set(gathered(engine, status="pending")) == set(new)
+    assert set(gathered(engine, status=("pending", "aborted"))) == {*new, old[0], other}
+    assert gathered(engine, key="o-1") == [old[1]]
+    assert set(gathered(engine, created_before=middle)) == set(old)
+    assert set(gathered(engine, created_after=middle)) == {*new, other}
+    assert gathered(engine, created_before=begun) == []
+    assert {each.id for each in engine.active_instances().result().items} == {*old[1:], *new}
+
+
+def test_a_nonsensical_cursor_is_refused(place: Place) -> None:
+    """It is an error, not an empty list."""
+    with pytest.raises(PayloadError):
+        place.engine().register(simple(Stage())).list_instances(cursor="nonsense").result()
+
+
+# -- tenants
+
+
+class Theirs:
+    """What belongs to tenant `a`: an instance that waits for a person, one with a dead letter, one that could not be undone."""
+
+    def __init__(self, engine: ManualEngine) -> None:
+        stage = Stage()
+        stage.does("bad", BROKEN)
+        engine.register(simple(stage))
+        engine.register(Saga("dead", dlq=True).step("bad", stage.does("bad"), retries=1).build())
+        stuck = Saga("stuck").step("bad", stage.does("bad"), retries=1)
+        engine.register(stuck.on_failure("worse", stage.does("worse", BROKEN), retries=1).build())
+        self.owner = engine.as_tenant("a", actor="ann")
+        self.waiting = self.owner.start("simple", key="o-1", idempotency_key="click").result()
+        self.dead = self.owner.start("dead").result()
+        self.stuck = self.owner.start("stuck").result()
+        engine.drain()
+        self.question = step(self.owner, self.waiting, "ask").id
+        self.letters = {each.source: each.id for each in self.owner.dead_letters().result()}
+        assert set(self.letters) == {"step", "compensation"}
+
+
+TOUCHES: dict[str, Callable[[Calls, Theirs], Reply[object]]] = {
+    "get": lambda calls, them: calls.get(them.waiting),  # type: ignore[return-value]
+    "steps": lambda calls, them: calls.steps(them.waiting),  # type: ignore[return-value]
+    "events": lambda calls, them: calls.events(them.waiting),  # type: ignore[return-value]
+    "tasks": lambda calls, them: calls.tasks(them.waiting),  # type: ignore[return-value]
+    "result": lambda calls, them: calls.result(them.waiting),
+    "verify": lambda calls, them: calls.verify(them.waiting),  # type: ignore[return-value]
+    "diagram": lambda calls, them: calls.diagram(them.waiting),  # type: ignore[return-value]
+    "cancel": lambda calls, them: calls.cancel(them.waiting, "mine", requested_by="eve"),  # type: ignore[return-value]
+    "abort": lambda calls, them: calls.abort(them.waiting, "mine", requested_by="eve"),  # type: ignore[return-value]
+    "decide": lambda calls, them: calls.decide(them.question, "rejected", decided_by="eve"),  # type: ignore[return-value]
+    "signal": lambda calls, them: calls.signal(them.waiting, "go"),  # type: ignore[return-value]
+    "resume": lambda calls, them: calls.resume(them.dead),  # type: ignore[return-value]
+    "dead_letter": lambda calls, them: calls.dead_letter(them.letters["step"]),  # type: ignore[return-value]
+    "requeue": lambda calls, them: calls.requeue(them.letters["step"]),  # type: ignore[return-value]
+    "retry_compensation": lambda calls, them: calls.retry_compensation(them.letters["compensation"]),  # type: ignore[return-value]
+    "discard": lambda calls, them: calls.discard(them.letters["compensation"]),  # type: ignore[return-value]
+    "delete": lambda calls, them: calls.delete(them.stuck),  # type: ignore[return-value]
+}
+"""Every call that names something, aimed at what belongs to another tenant."""
+
+
+@pytest.mark.parametrize("what", TOUCHES)
+def test_nobody_touches_what_belongs_to_another_tenant(place: Place, what: str) -> None:
+    """For tenant `b`, and for the engine's own, the things of tenant `a` do not exist, and nothing of them changes."""
+    engine = place.engine()
+    them = Theirs(engine)
+    before = [history(them.owner, each) for each in (them.waiting, them.dead, them.stuck)]
+    for stranger in (engine.as_tenant("b", actor="eve"), engine):
+        with pytest.raises(NotFoundError):
+            TOUCHES[what](stranger, them).result(1)
+    engine.drain()
+    assert [history(them.owner, each) for each in (them.waiting, them.dead, them.stuck)] == before
+    assert len(them.owner.dead_letters().result()) == 2
+
+
+def test_a_tenant_does_not_see_others_in_lists(place: Place) -> None:
+    """Instances, questions and dead letters of others are in no list; keys are each tenant's own."""
+    engine = place.engine()
+    them = Theirs(engine)
+    stranger = engine.as_tenant("b", actor="eve")
+    assert stranger.list_instances().result().items == []
+    assert stranger.list_instances(key="o-1").result().items == []
+    assert stranger.active_instances().result().items == []
+    assert stranger.tasks().result() == []
+    assert stranger.dead_letters().result() == []
+    assert stranger.dead_letters(instance=them.dead).result() == []
+    mine = stranger.start("simple", key="o-1", idempotency_key="click").result()
+    assert mine != them.waiting
+    engine.drain()
+    assert [each.instance for each in stranger.tasks().result()] == [mine]
+    assert [each.instance for each in them.owner.tasks().result()] == [them.waiting]
+    assert stranger.get(mine).result().tenant == "b"
+
+
+def test_a_handler_knows_for_whom_it_works(place: Place) -> None:
+    """The context of a call names the tenant, and so do a child's and a compensation's."""
+    stage = Stage()
+    engine = place.engine()
+    engine.register(Saga("child").step("below", stage.does("below")).on_failure("undo", stage.does("undo")).build())
+    engine.register(
+        Saga("parent")
+        .call("sub", "child")
+        .step("bad", stage.does("bad", BROKEN), retries=1)
+        .on_failure("worse", stage.does("worse"))
+        .build()
+    )
+    owner = engine.as_tenant("a")
+    instance = owner.start("parent").result()
+    engine.drain()
+    assert owner.get(instance).result().status == "failed"
+    assert {stage.contexts(name)[0].tenant for name in ("below", "bad", "worse")} == {"a"}
+    (below,) = owner.list_instances(parent=instance).result().items
+    assert owner.get(below.id).result().tenant == "a"
+    assert engine.list_instances().result().items == []
+
+
+# -- proof
+
+
+def witnessed(engine: ManualEngine) -> InstanceId:
+    """An instance with a bit of everything: calls, a question, a wait for a signal, a dead letter."""
+    stage = Stage()
+    stage.does("work", {"done": True})
+    stage.does("bad", BROKEN)
+    saga = (
+        Saga("witnessed", dlq=True)
+        .step("work", stage.does("work"))
+        .fork(
+            "fork",
+            lambda branch: branch.human("ask"),
+            lambda branch: branch.wait_for("wait", "go"),
+            lambda branch: branch.step("bad", stage.does("bad"), retries=2),
+        )
+        .join("join")
+        .build()
+    )
+    engine.register(saga)
+    return run(engine, "witnessed", {"n": 1})
+
+
+def test_what_is_stored_is_what_the_history_says(place: Place) -> None:
+    """Folding the whole history again gives the state, the steps, the questions, the dead letters and the instance's own row."""
+    engine = place.engine()
+    instance = witnessed(engine)
+    found = engine.verify(instance).result()
+    assert found.is_sound
+    assert found.differences == []
+    assert found.version == len(history(engine, instance))
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("update {}steps set attempts = 9 where node = 'work'", "step 1"),
+        ("update {}steps set error = 'forged' where node = 'bad'", "step 5"),
+        ("update {}steps set outcome = 'error' where node = 'work'", "step 1"),
+        ("update {}steps set output = input where node = 'work'", "step 1"),
+        ("update {}steps set input = output where node = 'work'", "step 1"),
+        ("update {}steps set wait_kind = '' where node = 'ask'", "step 3"),
+        ("update {}human_tasks set subject = 'forged'", "task 3"),
+        ("update {}human_tasks set role = 'forged'", "task 3"),
+        ("update {}subscriptions set signal = 'forged'", "subscription 4"),
+        ("delete from {}subscriptions", "subscription 4"),
+        ("update {}dead_letters set error = 'forged'", "letter 5"),
+        ("update {}dead_letters set name = 'forged'", "letter 5"),
+        ("update {}dead_letters set reason = 'forged'", "letter 5"),
+        ("delete from {}dead_letters", "letter 5"),
+        ("update {}instances set status = 'running'", "status"),
+        ("update {}instances set reason = 'forged'", "reason"),
+    ],
+)
+def test_a_row_that_was_tampered_with_is_found(place: Place, statement: str, what: str) -> None:
+    """Any difference between a stored row and the history is named."""
+    place.must_fold = False
+    engine = place.engine()
+    instance = witnessed(engine)
+    Desk(place.store).run(statement)
+    found = engine.verify(instance).result()
+    assert not found.is_sound
+    assert [each.partition(":")[0] for each in found.differences] == [what]
+
+
+def test_rows_of_others_do_not_matter(place: Place) -> None:
+    """Only the instance that was tampered with is unsound."""
+    place.must_fold = False
+    engine = place.engine()
+    first = witnessed(engine)
+    second = run(engine.register(Saga("other").human("ask", role="clerk").build()), "other")
+    Desk(place.store).run("update {}human_tasks set subject = 'forged' where role = ''")
+    assert not engine.verify(first).result().is_sound
+    assert engine.verify(second).result().is_sound
+
+
+def test_nobody_cannot_be_verified(place: Place) -> None:
+    """An unknown instance is an error, not sound."""
+    with pytest.raises(NotFoundError):
+        place.engine().register(simple(Stage())).verify(NOBODY).result()
+
+
+# -- deletion and what remains
+
+
+def test_only_what_has_ended_can_be_deleted(place: Place) -> None:
+    """A running instance stays; one that has ended goes with its steps, questions and history."""
+    stage = Stage()
+    engine = place.engine().register(simple(stage))
+    instance = run(engine, "simple")
+    with pytest.raises(HoldfastError):
+        engine.delete(instance).result()
+    engine.abort(instance, "over", requested_by="ann").result()
+    engine.delete(instance).result()
+    for gone in (engine.get(instance), engine.steps(instance), engine.events(instance)):
+        with pytest.raises(NotFoundError):
+            gone.result()  # type: ignore[attr-defined]
+    assert engine.list_instances().result().items == []
+
+
+def test_a_history_is_read_in_pages(place: Place) -> None:
+    """Give the last sequence as `after`: the pages together are the whole."""
+    engine = place.engine().register(simple(Stage()))
+    instance = run(engine, "simple")
+    whole = engine.events(instance).result()
+    assert len(whole) > 3
+    first = engine.events(instance, limit=2).result()
+    rest = engine.events(instance, after=first[-1].sequence).result()
+    assert [*first, *rest] == whole
+    assert status(engine, instance) == "running"
+    assert whole[-1].timestamp - whole[0].timestamp == timedelta(0)

@@ -1,0 +1,277 @@
+"""Definitions of sagas: registered, found, started, and what each call of the builder does when it runs."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from app.sagas.acting import BROKEN, Stage, run, status, statuses, step
+from holdfast import ConfigurationError, DefinitionError, NotFoundError, Saga, StepContext, task
+from support.engines import Place
+
+
+@pytest.mark.row("F-001", "F-003")
+def test_what_cannot_be_built_cannot_be_started(place: Place) -> None:
+    """The error comes from `build`; nothing is registered, and nothing begins."""
+    engine = place.engine()
+    with pytest.raises(DefinitionError):
+        engine.register(Saga("order").step("a", "work").step("a", "work").build())
+    assert isinstance(engine.start("order").exception(), NotFoundError)
+    assert engine.list_instances().result().items == []
+
+
+@pytest.mark.row("F-002")
+def test_a_definition_is_started_by_name_or_id(place: Place) -> None:
+    """`order` is the newest version; `order-v1`, or a name and a version, is that one; another version does not exist."""
+    engine = place.engine()
+    for version in (9, 10):
+        engine.register(Saga("order", version).step("a", "work").build())
+    asked = [engine.start("order"), engine.start("order-v9"), engine.start("order", version=9)]
+    assert [engine.get(each.result()).result().definition_version for each in asked] == ["10", "9", "9"]
+    for unknown in (engine.start("order-v1"), engine.start("order", version=1), engine.start("orde")):
+        assert isinstance(unknown.exception(), NotFoundError)
+
+
+@pytest.mark.row("F-002")
+def test_an_id_is_looked_up_and_not_taken_apart(place: Place) -> None:
+    """A name may itself end like an id."""
+    engine = place.engine()
+    engine.register(Saga("a-v1", 2).step("x", "work").build()).register(Saga("a", 1).step("y", "work").build())
+    named = {given: engine.get(engine.start(given).result()).result() for given in ("a-v1", "a-v1-v2", "a")}
+    assert {given: found.definition_id for given, found in named.items()} == {
+        "a-v1": "a-v1-v2",
+        "a-v1-v2": "a-v1-v2",
+        "a": "a-v1",
+    }
+    assert engine.get(engine.start("a", version=1).result()).result().definition == "a"
+
+
+@pytest.mark.row("F-003")
+def test_only_what_is_registered_can_be_started(place: Place) -> None:
+    """Before it is registered nobody knows it, and no instance is made; afterwards every process does."""
+    engine, other = place.engine(), place.engine()
+    refused = engine.start("order").exception()
+    assert isinstance(refused, NotFoundError)
+    assert "register it first" in str(refused)
+    assert engine.list_instances().result().items == []
+    engine.register(Saga("order").step("a", "work").build())
+    assert status(engine, other.start("order").result()) == "pending"
+
+
+@pytest.mark.row("F-003")
+def test_the_same_definition_can_be_registered_again_and_another_cannot(place: Place) -> None:
+    """Equal content is no change; other content under the same name and version is refused, from any process."""
+    place.engine().register(Saga("order").step("a", "work").build())
+    other = place.engine().register(Saga("order").step("a", "work").build())
+    with pytest.raises(ConfigurationError, match="another version"):
+        other.register(Saga("order").step("b", "work").build())
+    assert list(other.definition("order").result().nodes) == ["a"]
+
+
+@pytest.mark.row("F-004")
+def test_an_instance_keeps_its_version(place: Place) -> None:
+    """An instance goes on as it began, whatever is registered meanwhile."""
+    stage, engine = Stage(), place.engine()
+    engine.register(Saga("order", 1).step("a", stage.does("a")).step("old", stage.does("old")).build())
+    first = engine.start("order").result()
+    engine.register(Saga("order", 2).step("a", stage.does("a")).step("new", stage.does("new")).build())
+    engine.drain()
+    assert stage.calls == ["a", "old"]
+    second = run(engine, "order")
+    assert stage.calls == ["a", "old", "a", "new"]
+    assert [engine.get(each).result().definition_id for each in (first, second)] == ["order-v1", "order-v2"]
+
+
+@pytest.mark.row("F-005", "F-038", "F-039")
+def test_a_start_gives_the_id_of_an_instance(place: Place) -> None:
+    """The instance has its definition, its input and an active status."""
+    engine = place.engine().register(Saga("order", 3).step("a", "work").build())
+    given = {"items": [{"sku": "x", "count": 2}], "note": None, "total": 9.5, "gift": True}
+    instance = engine.start("order-v3", given).result()
+    assert isinstance(instance, UUID)
+    found = engine.get(instance).result()
+    assert (found.id, found.definition_id, found.input, found.status) == (instance, "order-v3", given, "pending")
+    assert engine.get(str(instance)).result() == found
+    assert not found.is_terminal
+
+
+@pytest.mark.row("F-006")
+def test_steps_follow_one_another(place: Place) -> None:
+    """Steps and thens are called in the order in which they are written, each after the one before."""
+    stage, engine = Stage(), place.engine()
+    for name, saga in (
+        ("steps", Saga("steps").step("a", stage.does("a")).step("b", stage.does("b")).step("c", stage.does("c"))),
+        ("thens", Saga("thens").step("a", stage.does("a")).then("b", stage.does("b")).then("c", stage.does("c"))),
+    ):
+        engine.register(saga.build())
+        instance = run(engine, name)
+        assert (status(engine, instance), stage.calls) == ("completed", ["a", "b", "c"])
+        stage.forget()
+
+
+@pytest.mark.row("F-007", "F-073")
+def test_a_compensation_is_no_part_of_the_way(place: Place) -> None:
+    """A run that goes well never calls it, and it is not among the steps."""
+    stage, engine = Stage(), place.engine()
+    saga = Saga("s").step("a", stage.does("a")).on_failure("undo", stage.does("undo")).step("b", stage.does("b"))
+    instance = run(engine.register(saga.build()), "s")
+    assert stage.calls == ["a", "b"]
+    assert statuses(engine, instance) == {"a": "completed", "b": "completed"}
+
+
+@pytest.mark.row("F-008")
+def test_parallel_tasks_are_steps(place: Place) -> None:
+    """Each task runs and is shown, and what follows waits for both."""
+    stage, engine = Stage(), place.engine()
+    saga = Saga("s").parallel("both", task("a", stage.does("a")), task("b", stage.does("b"))).then("c", stage.does("c"))
+    instance = engine.register(saga.build()).start("s").result()
+    assert {name: each for name, each in statuses(engine, instance).items() if name in "abc"} == {
+        "a": "pending",
+        "b": "pending",
+    }
+    engine.drain()
+    assert sorted(stage.calls[:2]) == ["a", "b"]
+    assert stage.calls[2:] == ["c"]
+    assert {name: statuses(engine, instance)[name] for name in ("both", "a", "b", "c")} == dict.fromkeys(
+        ("both", "a", "b", "c"), "completed"
+    )
+
+
+@pytest.mark.row("F-009", "F-010", "F-030")
+def test_branches_run_by_themselves_and_meet(place: Place) -> None:
+    """A fork begins all its branches; each goes its own length, and the join waits for the last step of each."""
+    stage, engine = Stage(), place.engine()
+    saga = (
+        Saga("s")
+        .fork(
+            "fork",
+            lambda one: one.step("a1", stage.does("a1")).step("a2", stage.does("a2")).step("a3", stage.does("a3")),
+            lambda two: two.step("b1", stage.does("b1")),
+        )
+        .join("met")
+        .then("end", stage.does("end"))
+    )
+    instance = engine.register(saga.build()).start("s").result()
+    assert [name for name, each in statuses(engine, instance).items() if each == "pending"] == ["a1", "b1"]
+    engine.drain()
+    assert [each for each in stage.calls if each.startswith("a")] == ["a1", "a2", "a3"]
+    assert sorted(stage.calls) == ["a1", "a2", "a3", "b1", "end"]
+    assert stage.calls[-1] == "end"
+    assert status(engine, instance) == "completed"
+
+
+@pytest.mark.row("F-011")
+def test_the_old_join_runs(place: Place) -> None:
+    """A join with a list of names waits for them and goes on."""
+    stage, engine = Stage(), place.engine()
+    fork = Saga("s").fork(
+        "fork",
+        lambda one: one.step("a", stage.does("a")),
+        lambda two: two.step("b", stage.does("b")),
+    )
+    with pytest.warns(DeprecationWarning, match="use join"):
+        saga = fork.join_step("met", ["a", "b"], "all").then("end", stage.does("end"))
+    instance = run(engine.register(saga.build()), "s")
+    assert (status(engine, instance), stage.calls) == ("completed", ["a", "b", "end"])
+
+
+@pytest.mark.row("F-012")
+@pytest.mark.parametrize(("count", "expected"), [(6, ["many", "more"]), (5, ["few", "fewer"])])
+def test_a_condition_chooses_one_way(place: Place, count: int, expected: list[str]) -> None:
+    """The chain after it if it holds, else the other way, and never both."""
+    stage, engine = Stage(), place.engine()
+    saga = (
+        Saga("s")
+        .condition(
+            "enough",
+            "{{ gt .count 5 }}",
+            lambda no: no.step("few", stage.does("few")).then("fewer", stage.does("fewer")),
+        )
+        .then("many", stage.does("many"))
+        .then("more", stage.does("more"))
+    )
+    instance = run(engine.register(saga.build()), "s", {"count": count})
+    assert stage.calls == expected
+    assert statuses(engine, instance) == dict.fromkeys(["enough", *expected], "completed")
+
+
+@pytest.mark.row("F-015")
+def test_the_registered_definition_knows_its_mode(place: Place) -> None:
+    """Another process reads from the database whether failures wait for an operator."""
+    place.engine().register(Saga("plain").step("a", "work").build()).register(
+        Saga("patient", dlq=True).step("a", "work").build()
+    )
+    reader = place.engine()
+    modes = {name: reader.definition(name).result().policies.on_failure for name in ("plain", "patient")}
+    assert modes == {"plain": "compensate", "patient": "dlq"}
+
+
+@pytest.mark.row("F-026", "F-105")
+def test_a_handler_is_found_by_its_name(place: Place) -> None:
+    """A step calls what was registered under the name of its handler, in whichever way that was given."""
+    engine = place.engine()
+    called: list[str] = []
+
+    @engine.handler("by decorator")
+    def any_name(amount: int) -> dict[str, int]:
+        called.append("decorated")
+        return {"amount": amount + 1}
+
+    class Shipping:
+        name = "by object"
+
+        def execute(self, ctx: StepContext, amount: int) -> None:
+            called.append(f"{ctx.step} {amount}")
+
+    engine.handle("by object", Shipping())
+    saga = Saga("s").step("a", "by decorator").step("b", "by object").build()
+    instance = run(engine.register(saga), "s", {"amount": 1})
+    assert (status(engine, instance), called) == ("completed", ["decorated", "b 2"])
+    with pytest.raises(ConfigurationError, match="already another handler"):
+        engine.handle("by object", Shipping())
+
+
+@pytest.mark.row("F-036")
+def test_a_handler_sees_the_metadata_of_its_step(place: Place) -> None:
+    """What the definition says about a step is handed to its handler and to its compensation."""
+    stage, engine = Stage(), place.engine()
+    saga = (
+        Saga("s")
+        .step("a", stage.does("a"), metadata={"team": "cash", "codes": [1, 2]})
+        .on_failure("undo", stage.does("undo"))
+        .step("b", stage.does("b", BROKEN), retries=1)
+    )
+    run(engine.register(saga.build()), "s")
+    for name in ("a", "undo"):
+        assert [dict(each.metadata) for each in stage.contexts(name)] == [{"team": "cash", "codes": [1, 2]}]
+    assert [dict(each.metadata) for each in stage.contexts("b")] == [{}]
+
+
+@pytest.mark.row("F-016", "F-028")
+def test_the_limit_of_a_step_bounds_its_calls(place: Place) -> None:
+    """Both spellings of the limit count all calls."""
+    stage, engine = Stage(), place.engine()
+    engine.register(Saga("one").step("a", stage.does("a", BROKEN), retries=2).build())
+    engine.register(Saga("two").step("b", stage.does("b", BROKEN), max_retries=2).build())
+    counts = [step(engine, run(engine, name), of).retry_count for name, of in (("one", "a"), ("two", "b"))]
+    assert counts == [2, 2]
+    assert stage.calls == ["a", "a", "b", "b"]
+
+
+@pytest.mark.row("F-026")
+def test_a_method_serves_many_steps_and_sagas(place: Place) -> None:
+    """A bound method is the same handler each time it is named."""
+
+    class Shop:
+        def __init__(self) -> None:
+            self.served: list[str] = []
+
+        def serve(self, ctx: StepContext) -> None:
+            self.served.append(f"{ctx.workflow} {ctx.step}")
+
+    shop, engine = Shop(), place.engine()
+    for name in ("one", "two"):
+        engine.register(Saga(name).step("a", shop.serve).step("b", shop.serve).build())
+        run(engine, name)
+    assert shop.served == ["one a", "one b", "two a", "two b"]

@@ -1,0 +1,191 @@
+"""Several services at one queue, each with the handlers that it has, and what becomes of work that nobody can do."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+import pytest
+
+from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
+from holdfast import ConfigurationError, Saga, Settings
+from holdfast.store.shapes import DEFAULT_TENANT
+from holdfast.testing import ManualEngine
+from support.engines import Live, Place
+from support.waiting import eventually
+
+COOLDOWN = timedelta(seconds=5)
+MINUTE = timedelta(minutes=1)
+
+ORDER = (
+    Saga("order")
+    .step("pay", "payment")
+    .on_failure("refund", "refunding")
+    .fork("fork", lambda one: one.step("ship", "shipping", retries=1), lambda two: two.save_point("here"))
+    .join("met")
+    .condition("paid", "{{ .paid }}")
+    .then("mail", "payment")
+    .build()
+)
+
+
+def look(engine: ManualEngine) -> None:
+    """Have an engine look for handlers that nobody has, as it does by itself now and then."""
+    engine.runtime.housekeeping.missing.look()
+
+
+def missed(engine: ManualEngine, instance: object) -> int:
+    """How often a history tells of a missing handler."""
+    return len(history(engine, instance, "step_skipped_missing_handler"))  # type: ignore[arg-type]
+
+
+@pytest.mark.row("F-104", "F-105")
+def test_services_share_the_steps_of_one_saga(place: Place) -> None:
+    """Each step is called where its handler is; steps without a handler are nobody's business and everybody's."""
+    payment, shipping = Stage(), Stage()
+    first = place.engine().register(ORDER).handle("payment", payment.does("payment", {"paid": True}))
+    second = place.engine().handle("shipping", shipping.does("shipping"))
+    instance = first.start("order").result()
+    first.drain()
+    assert (payment.calls, shipping.calls, status(first, instance)) == (["payment"], [], "running")
+    second.drain()
+    assert shipping.calls == ["shipping"]
+    first.drain()
+    assert (payment.calls, status(first, instance)) == (["payment", "payment"], "completed")
+
+
+@pytest.mark.row("F-104")
+def test_services_with_threads_share_the_steps_of_one_saga(live: Live) -> None:
+    """The same with services that work by themselves."""
+    payment, shipping = Stage(), Stage()
+    first = live.engine().register(ORDER).handle("payment", payment.does("payment", {"paid": True})).start_worker()
+    live.engine().handle("shipping", shipping.does("shipping")).start_worker()
+    started = [first.start("order").result() for _ in range(5)]
+    eventually(lambda: all(status(first, each) == "completed" for each in started))
+    assert (payment.count("payment"), shipping.count("shipping")) == (10, 5)
+
+
+@pytest.mark.row("F-106", "F-107")
+def test_a_step_without_its_handler_waits_untouched(place: Place) -> None:
+    """A service that lacks the handler does not touch it, and one that has it takes it at once."""
+    stage, idle = Stage(), place.engine().register(ORDER)
+    instance = idle.start("order").result()
+    assert (idle.execute_next(), idle.drain()) == (False, 0)
+    idle.advance(hours=1)
+    look(idle)
+    found = step(idle, instance, "pay")
+    assert (found.status, found.retry_count, found.error) == ("pending", 0, "")
+    ((row,), _) = place.store.reader(DEFAULT_TENANT).work(instance)
+    assert (row.owner, row.attempts, row.parked_until) == (None, 0, None)
+    able = place.engine().handle("payment", stage.does("payment"))
+    assert able.execute_next()
+    assert (stage.calls, step(able, instance, "pay").retry_count) == (["payment"], 1)
+
+
+@pytest.mark.row("F-107")
+def test_work_that_a_service_cannot_do_does_not_stand_in_its_way(place: Place) -> None:
+    """Urgent rows without a handler do not keep a service from the rest, and it comes to an end."""
+    stage, engine = Stage(), place.engine()
+    engine.register(Saga("foreign").step("a", "elsewhere", priority=100).build())
+    engine.register(Saga("own").step("a", stage.does("a")).build())
+    for _ in range(20):
+        engine.start("foreign").result()
+    instance = engine.start("own").result()
+    engine.drain()
+    assert status(engine, instance) == "completed"
+    assert engine.drain() == 0
+
+
+@pytest.mark.row("F-108", "F-111")
+def test_a_handler_is_missed_after_the_cooldown(place: Place) -> None:
+    """A worker that is just being restarted is no news; after the cooldown the history tells, and the step still waits."""
+    engine = place.engine(Settings(missing_handler_cooldown=COOLDOWN)).register(ORDER)
+    instance = engine.start("order").result()
+    engine.advance(COOLDOWN - timedelta(milliseconds=1))
+    look(engine)
+    assert missed(engine, instance) == 0
+    engine.advance(timedelta(milliseconds=1))
+    look(engine)
+    (told,) = history(engine, instance, "step_skipped_missing_handler")
+    assert (told.step_name, told.data["handler"], told.timestamp) == ("pay", "payment", place.clock.now())
+    assert statuses(engine, instance) == {"pay": "pending"}
+    assert status(engine, instance) == "pending"
+
+
+@pytest.mark.row("F-108")
+def test_a_handler_that_somebody_alive_has_is_not_missed(place: Place) -> None:
+    """As long as a live worker has the handler, nobody complains, however long the step waits."""
+    engine = place.engine(Settings(missing_handler_cooldown=COOLDOWN)).register(ORDER)
+    busy = place.engine().handle("payment", Stage().does("payment"))
+    busy.runtime.heart.step()
+    instance = engine.start("order").result()
+    place.clock.move(COOLDOWN)
+    look(engine)
+    assert missed(engine, instance) == 0
+    place.clock.move(MINUTE)  # By now the busy one counts as dead.
+    engine.drain()
+    look(engine)
+    assert missed(engine, instance) == 1
+
+
+@pytest.mark.row("F-109")
+def test_the_cooldown_varies_by_its_jitter(place: Place) -> None:
+    """The time between two looks lies within the share that is set, and is not always the same."""
+    engine = place.engine(Settings(missing_handler_cooldown=COOLDOWN, missing_handler_jitter=0.2))
+    waits = [engine.runtime.housekeeping.step() for _ in range(200)]
+    assert all(4 <= wait <= 6 for wait in waits)
+    assert len(set(waits)) > 100
+    assert max(waits) - min(waits) > 1, "both sides are used"
+    steady = place.engine(Settings(missing_handler_cooldown=COOLDOWN, missing_handler_jitter=0))
+    assert {steady.runtime.housekeeping.step() for _ in range(5)} == {5.0}
+    for wrong in (-0.1, 1.1):
+        with pytest.raises(ConfigurationError, match="missing_handler_jitter"):
+            Settings(missing_handler_jitter=wrong)
+
+
+@pytest.mark.row("F-110", "F-111")
+def test_a_missing_handler_is_reported_once_in_a_while(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """A hundred looks in a minute make one line in the log and one event for each instance that waits."""
+    engine = place.engine(Settings(missing_handler_cooldown=COOLDOWN, missing_handler_throttle=MINUTE)).register(ORDER)
+    first, second = engine.start("order").result(), engine.start("order").result()
+    engine.advance(COOLDOWN)
+    with caplog.at_level(logging.WARNING, logger="holdfast"):
+        for _ in range(100):
+            look(engine)
+            engine.advance(MINUTE / 101)
+        lines = [each.getMessage() for each in caplog.records if "'payment'" in each.getMessage()]
+        assert len(lines) == 1
+        assert (missed(engine, first), missed(engine, second)) == (1, 1)
+        engine.advance(MINUTE)
+        look(engine)
+    assert len([each for each in caplog.records if "'payment'" in each.getMessage()]) == 2
+    assert (missed(engine, first), missed(engine, second)) == (2, 2)
+
+
+@pytest.mark.row("F-111")
+def test_a_history_tells_of_the_missing_handler_without_anybody_asking(live: Live) -> None:
+    """An engine that works by itself looks by itself."""
+    settings = Settings(missing_handler_cooldown=timedelta(0), poll_interval=timedelta(seconds=0.1))
+    engine = live.engine(settings).register(ORDER).start_worker()
+    instance = engine.start("order").result()
+    eventually(lambda: history(engine, instance, "step_skipped_missing_handler"))
+    assert step(engine, instance, "pay").status == "pending"
+
+
+@pytest.mark.row("F-112")
+def test_compensations_are_called_where_their_handlers_are(place: Place) -> None:
+    """A rollback that one service began waits for the one that has the compensation, which brings it to its end."""
+    stage, other = Stage(), Stage()
+    first = place.engine().register(ORDER).handle("payment", stage.does("payment"))
+    first.handle("shipping", stage.does("shipping", BROKEN))
+    instance = run(first, "order")
+    assert (stage.calls, status(first, instance)) == (["payment", "shipping"], "running")
+    assert step(first, instance, "pay").status == "compensation"
+    first.advance(MINUTE)
+    look(first)
+    (told,) = history(first, instance, "step_skipped_missing_handler")
+    assert (told.step_name, told.data["handler"]) == ("pay", "refunding")
+    found = step(first, instance, "pay")
+    assert (found.status, found.compensation_retry_count) == ("compensation", 0)
+    place.engine().handle("refunding", other.does("refunding")).drain()
+    assert (other.calls, status(first, instance)) == (["refunding"], "failed")

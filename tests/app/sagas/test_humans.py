@@ -1,0 +1,367 @@
+"""Steps that wait for a person: how they wait, who may answer what, and what follows from the answer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from app.sagas.acting import BROKEN, Stage, decide, history, life, run, status, statuses, step
+from holdfast import Calls, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
+from holdfast.kernel.ids import InstanceId
+from support.engines import Live, Place
+from support.waiting import eventually, together
+
+
+def approval(stage: Stage) -> SagaDefinition:
+    """The example of the specification: a document is processed, approved by a person, and filed."""
+    return (
+        Saga("document-approval")
+        .step("process-document", stage.does("document-processor"))
+        .on_failure("shred", stage.does("shred"))
+        .wait_human_confirm("human-approval", subject="Is it good?", role="manager")
+        .then("approve-document", stage.does("approval"))
+        .build()
+    )
+
+
+def waiting(engine: Calls, instance: InstanceId) -> str:
+    """The id of the step that waits for a person, found as a user of the example would."""
+    for each in engine.steps(instance).result():
+        if each.name == "human-approval" and each.status == "waiting_decision":
+            return each.id
+    raise AssertionError("nothing waits for a decision")
+
+
+@pytest.mark.row("F-142")
+def test_a_human_step_waits(place: Place) -> None:
+    """The step waits for its decision, nothing behind it runs, nothing is left to do, and the instance is still active."""
+    stage = Stage()
+    engine = place.engine().register(approval(stage))
+    instance = run(engine, "document-approval")
+    assert statuses(engine, instance) == {"process-document": "completed", "human-approval": "waiting_decision"}
+    assert stage.calls == ["document-processor"]
+    assert engine.execute_next() is False
+    assert status(engine, instance) == "running"
+
+
+@pytest.mark.row("F-142", "F-144", "F-149")
+def test_the_example_of_an_approval_runs_as_narrated(place: Place) -> None:
+    """Start, find the waiting step by its name and status, confirm: the next step runs and the saga is completed."""
+    stage = Stage()
+    engine = place.engine().register(approval(stage))
+    instance = run(engine, "document-approval-v1")
+    engine.decide(waiting(engine, instance), "confirmed", decided_by="manager@company.com", comment="fine").result()
+    assert statuses(engine, instance)["human-approval"] == "confirmed"
+    engine.drain()
+    assert stage.calls == ["document-processor", "approval"]
+    assert status(engine, instance) == "completed"
+    assert life(engine, instance, "human-approval") == ["pending", "waiting_decision", "confirmed"]
+    (approved,) = history(engine, instance, "approved")
+    assert (approved.actor, approved.comment) == ("manager@company.com", "fine")
+
+
+@pytest.mark.row("F-143", "F-146")
+@pytest.mark.parametrize("decision", ["confirmed", "rejected"])
+@pytest.mark.parametrize("comment", ["", "because"])
+def test_a_decision_is_kept_with_its_circumstances(place: Place, decision: str, comment: str) -> None:
+    """Who decided what, when and why stays on record, with or without a comment."""
+    engine = place.engine().register(approval(Stage()))
+    instance = run(engine, "document-approval")
+    engine.advance(minutes=5)
+    where = waiting(engine, instance)
+    engine.decide(where, decision, decided_by="ann", comment=comment).result()  # type: ignore[arg-type]
+    (task,) = engine.tasks(instance).result()
+    assert (task.step_id, task.decided_by, task.decision, task.comment) == (where, "ann", decision, comment)
+    assert task.decided_at == place.clock.now()
+
+
+@pytest.mark.row("F-145")
+def test_a_rejection_aborts_the_instance(place: Place) -> None:
+    """After a rejection nothing more runs and nothing is undone."""
+    stage = Stage()
+    engine = place.engine().register(approval(stage))
+    instance = run(engine, "document-approval")
+    decide(engine, instance, "human-approval", "rejected")
+    engine.drain()
+    assert status(engine, instance) == "aborted"
+    assert statuses(engine, instance) == {"process-document": "completed", "human-approval": "rejected"}
+    assert stage.calls == ["document-processor"]
+
+
+@pytest.mark.row("F-145")
+def test_a_rejection_stops_the_other_branches(place: Place) -> None:
+    """Branches beside the rejected question are stopped as in an abort."""
+    stage = Stage()
+    saga = (
+        Saga("beside")
+        .fork(
+            "fork",
+            lambda branch: branch.human("ask"),
+            lambda branch: branch.step("work", stage.does("work")),
+        )
+        .join("join")
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = engine.start("beside").result()
+    decide(engine, instance, "ask", "rejected")
+    engine.drain()
+    assert status(engine, instance) == "aborted"
+    assert statuses(engine, instance)["work"] == "skipped"
+    assert stage.calls == []
+
+
+def test_a_rejection_may_have_a_way_of_its_own(place: Place) -> None:
+    """Where the saga says what follows a rejection, that is taken, and the saga does not come back to the main way."""
+    stage = Stage()
+    saga = (
+        Saga("other way")
+        .human("ask", on_rejected=lambda other: other.step("apologise", stage.does("apologise")))
+        .then("celebrate", stage.does("celebrate"))
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "other way")
+    decide(engine, instance, "ask", "rejected")
+    engine.drain()
+    assert stage.calls == ["apologise"]
+    assert status(engine, instance) == "completed"
+
+
+@pytest.mark.parametrize("has_way", [True, False])
+def test_a_question_that_nobody_answers_in_time(place: Place, has_way: bool) -> None:  # noqa: FBT001 - a case of the rule
+    """When its time is over the step is left by its way for that, or has failed."""
+    stage = Stage()
+    saga = Saga("patience").step("before", stage.does("before"))
+    saga.human(
+        "ask",
+        timeout=60,
+        on_timeout=(lambda other: other.step("remind", stage.does("remind"))) if has_way else None,
+    )
+    engine = place.engine().register(saga.then("after", stage.does("after")).build())
+    instance = run(engine, "patience")
+    engine.advance(seconds=59)
+    assert statuses(engine, instance)["ask"] == "waiting_decision"
+    engine.advance(seconds=1)
+    assert status(engine, instance) == ("completed" if has_way else "failed")
+    assert stage.calls == (["before", "remind"] if has_way else ["before"])
+    (task,) = engine.tasks(instance).result()
+    assert task.decided_at is not None
+
+
+# -- decisions that are refused
+
+
+@pytest.mark.row("F-147")
+def test_a_second_decision_is_refused(place: Place) -> None:
+    """The first decision stays."""
+    engine = place.engine().register(approval(Stage()))
+    instance = run(engine, "document-approval")
+    where = waiting(engine, instance)
+    engine.decide(where, "confirmed", decided_by="ann").result()
+    with pytest.raises(RejectedError) as caught:
+        engine.decide(where, "rejected", decided_by="bob").result()
+    assert caught.value.reason == "not_waiting"
+    (task,) = engine.tasks(instance).result()
+    assert (task.decided_by, task.decision) == ("ann", "confirmed")
+
+
+@pytest.mark.row("F-147")
+def test_only_a_step_that_waits_can_be_decided(place: Place) -> None:
+    """A step that is unknown, of another kind, or not reached yet takes no decision, and nothing is stored."""
+    engine = place.engine().register(approval(Stage()))
+    instance = engine.start("document-approval").result()
+    before = history(engine, instance)
+    for where in (step(engine, instance, "process-document").id, f"{instance}:2", f"{instance}:99"):
+        with pytest.raises(RejectedError) as caught:
+            engine.decide(where, "confirmed", decided_by="ann").result()
+        assert caught.value.reason == "not_waiting"
+    for where in ("nonsense", f"{instance}", ""):
+        with pytest.raises(PayloadError):
+            engine.decide(where, "confirmed", decided_by="ann").result()
+    with pytest.raises(NotFoundError):
+        engine.decide("00000000-0000-7000-8000-000000000000:1", "confirmed", decided_by="ann").result()
+    assert history(engine, instance) == before
+    assert engine.tasks(instance).result() == []
+
+
+@pytest.mark.row("F-147")
+def test_a_skipped_question_takes_no_decision(place: Place) -> None:
+    """After the saga was cancelled the step is skipped, and a decision about it is an error."""
+    engine = place.engine().register(approval(Stage()))
+    instance = run(engine, "document-approval")
+    where = waiting(engine, instance)
+    engine.cancel(instance, "no", requested_by="ann")
+    engine.drain()
+    with pytest.raises(RejectedError) as caught:
+        engine.decide(where, "confirmed", decided_by="bob").result()
+    assert caught.value.reason == "already_terminal"
+    (task,) = engine.tasks(instance).result()
+    assert (task.decision, task.decided_by) == ("cancelled", "")
+
+
+@pytest.mark.row("F-147")
+def test_of_two_decisions_at_the_same_moment_one_counts(live: Live) -> None:
+    """Exactly one of many that decide at once succeeds, and its word is the one that is kept."""
+    stage = Stage()
+    engines = [live.engine().register(approval(stage)).start_worker() for _ in range(2)]
+    instance = engines[0].start("document-approval").result()
+    (task,) = eventually(lambda: engines[0].tasks().result())
+    where, accepted = task.step_id, list[str]()
+
+    def vote(number: int) -> None:
+        reply = engines[number % 2].decide(where, "confirmed", decided_by=f"voter {number}")
+        if reply.exception() is None:
+            accepted.append(f"voter {number}")
+
+    together(*(partial(vote, number) for number in range(8)))
+    engines[0].result(instance).result(30)
+    assert len(accepted) == 1
+    (task,) = engines[0].tasks(instance).result()
+    assert [task.decided_by] == accepted
+    assert stage.count("approval") == 1
+
+
+@pytest.mark.row("F-148")
+@pytest.mark.parametrize("decision", ["maybe", "", "CONFIRMED", "approved"])
+def test_an_unknown_decision_is_refused(place: Place, decision: str) -> None:
+    """Only `confirmed` and `rejected` are decisions; the step goes on waiting."""
+    engine = place.engine().register(approval(Stage()))
+    instance = run(engine, "document-approval")
+    with pytest.raises(PayloadError):
+        engine.decide(waiting(engine, instance), decision, decided_by="ann").result()  # type: ignore[arg-type]
+    assert statuses(engine, instance)["human-approval"] == "waiting_decision"
+
+
+# -- finding questions
+
+
+@pytest.mark.row("F-149")
+def test_open_questions_are_listed(place: Place) -> None:
+    """All that wait for an answer are listed oldest first, by role and page by page; answered ones only with their instance."""
+    stage = Stage()
+    other = Saga("other").human("sign", role="clerk").build()
+    engine = place.engine().register(approval(stage)).register(other)
+    first, second = run(engine, "document-approval"), run(engine, "document-approval")
+    engine.advance(minutes=1)
+    third = run(engine, "other")
+    open_ones = engine.tasks().result()
+    assert {each.instance for each in open_ones} == {first, second, third}
+    assert [each.instance for each in engine.tasks(role="clerk").result()] == [third]
+    (page,) = engine.tasks(limit=1).result()
+    rest = engine.tasks(after=page).result()
+    assert [page, *rest] == open_ones
+    assert open_ones[-1].instance == third
+    assert open_ones[0].subject == "Is it good?"
+    decide(engine, third, "sign")
+    assert {each.instance for each in engine.tasks().result()} == {first, second}
+    assert [each.decision for each in engine.tasks(third).result()] == ["confirmed"]
+
+
+# -- how a question lives on
+
+
+@pytest.mark.row("F-150")
+def test_a_question_survives_a_restart_and_occupies_nobody(place: Place) -> None:
+    """Nothing runs and nothing is queued while a person thinks; another process takes the answer and goes on."""
+    stage = Stage()
+    before = place.engine().register(approval(stage))
+    instance = run(before, "document-approval")
+    assert not before.runtime.worker.is_busy
+    assert before.backlog().result() == []
+    after = place.engine().register(approval(stage))
+    after.decide(waiting(after, instance), "confirmed", decided_by="ann").result()
+    after.drain()
+    assert status(after, instance) == "completed"
+    assert stage.calls == ["document-processor", "approval"]
+
+
+@pytest.mark.row("F-151")
+def test_a_decision_during_a_pause_counts_when_the_saga_goes_on(place: Place) -> None:
+    """While another step waits for an operator the decision is recorded, and what follows from it is put off."""
+    stage = Stage()
+    stage.does("fragile", BROKEN, None)
+    saga = (
+        Saga("patient", dlq=True)
+        .fork(
+            "fork",
+            lambda branch: branch.human("ask").step("follows", stage.does("follows")),
+            lambda branch: branch.step("fragile", stage.does("fragile"), retries=1),
+        )
+        .join("join")
+        .then("final", stage.does("final"))
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "patient")
+    assert status(engine, instance) == "dlq"
+    decide(engine, instance, "ask")
+    engine.drain()
+    assert engine.tasks(instance).result()[0].decision == "confirmed"
+    assert statuses(engine, instance)["ask"] == "confirmed"
+    assert stage.count("follows") == 0
+    (letter,) = engine.dead_letters(instance=instance).result()
+    engine.requeue(letter.id).result()
+    engine.drain()
+    assert status(engine, instance) == "completed"
+    assert sorted(stage.calls) == ["final", "follows", "fragile", "fragile"]
+
+
+# -- and in a rollback
+
+
+@pytest.mark.row("F-165")
+def test_a_cancellation_skips_an_open_question(place: Place) -> None:
+    """A step that waits for a decision is skipped when the saga is cancelled."""
+    engine = place.engine().register(approval(Stage()))
+    instance = run(engine, "document-approval")
+    engine.cancel(instance, "no", requested_by="ann")
+    engine.drain()
+    assert statuses(engine, instance) == {"process-document": "rolled_back", "human-approval": "skipped"}
+
+
+@pytest.mark.row("F-165")
+def test_a_cancellation_rolls_a_confirmed_question_back(place: Place) -> None:
+    """A step that was confirmed is rolled back when the saga is cancelled later."""
+    engine = place.engine().register(approval(Stage()))
+    instance = run(engine, "document-approval")
+    decide(engine, instance, "human-approval")
+    engine.cancel(instance, "no", requested_by="ann")
+    engine.drain()
+    assert statuses(engine, instance) == {
+        "process-document": "rolled_back",
+        "human-approval": "rolled_back",
+        "approve-document": "skipped",
+    }
+
+
+@pytest.mark.row("F-165")
+def test_a_rejected_question_stays_rejected(place: Place) -> None:
+    """A rejection has ended the saga: it can no longer be cancelled, and the step stays as it is."""
+    engine = place.engine().register(approval(Stage()))
+    instance = run(engine, "document-approval")
+    decide(engine, instance, "human-approval", "rejected")
+    with pytest.raises(RejectedError):
+        engine.cancel(instance, "no", requested_by="ann").result()
+    assert statuses(engine, instance)["human-approval"] == "rejected"
+
+
+@pytest.mark.row("F-256")
+def test_a_failure_rolls_a_confirmed_question_back(place: Place) -> None:
+    """In a rollback after a failure a confirmed question counts as executed; what undoes it is called."""
+    stage = Stage()
+    saga = (
+        Saga("undone")
+        .human("ask")
+        .on_failure("tell", stage.does("tell"))
+        .then("fragile", stage.does("fragile", BROKEN), retries=1)
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "undone")
+    decide(engine, instance, "ask")
+    engine.drain()
+    assert status(engine, instance) == "failed"
+    assert statuses(engine, instance) == {"ask": "rolled_back", "fragile": "rolled_back"}
+    assert stage.calls == ["fragile", "tell"]

@@ -1,0 +1,277 @@
+"""What handlers of steps are given, and what becomes of what they answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import decimal
+import math
+import uuid
+from collections.abc import Mapping
+from typing import TypedDict
+
+import msgspec
+import pydantic
+import pytest
+
+from holdfast import ConfigurationError, PayloadError, Saga, StepContext, UnfinishedError, handler
+from holdfast.app.stepping import plain
+from holdfast.testing import ManualEngine
+
+
+@dataclasses.dataclass
+class Order:
+    """A dataclass as the whole data."""
+
+    sku: str
+    price: decimal.Decimal
+    due: dt.date | None = None
+
+
+class Parcel(msgspec.Struct):
+    """A Struct as the whole data."""
+
+    sku: str
+    weight: float = 1.5
+
+
+class Model(pydantic.BaseModel):
+    """A pydantic model as the whole data."""
+
+    sku: str
+    price: decimal.Decimal
+
+
+class Dictionary(TypedDict):
+    """A typed dict as the whole data."""
+
+    sku: str
+
+
+DATA = {"sku": "lamp", "price": decimal.Decimal("12.50"), "due": dt.date(2030, 1, 2), "extra": [1, 2]}
+
+
+def seen_by(function: object) -> list[object]:
+    """Run one step with this handler, which notes what it sees in the list that is returned."""
+    engine = ManualEngine().handle("look", function)
+    engine.register(Saga("one").step("look", "look", retries=1).build())
+    instance = engine.start("one", DATA).result()
+    engine.drain()
+    try:
+        return [engine.result(instance).result(0)]
+    except UnfinishedError as error:
+        return [error]
+
+
+@pytest.mark.row("F-246")
+def test_a_handler_may_ask_for_the_whole_data_in_its_own_type() -> None:
+    """One parameter whose type has fields, or no type at all, gets the data as a whole, converted."""
+    seen: list[object] = []
+
+    def plain_dict(data: dict[str, object]) -> None:
+        seen.append(data)
+
+    def untyped(order) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001 - as users write it
+        seen.append(order)
+
+    def mapping(data: Mapping[str, object]) -> None:
+        seen.append(dict(data))
+
+    def as_dataclass(order: Order) -> None:
+        seen.append(order)
+
+    def as_struct(parcel: Parcel) -> None:
+        seen.append(parcel)
+
+    def as_model(model: Model) -> None:
+        seen.append(model)
+
+    def as_typed_dict(data: Dictionary) -> None:
+        seen.append(data["sku"])
+
+    stored = {"sku": "lamp", "price": "12.50", "due": "2030-01-02", "extra": [1, 2]}
+    for function in (plain_dict, untyped, mapping, as_dataclass, as_struct, as_model, as_typed_dict):
+        seen_by(function)
+    assert seen == [
+        stored,
+        stored,
+        stored,
+        Order("lamp", decimal.Decimal("12.50"), dt.date(2030, 1, 2)),
+        Parcel("lamp"),
+        Model(sku="lamp", price=decimal.Decimal("12.50")),
+        "lamp",
+    ]
+
+
+def test_a_handler_may_ask_for_single_values_by_name() -> None:
+    """Several parameters, or one of a simple type, get the values of their names; a default stands in for what is missing."""
+    seen: list[object] = []
+
+    def several(sku: str, price: decimal.Decimal, colour: str = "white") -> None:
+        seen.append((sku, price, colour))
+
+    def single(due: dt.date) -> None:
+        seen.append(due)
+
+    def nothing() -> None:
+        seen.append("called")
+
+    for function in (several, single, nothing):
+        seen_by(function)
+    assert seen == [("lamp", decimal.Decimal("12.50"), "white"), dt.date(2030, 1, 2), "called"]
+
+
+def test_a_value_that_is_missing_or_of_another_type_fails_the_step_at_once() -> None:
+    """What cannot be given to a handler is not tried again; the error says which value and which handler."""
+
+    def wants_more(sku: str, weight: float) -> None:
+        raise AssertionError((sku, weight))
+
+    def wants_number(sku: int) -> None:
+        raise AssertionError(sku)
+
+    missing, wrong = seen_by(wants_more)[0], seen_by(wants_number)[0]
+    assert "the handler 'look' needs 'weight', which is not in the data of 'look'" in str(missing)
+    assert "the handler 'look' cannot take 'sku'" in str(wrong)
+
+
+@pytest.mark.row("F-246", "F-036")
+def test_the_context_tells_about_the_call() -> None:
+    """A parameter named ctx or context, or annotated as StepContext, gets the context."""
+    seen: list[object] = []
+
+    @handler("by-annotation")
+    def by_annotation(whatever: StepContext, sku: str) -> dict[str, int]:
+        seen.append((whatever.step, whatever.workflow, whatever.attempt, whatever.metadata, sku))
+        return {"first": 1}
+
+    def by_name(ctx, context) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001 - as users write it
+        seen.append((ctx.previous, context.input["first"], ctx.is_compensation, ctx.tenant, ctx.cancelled))
+
+    saga = Saga("two").step("a", by_annotation, metadata={"colour": "red"}).step("b", by_name).build()
+    engine = ManualEngine().register(saga)
+    engine.start("two", DATA).result()
+    engine.drain()
+    assert seen == [("a", "two", 1, {"colour": "red"}, "lamp"), ({"first": 1}, 1, False, "default", False)]
+
+
+def test_the_idempotency_key_is_that_of_the_step() -> None:
+    """All calls of one step have the same key; its compensation and other steps have others."""
+    keys: list[str] = []
+
+    def failing(ctx: StepContext) -> None:
+        keys.append(ctx.idempotency_key)
+        raise ValueError("no")
+
+    def undo(ctx: StepContext) -> None:
+        keys.append(ctx.idempotency_key)
+
+    saga = Saga("keys").step("a", failing, retries=2).on_failure("undo", undo).build()
+    engine = ManualEngine().register(saga)
+    instance = engine.start("keys").result()
+    engine.drain()
+    assert keys[0] == keys[1] == f"{instance}:1"
+    assert len(set(keys)) == 2
+
+
+def test_objects_and_coroutines_are_handlers_too() -> None:
+    """An object with `execute`, an object that can be called, and a coroutine function are called alike."""
+
+    class Executor:
+        """F: a named object with an execute operation."""
+
+        name = "look"
+
+        def execute(self, ctx: StepContext, data: dict[str, object]) -> object:
+            return {"by": f"execute {ctx.step} {data['sku']}"}
+
+    class Called:
+        """Can be called."""
+
+        async def __call__(self, sku: str) -> object:
+            return {"by": f"call {sku}"}
+
+    async def coroutine(sku: str) -> object:
+        return {"by": f"coroutine {sku}"}
+
+    for function, by in ((Executor(), "execute look lamp"), (Called(), "call lamp"), (coroutine, "coroutine lamp")):
+        result = seen_by(function)[0]
+        assert isinstance(result, dict)
+        assert result["by"] == by
+
+
+def test_answers_become_plain_data() -> None:
+    """Whatever a handler answers is stored as JSON says it: what it reads back is the same, on every later reading."""
+    moment = dt.datetime(2030, 1, 2, 3, 4, tzinfo=dt.UTC)
+    value = {
+        "amount": decimal.Decimal("1.10"),
+        "at": moment,
+        "id": uuid.UUID(int=7),
+        "raw": b"ab",
+        "pair": (1, 2),
+        "order": Order("lamp", decimal.Decimal(1)),
+        "huge": 10**30,
+    }
+    made = plain(value)
+    assert made == {
+        "amount": "1.10",
+        "at": "2030-01-02T03:04:00Z",
+        "id": "00000000-0000-0000-0000-000000000007",
+        "raw": "YWI=",
+        "pair": [1, 2],
+        "order": {"sku": "lamp", "price": "1", "due": None},
+        "huge": 10**30,
+    }
+    assert plain(made) == made
+
+
+@pytest.mark.parametrize("value", [math.nan, {"x": math.inf}, object(), {"x": object()}])
+def test_what_cannot_be_stored_is_refused(value: object) -> None:
+    """A value that JSON cannot say is an error, not another value."""
+    with pytest.raises(PayloadError):
+        plain(value)
+
+
+def test_an_answer_that_cannot_be_stored_is_a_failure_of_the_step() -> None:
+    """The step fails with an error that says what to do; nothing hangs."""
+
+    def strange() -> object:
+        return {"x": object()}
+
+    assert "cannot be stored" in str(seen_by(strange)[0])
+
+
+def test_what_is_no_handler_is_refused_when_it_is_registered() -> None:
+    """Mistakes are told at once, with the name of the handler."""
+
+    def positional(data: object, /) -> None:
+        raise AssertionError(data)
+
+    engine = ManualEngine()
+    for wrong in (7, positional):
+        with pytest.raises(ConfigurationError, match="'h'"):
+            engine.handle("h", wrong)
+
+
+def test_one_name_stands_for_one_handler() -> None:
+    """The same function may be registered again, another one under its name may not."""
+
+    def one() -> None:
+        """Does nothing."""
+
+    def other() -> None:
+        """Does nothing either."""
+
+    engine = ManualEngine().handle("h", one).handle("h", one)
+    with pytest.raises(ConfigurationError, match="already another handler 'h'"):
+        engine.handle("h", other)
+
+
+def test_the_input_of_a_start_must_have_names() -> None:
+    """A list or a number cannot be the data of a workflow; nothing is written."""
+    engine = ManualEngine()
+    engine.register(Saga("one").step("a", "h").build())
+    for wrong in ([1], 7, "text"):
+        with pytest.raises(PayloadError, match="must be an object with names"):
+            engine.start("one", wrong).result()
+    assert engine.list_instances().result().items == []

@@ -1,0 +1,251 @@
+"""What can be seen of a run, of the machine's and of the reference's, in the same words; and what must hold whatever the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+import msgspec
+
+from holdfast.kernel.program import Program
+from holdfast.kernel.records import DeadLetterRaised, Record, StepMoved, StepOpened, SubscriptionOpened, TaskOpened
+from holdfast.kernel.wire import JsonCodec
+from holdfast.machine import commands as c
+from holdfast.machine import graph as g
+from holdfast.machine.compiling import compile_graph
+from holdfast.machine.events import Event
+from holdfast.machine.machine import GraphMachine
+from machine.hosting import Call, Host
+from machine.reference import ANYTHING, Reference, Step
+
+ANYHOW = "taken back"
+TERMINAL_ROWS = frozenset({"completed", "failed", "skipped", "cancelled"})
+
+View = dict[str, object]
+
+_SMALLEST = compile_graph(
+    kind="saga", name="g", version="1", entry="e", nodes=[g.Node(id="e", op=g.End())], edges=[], policies=g.Policies()
+)
+WORDS = Program(GraphMachine(_SMALLEST), JsonCodec()).events
+"""The vocabulary by which every graph's events are stored."""
+
+
+def seen_of_machine(host: Host) -> View:
+    """What the world sees of the real run."""
+    rows, state = host.rows, host.state
+    return {
+        "status": (state.status, state.reason),
+        "result": state.result if state.status == "completed" else None,
+        "steps": {row.number: _row(row) for row in rows if isinstance(row, StepOpened)},
+        "calls": {call.body.step: _call(call) for call in host.calls.values() if call.recall is None},
+        "recalled": {} if state.is_terminal else _recalled(host),
+        "people": {row.number for row in rows if isinstance(row, TaskOpened) and row.outcome is None},
+        "signals": {row.number for row in rows if isinstance(row, SubscriptionOpened)},
+        "timers": {_timer(command) for command in host.timers.values()},
+        "children": {child.step: child.asked for child in host.children},
+        "letters": {(row.source, row.number): row.error for row in rows if isinstance(row, DeadLetterRaised)},
+        "told parent": [(told.status, told.result) for told in host.told_parent],
+    }
+
+
+def seen_of_reference(run: Reference) -> View:
+    """What the world should see."""
+    steps = run.steps
+    return {
+        "status": (run.status, run.reason),
+        "result": run.root.data if run.status == "completed" else None,
+        "steps": {step.number: _step(step) for step in steps},
+        "calls": {step.number: _wanted(run, step) for step in steps if step.is_calling and not step.is_recalled},
+        "recalled": {} if run.is_over else _asked_back(run),
+        "people": {step.number for step in steps if step.is_open and step.of is None and run.is_at(step, g.Human)},
+        "signals": {step.number for step in steps if step.is_open and step.of is None and run.is_at(step, g.WaitEvent)},
+        "timers": {f"step {step.number}" for step in steps if step.has_timer} | run.timers,
+        "children": {step.number: step.child.replace("started", "") for step in steps if step.child},
+        "letters": dict(run.letters),
+        "told parent": run.told_parent,
+    }
+
+
+def differences(expected: View, got: View) -> list[str]:
+    """Everything in which the two views differ, a line each."""
+    found: list[str] = []
+    for name, wanted in expected.items():
+        given = got[name]
+        if isinstance(wanted, dict) and isinstance(given, dict):
+            found += [
+                f"{name} {key}: expected {wanted.get(key)}, got {given.get(key)}"
+                for key in sorted(wanted.keys() | given.keys(), key=str)
+                if not _agree(wanted.get(key), given.get(key))
+            ]
+        elif not _agree(wanted, given):
+            found.append(f"{name}: expected {wanted}, got {given}")
+    return found
+
+
+def _agree(wanted: object, given: object) -> bool:
+    if wanted == given:
+        return True
+    if isinstance(wanted, str) and wanted == ANYTHING:
+        return isinstance(given, str) and given != ""
+    if given == ANYHOW and wanted is not None:
+        return True  # Whether a handler that nobody called should stop makes no difference.
+    if isinstance(wanted, dict) and isinstance(given, dict):
+        return wanted.keys() == given.keys() and all(_agree(wanted[key], given[key]) for key in wanted)
+    if isinstance(wanted, list | tuple) and isinstance(given, list | tuple):
+        return len(wanted) == len(given) and all(map(_agree, wanted, given))
+    return False
+
+
+def _row(row: StepOpened) -> View:
+    return {
+        "node": row.node,
+        "token": row.token,
+        "visit": row.visit,
+        "kind": row.kind,
+        "status": row.status,
+        "attempts": row.attempts,
+        "outcome": row.outcome,
+        "undoes": row.compensates,
+        "retry of": row.retry_of,
+        "output": None if row.output is None else msgspec.json.decode(row.output),
+    }
+
+
+def _step(step: Step) -> View:
+    return {
+        "node": step.node,
+        "token": step.token.name,
+        "visit": step.visit,
+        "kind": "forward" if step.of is None else "compensation",
+        "status": step.status,
+        "attempts": step.attempts,
+        "outcome": step.outcome,
+        "undoes": step.of.number if step.of else None,
+        "retry of": step.retry_of.number if step.retry_of else None,
+        "output": step.output if step.status == "completed" else None,
+    }
+
+
+def _call(call: Call) -> View:
+    body = call.body
+    return {
+        "handler": call.handler,
+        "node": body.node,
+        "input": body.input,
+        "attempt": body.attempt,
+        "undoes": body.is_compensation,
+        "output": body.output,
+        "error": body.error,
+        "failed step": body.failed_step,
+        "previous": body.previous,
+    }
+
+
+def _wanted(run: Reference, step: Step) -> View:
+    of = step.of
+    return {
+        "handler": run.work_of(step).handler,
+        "node": step.node,
+        "input": step.data,
+        "attempt": step.call,
+        "undoes": of is not None,
+        "output": of.output if of else None,
+        "error": _reason(run, of) if of else "",
+        "failed step": run.failed.node if of and run.failed else "",
+        "previous": step.previous,
+    }
+
+
+def _reason(run: Reference, of: Step) -> str:
+    """What a compensation is told: how its step failed, or why the run turned back."""
+    if of.status == "skipped":
+        return ANYTHING
+    return of.error if of.status == "failed" else run.error
+
+
+def _recalled(host: Host) -> dict[int, str]:
+    """Steps whose call was asked back: on its way back already, or (told to stop or not) still running."""
+    coming = {command.step: ANYHOW for command in host.inbox if isinstance(command, c.ReturnStep)}
+    running = {
+        call.body.step: "stop" if call.recall.stop else "let run"
+        for call in host.calls.values()
+        if call.recall is not None
+    }
+    return dict(coming) | running
+
+
+def _asked_back(run: Reference) -> dict[int, str]:
+    return {
+        step.number: "stop" if step.is_stopping or step.is_late else "let run"
+        for step in run.steps
+        if (step.is_calling and step.is_recalled) or step.is_late
+    }
+
+
+def _timer(command: object) -> str:
+    match command:
+        case c.TimeOut(step=step):
+            return f"step {step}"
+        case c.PassDeadline():
+            return "deadline"
+        case c.EndGrace():
+            return "grace"
+        case c.BeginWorkflow():
+            return "start"
+        case other:
+            return f"unknown {other}"
+
+
+class History:
+    """All that has happened to a run so far, read back from JSON and folded anew each time."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._fresh = GraphMachine(host.graph)
+        self._events: list[Event] = []
+        self._statuses: dict[int, str] = {}
+        self._seen = 0
+
+    def problems(self) -> list[str]:
+        """What does not fit together after a decision."""
+        host = self._host
+        for event in host.history[len(self._events) :]:
+            encoded = WORDS.encode(event)
+            self._events.append(cast("Event", WORDS.decode(encoded.type, encoded.version, encoded.data)))
+        state, rows = self._fresh.rebuild(self._events)
+        found = []
+        folded, carried = msgspec.to_builtins(state), msgspec.to_builtins(host.state)
+        if folded != carried:
+            found.append(f"the events fold to {_only(folded, carried)}, the decision carried {_only(carried, folded)}")
+        made, written = _by_row(rows), _by_row(host.rows)
+        if made != written:
+            found.append(f"rebuilt rows {_only(made, written)}, written {_only(written, made)}")
+        return found + list(self._illegal_moves())
+
+    def _illegal_moves(self) -> Iterator[str]:
+        records = self._host.records[self._seen :]
+        self._seen = len(self._host.records)
+        for record in records:
+            if isinstance(record, StepOpened | StepMoved):
+                before = self._statuses.get(record.number)
+                if isinstance(record, StepOpened) and before is not None:
+                    yield f"step {record.number} is opened twice"
+                is_final = before in TERMINAL_ROWS and before != record.status
+                if isinstance(record, StepMoved) and (before is None or is_final):
+                    yield f"step {record.number} moves from {before} to {record.status}"
+                self._statuses[record.number] = record.status
+
+
+def _by_row(records: Iterable[Record]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for record in records:
+        key = f"{type(record).__name__} {getattr(record, 'source', '')} {record.number}"
+        found[key] = record
+    return found
+
+
+def _only(these: object, those: object) -> object:
+    """The part of these that those do not have."""
+    if isinstance(these, dict) and isinstance(those, dict):
+        return {key: _only(value, those.get(key)) for key, value in these.items() if value != those.get(key)}
+    return these

@@ -1,0 +1,253 @@
+"""Random graphs that are sound: every kind of node, nested branches, error ways, boundaries, and every policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+from typing import Literal
+
+import msgspec
+
+from holdfast.expressions import Spelling, parse
+from holdfast.machine import graph as g
+from holdfast.machine.compiling import compile_graph
+
+Exit = tuple[str, str]
+"""A node and an outcome that no edge leads on from yet."""
+
+SIGNALS = ("red", "blue")
+QUESTIONS = ("input.x > 3", "input.x > 0", "input.x > 6", "input.x == 2")
+DEEPEST = 3
+MAX_NODES = 16
+
+
+@cache
+def stored(source: str, spelling: Spelling = "native") -> dict[str, g.Plain]:
+    """The stored form of an expression."""
+    return parse(source, spelling=spelling).to_data()
+
+
+def random_graph(rng: Random) -> g.Graph:
+    """A graph that the checks find no fault with."""
+    kind: g.Kind = "process" if rng.random() < 0.25 else "saga"
+    maker = _Maker(rng, is_process=kind == "process")
+    exits = maker.sequence([], rng.randint(1, 6), depth=0)
+    if rng.random() < 0.6:
+        maker.end(exits)
+    return compile_graph(
+        kind=kind,
+        name="g",
+        version="1",
+        entry=maker.nodes[0].id,
+        nodes=maker.nodes,
+        edges=maker.edges,
+        policies=_policies(rng),
+    )
+
+
+def random_input(rng: Random) -> dict[str, object]:
+    """What a run begins with."""
+    return {"x": rng.randint(0, 8), "items": [rng.randint(0, 9) for _ in range(rng.choice((0, 1, 2, 2, 3, 4)))]}
+
+
+def random_output(rng: Random) -> object:
+    """What a handler answers."""
+    return rng.choice(
+        (None, None, rng.randint(0, 9), "text", [1], {"x": rng.randint(0, 8)}, {"items": [7, 8]}, {"k": 1})
+    )
+
+
+def _policies(rng: Random) -> g.Policies:
+    return g.Policies(
+        on_failure=rng.choice(("compensate", "compensate", "compensate", "dlq", "pause")),
+        on_cancel=rng.choice(("compensate", "compensate", "compensate", "none")),
+        on_reject=rng.choice(("abort", "fail")),
+        on_no_edge=rng.choice(("complete", "complete", "complete", "pause", "fail")),
+        deadline_ms=rng.choice((None, None, 5000)),
+        chain_limit=rng.choice((None, None, None, None, 2, 4)),
+        max_visits=rng.choice((5, 5, 5, 1, 2)),
+    )
+
+
+@dataclass
+class _Maker:
+    rng: Random
+    is_process: bool
+    nodes: list[g.Node] = field(default_factory=list)
+    edges: list[g.Edge] = field(default_factory=list)
+
+    def sequence(self, exits: list[Exit], length: int, *, depth: int) -> list[Exit]:
+        """Some nodes in a row behind the exits; gives the new exits."""
+        first = len(self.nodes)
+        makers = [self.task] * 5 + [self.condition, self.save_point, self.human, self.timer, self.signal, self.call]
+        makers += [self.no_return] if self.rng.random() < 0.3 else []
+        makers += [self.fork, self.fork, self.fork, self.each] if depth < DEEPEST else []
+        for position in range(length):
+            if position and (not exits or len(self.nodes) > MAX_NODES):
+                break
+            make = self.rng.choice(makers if len(self.nodes) < MAX_NODES else [self.task, self.save_point])
+            exits = make(exits, depth)
+        if self.is_process and exits and len(self.nodes) > first and self.rng.random() < 0.5:
+            self._go_back(exits[0], self.nodes[first])
+        return exits
+
+    def end(self, exits: list[Exit]) -> None:
+        """An explicit end behind the exits."""
+        status: Literal["completed", "failed", "cancelled"] = "completed"
+        if self.rng.random() < 0.2:
+            status = self.rng.choice(("failed", "cancelled"))
+        if exits:
+            self._node("end", g.End(status=status), exits)
+
+    def task(self, exits: list[Exit], depth: int) -> list[Exit]:
+        rng = self.rng
+        calls = rng.randint(1, 3)
+        retry = g.Retry(max_calls=calls, delay_ms=rng.choice((0, 10)))
+        work = g.Work(handler=f"do {len(self.nodes)}", retry=retry, once=calls == 1 and rng.random() < 0.2)
+        name = self._node("task", g.Task(work=work), exits, compensation=self._compensation(0.6))
+        leads = [(name, g.OK)]
+        if rng.random() < 0.15:
+            leads += self.sequence([(name, g.ERROR)], 1, depth=depth)
+            self._guard(name, g.ERROR)
+        return leads
+
+    def condition(self, exits: list[Exit], depth: int) -> list[Exit]:
+        rng = self.rng
+        question = "input.missing > 1" if rng.random() < 0.05 else rng.choice(QUESTIONS)
+        name = self._node("if", g.Condition(expression=stored(question)), exits)
+        leads = self.sequence([(name, g.TRUE)], rng.randint(1, 2), depth=depth)
+        if rng.random() < 0.15:
+            self.end(leads)
+            leads = []
+        match rng.randint(0, 2):
+            case 0 if leads:
+                return leads
+            case 0 | 1:
+                return [*leads, (name, g.FALSE)]
+            case _:
+                other = self.sequence([(name, g.FALSE)], 1, depth=depth)
+                return [*leads, *other] if rng.random() < 0.7 else leads
+
+    def save_point(self, exits: list[Exit], _depth: int) -> list[Exit]:
+        return [(self._node("save", g.SavePoint(), exits), g.OK)]
+
+    def no_return(self, exits: list[Exit], _depth: int) -> list[Exit]:
+        return [(self._node("point", g.NoReturn(), exits), g.OK)]
+
+    def human(self, exits: list[Exit], depth: int) -> list[Exit]:
+        name = self._node("ask", g.Human(), exits, timeout_ms=self._timeout(), compensation=self._compensation(0.1))
+        leads = [(name, g.CONFIRMED)]
+        if self.rng.random() < 0.4:
+            leads += self.sequence([(name, g.REJECTED)], 1, depth=depth)
+            self._guard(name, g.REJECTED)
+        return leads + self._timeout_way(name, depth)
+
+    def timer(self, exits: list[Exit], _depth: int) -> list[Exit]:
+        return [(self._node("sleep", g.WaitTimer(duration_ms=1000), exits), g.OK)]
+
+    def signal(self, exits: list[Exit], depth: int) -> list[Exit]:
+        op = g.WaitEvent(signal=self.rng.choice(SIGNALS))
+        name = self._node("wait", op, exits, timeout_ms=self._timeout())
+        return [(name, g.OK), *self._timeout_way(name, depth)]
+
+    def call(self, exits: list[Exit], depth: int) -> list[Exit]:
+        compensation = self._compensation(0.4)
+        name = self._node(
+            "call", g.Call(definition="child"), exits, timeout_ms=self._timeout(), compensation=compensation
+        )
+        leads = [(name, g.OK), *self._timeout_way(name, depth)]
+        if self.rng.random() < 0.2:
+            leads += self.sequence([(name, g.ERROR)], 1, depth=depth)
+        return leads
+
+    def fork(self, exits: list[Exit], depth: int) -> list[Exit]:
+        name = self._node("fork", g.Split(), exits)
+        count = self.rng.randint(1, 3)
+        leads = [self._branch(name, priority, depth) for priority in range(count)]
+        if self.rng.random() < 0.1:
+            return self._join(name, [*leads, [(name, g.BRANCH)]], count + 1)  # A branch with nothing in it.
+        return self._join(name, leads, count)
+
+    def each(self, exits: list[Exit], depth: int) -> list[Exit]:
+        op = g.Split(items=stored("input.items", "mapping"), limit=self.rng.choice((None, 1, 2)), item=f"it{depth}")
+        name = self._node("each", op, exits)
+        return self._join(name, [self._branch(name, 0, depth)], 3)
+
+    def _branch(self, split: str, priority: int, depth: int) -> list[Exit]:
+        first = len(self.nodes)
+        length = self.rng.randint(1, 3)
+        exits = self.sequence([(split, g.BRANCH)], length, depth=depth + 1)
+        for place, edge in enumerate(self.edges):
+            if edge.source == split and edge.target == self.nodes[first].id:
+                self.edges[place] = g.Edge(source=split, target=edge.target, on=g.BRANCH, priority=priority)
+        return exits
+
+    def _join(self, split: str, branches: list[list[Exit]], count: int) -> list[Exit]:
+        rng = self.rng
+        empty = (split, g.BRANCH)
+        exits = [each for branch in branches for each in branch if each == empty or rng.random() < 0.9]
+        if not exits or (rng.random() < 0.12 and empty not in exits):
+            return []
+        if rng.random() < 0.1 and empty not in exits:
+            exits = self.task(exits, DEEPEST)  # The branches share their last step.
+        op = g.Join(split=split, strategy=rng.choice(("all", "all", "any", "count")), count=rng.randint(1, count))
+        return [(self._node("join", op, exits), g.OK)]
+
+    def _go_back(self, leaving: Exit, target: g.Node) -> None:
+        """A way back to an earlier node, taken while the data says so."""
+        source, outcome = leaving
+        if isinstance(self._op(source), g.Join) or isinstance(target.op, g.Join):
+            return
+        when = stored(self.rng.choice(QUESTIONS))
+        self.edges.append(g.Edge(source=source, target=target.id, on=outcome, when=when, priority=0, rework=True))
+
+    def _guard(self, source: str, outcome: str) -> None:
+        """Now and then a way has a condition, or adds to the data."""
+        for place, edge in enumerate(self.edges):
+            if edge.source == source and edge.on == outcome:
+                when = stored(self.rng.choice(QUESTIONS)) if self.rng.random() < 0.4 else None
+                assign = {"x": stored("input.x", "mapping"), "y": stored("1", "mapping")}
+                has_more = self.rng.random() < 0.3
+                self.edges[place] = msgspec.structs.replace(edge, when=when, assign=assign if has_more else {})
+
+    def _timeout_way(self, name: str, depth: int) -> list[Exit]:
+        if self.nodes[self._place(name)].timeout_ms is None or self.rng.random() < 0.5:
+            return []
+        leads = self.sequence([(name, g.TIMEOUT)], 1, depth=depth)
+        self._guard(name, g.TIMEOUT)
+        return leads
+
+    def _timeout(self) -> int | None:
+        return self.rng.choice((None, None, 2000))
+
+    def _compensation(self, share: float) -> g.Work | None:
+        rng = self.rng
+        if rng.random() >= share:
+            return None
+        calls = rng.choice((0, 1, 2, 3, 3))
+        return g.Work(
+            handler=f"undo {len(self.nodes)}", retry=g.Retry(max_calls=calls), once=calls == 1 and rng.random() < 0.2
+        )
+
+    def _node(
+        self,
+        word: str,
+        op: g.Op,
+        exits: list[Exit],
+        *,
+        timeout_ms: int | None = None,
+        compensation: g.Work | None = None,
+    ) -> str:
+        name = f"{word}{len(self.nodes)}"
+        self.nodes.append(g.Node(id=name, op=op, timeout_ms=timeout_ms, compensation=compensation))
+        for source, on in dict.fromkeys(exits):
+            is_any = on == g.OK and self.rng.random() < 0.03
+            self.edges.append(g.Edge(source=source, target=name, on="*" if is_any else on, priority=5))
+        return name
+
+    def _place(self, name: str) -> int:
+        return next(place for place, node in enumerate(self.nodes) if node.id == name)
+
+    def _op(self, name: str) -> g.Op:
+        return self.nodes[self._place(name)].op

@@ -1,0 +1,144 @@
+"""A stand-in for the runtime around one run of a graph: effects, timers, an inbox and children, and no database.
+
+It honours what the kernel promises a decider: effects are numbered from `issued` on and timers after them, a recall takes an effect
+back only if nobody has begun it, a withdrawn effect never answers, a run that ended has no timers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import cast
+from uuid import UUID
+
+from holdfast.kernel.decision import Answer, Decision, Message, Recall
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.moment import Moment
+from holdfast.kernel.records import Record, merge
+from holdfast.machine.commands import AbortWorkflow, CancelWorkflow, Command, EndChild, RunStep, StartWorkflow
+from holdfast.machine.events import Event
+from holdfast.machine.graph import Graph
+from holdfast.machine.machine import GraphMachine
+from holdfast.machine.state import State
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+RUN = InstanceId(UUID(int=1))
+ACTOR = "olga"
+
+
+@dataclass
+class Call:
+    """A call of a handler that the run has asked for."""
+
+    body: RunStep
+    handler: str
+    is_begun: bool = False
+    recall: Recall | None = None
+    """Set once the run has asked for it back."""
+
+
+@dataclass
+class Child:
+    """A run that this one has started."""
+
+    step: int
+    id: InstanceId | None
+    asked: str = ""
+    """`cancel` or `abort` once its parent wants it to stop."""
+    has_ended: bool = False
+
+
+@dataclass
+class Host:
+    """One run and the world around it."""
+
+    graph: Graph
+    machine: GraphMachine = field(init=False)
+    state: State = field(init=False)
+    history: list[Event] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    """All that decisions have named, one after the other."""
+    rows: list[Record] = field(default_factory=list)
+    """What they have come to, one for each row."""
+    calls: dict[int, Call] = field(default_factory=dict)
+    timers: dict[str, Command] = field(default_factory=dict)
+    inbox: list[Command] = field(default_factory=list)
+    """Commands that were taken back with their effects and are on their way."""
+    children: list[Child] = field(default_factory=list)
+    told_parent: list[EndChild] = field(default_factory=list)
+    version: int = 0
+    issued: int = 0
+
+    def __post_init__(self) -> None:
+        self.machine = GraphMachine(self.graph)
+        self.state = self.machine.initial()
+
+    def tell(self, command: Command, *, effect: int | None = None, timer: str | None = None) -> Answer:
+        """Decide a command and do to the world what the decision asks for."""
+        moment = Moment(
+            now=NOW,
+            instance=RUN,
+            actor=ACTOR,
+            version=self.version,
+            issued=self.issued,
+            pending_timers=frozenset(self.timers),
+        )
+        answer = self.machine.decide(self.state, command, moment)
+        if effect is not None:
+            del self.calls[effect]
+        if timer is not None:
+            del self.timers[timer]
+        if isinstance(answer, Decision):
+            self._accept(answer)
+        return answer
+
+    def _accept(self, decision: Decision) -> None:
+        assert isinstance(decision.state, State), "the machine evolves while it decides"
+        self.state = decision.state
+        self.history += cast("tuple[Event, ...]", decision.events)
+        self.records += decision.records
+        self.rows = merge([*self.rows, *decision.records])
+        cancelled = [key for key in dict.fromkeys(decision.cancelled_timers) if key in self.timers]
+        for key in cancelled:
+            del self.timers[key]
+        self.version += len(decision.events) + len(cancelled)
+        for effect in decision.effects:
+            assert isinstance(effect.body, RunStep)
+            self.calls[self.issued] = Call(effect.body, effect.handler)
+            self.issued += 1
+        for each in decision.timers:
+            self.timers[each.key or f"#{self.issued}"] = cast("Command", each.command)
+            self.issued += 1
+        for number in decision.withdrawn_effects:
+            self.calls.pop(number, None)
+        for recall in decision.recalls:
+            self._recall(recall)
+        for message in decision.messages:
+            self._send(message)
+        if self.machine.status(self.state).is_terminal:
+            self.timers.clear()
+
+    def _recall(self, recall: Recall) -> None:
+        call = self.calls.get(recall.effect)
+        if call is None:
+            return
+        call.recall = recall
+        if not call.is_begun:
+            del self.calls[recall.effect]
+            self.inbox.append(cast("Command", recall.command))
+
+    def _send(self, message: Message) -> None:
+        match message.command:
+            case StartWorkflow(parent_step=step):
+                self.children.append(Child(step, message.instance))
+            case CancelWorkflow():
+                self._child(message.instance).asked = "cancel"
+            case AbortWorkflow():
+                self._child(message.instance).asked = "abort"
+            case EndChild() as told:
+                self.told_parent.append(told)
+            case other:
+                raise AssertionError(f"a message nobody expects: {other}")
+
+    def _child(self, instance: InstanceId | None) -> Child:
+        return next(each for each in self.children if each.id == instance)

@@ -1,0 +1,81 @@
+"""What must hold of every run, whatever the graph, told without the reference: nothing stands still, nothing is undone too early or in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.kernel.records import StepOpened
+from holdfast.machine import events as e
+from holdfast.machine import graph as g
+from machine.comparing import View
+from machine.hosting import Call, Host
+
+
+class Laws:
+    """Watches over one run."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._begun: set[int] = set()
+        """Steps whose handler may have done something."""
+        self._is_impatient = False
+
+    def begin(self, step: int) -> None:
+        """The handler of a step may do something from now on."""
+        self._begun.add(step)
+
+    def lose_patience(self) -> None:
+        """Handlers that were told to stop have had their time; nobody knows what they did."""
+        self._is_impatient = True
+
+    def broken(self, view: View) -> Iterator[str]:
+        """What does not hold now."""
+        if _stands_still(self._host, view):
+            yield "the run stands still"
+        calls = self._host.calls.values()
+        undoing = [call.body.step for call in calls if call.body.is_compensation]
+        forward = [call.body.step for call in calls if not call.body.is_compensation and call.is_begun]
+        if undoing and forward and not self._is_impatient:
+            yield f"compensation {undoing} is called while {forward} still run"
+        for call in calls:
+            if call.body.attempt > self._allowed(call):
+                yield f"step {call.body.step} is called {call.body.attempt} times"
+
+    def broken_at_the_end(self) -> Iterator[str]:
+        """What did not hold all along."""
+        rows = {row.number: row for row in self._host.rows if isinstance(row, StepOpened)}
+        for row in rows.values():
+            if row.compensates is None:
+                continue
+            of = rows[row.compensates]
+            is_task = isinstance(self._host.graph.nodes[of.node].op, g.Task)
+            if is_task and of.number not in self._begun and not self._is_impatient:
+                yield f"step {of.number} is undone, and its handler was never called"
+            if self._is_protected(of, rows):
+                yield f"step {of.number} is undone, and a boundary behind it protects it"
+
+    def _allowed(self, call: Call) -> int:
+        node = self._host.graph.nodes[call.body.node]
+        work = node.compensation if call.body.is_compensation else node.op.work if isinstance(node.op, g.Task) else None
+        assert work is not None
+        return work.retry.max_calls
+
+    def _is_protected(self, of: StepOpened, rows: dict[int, StepOpened]) -> bool:
+        """Whether the same token has passed a boundary after the step had ended."""
+        ends = [event.step for event in self._host.history if isinstance(event, e.StepCompleted | e.StepFailed)]
+        if of.number not in ends:
+            return False
+        is_failure = any(isinstance(event, e.RollbackStarted) for event in self._host.history)
+        kinds = (g.NoReturn, g.SavePoint) if is_failure else (g.NoReturn,)
+        later = [rows[number] for number in ends[ends.index(of.number) + 1 :]]
+        return any(row.token == of.token and isinstance(self._host.graph.nodes[row.node].op, kinds) for row in later)
+
+
+def _stands_still(host: Host, view: View) -> bool:
+    """Whether nothing can ever happen to the run, though it has not ended."""
+    if host.state.status == "paused" or host.state.is_terminal:
+        return False
+    waits = ("calls", "recalled", "people", "signals", "timers", "letters")
+    has_child = any(not child.has_ended for child in host.children)
+    # A deadline alone is nothing to wait for.
+    return not has_child and not any(view[name] for name in waits if view[name] != {"deadline"})

@@ -1,0 +1,301 @@
+"""Plays a random schedule against the machine and the reference at once, and compares them after every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from holdfast.kernel.decision import Decision, Rejection
+from holdfast.machine import commands as c
+from holdfast.machine import graph as g
+from machine.comparing import History, differences, seen_of_machine, seen_of_reference
+from machine.generating import SIGNALS, random_input, random_output
+from machine.hosting import Call, Host
+from machine.laws import Laws
+from machine.reference import Reference
+
+LONGEST = 60
+"""Acts of a run before it is driven to its end."""
+
+
+@dataclass(frozen=True)
+class Begin:
+    """A worker begins the call of a step."""
+
+    step: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The call of a step comes back."""
+
+    command: c.CompleteStep | c.FailStep
+
+
+@dataclass(frozen=True)
+class Fire:
+    """A timer fires."""
+
+    command: c.Command
+
+
+@dataclass(frozen=True)
+class Deliver:
+    """The oldest message of the inbox arrives."""
+
+
+@dataclass(frozen=True)
+class Say:
+    """A command from outside, welcome or not."""
+
+    command: c.Command
+
+
+Act: TypeAlias = Begin | Answer | Fire | Deliver | Say
+
+
+class DisagreementError(AssertionError):
+    """Something is not as it must be."""
+
+
+@dataclass
+class Play:
+    """One run on the machine and on the reference."""
+
+    graph: g.Graph
+    host: Host = field(init=False)
+    run: Reference = field(init=False)
+    acts: list[Act] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.host = Host(self.graph)
+        self.run = Reference(self.graph)
+        self._history = History(self.host)
+        self._laws = Laws(self.host)
+
+    def act(self, act: Act) -> None:
+        """Do one thing; raises DisagreementError if afterwards anything is not as it must be."""
+        self.acts.append(act)
+        match act:
+            case Begin(step=step):
+                self._begin(step)
+            case Answer(command=command):
+                self._answer(command)
+            case Fire(command=command):
+                self._fire(command)
+            case Deliver():
+                if self.host.inbox:
+                    self._tell(self.host.inbox.pop(0))
+            case Say(command=command):
+                self._say(command)
+
+    def _begin(self, step: int) -> None:
+        for call in self.host.calls.values():
+            if call.body.step == step:
+                call.is_begun = True
+                self._laws.begin(step)
+
+    def _answer(self, command: c.CompleteStep | c.FailStep) -> None:
+        effect = next((number for number, call in self.host.calls.items() if call.body.step == command.step), None)
+        if effect is None:
+            return
+        if not isinstance(command, c.FailStep) or command.was_called:
+            self._laws.begin(command.step)
+        self._tell(command, effect=effect)
+
+    def _fire(self, command: c.Command) -> None:
+        key = next((key for key, timer in self.host.timers.items() if timer == command), None)
+        if key is None:
+            return
+        if isinstance(command, c.EndGrace):
+            self._laws.lose_patience()
+        self._tell(command, timer=key)
+
+    def _say(self, command: c.Command) -> None:
+        if isinstance(command, c.EndChild):
+            for child in self.host.children:
+                child.has_ended |= child.step == command.step
+        self._tell(command)
+
+    def _tell(self, command: c.Command, *, effect: int | None = None, timer: str | None = None) -> None:
+        before = msgspec.to_builtins(self.host.state)
+        try:
+            answer = self.host.tell(command, effect=effect, timer=timer)
+        except Exception as error:
+            raise DisagreementError(f"the machine broke: {error!r}") from error
+        found = []
+        if not isinstance(answer, Decision) and msgspec.to_builtins(self.host.state) != before:
+            found.append("a command that was not taken changed the state")
+        if isinstance(answer, Rejection) and (effect is not None or timer is not None):
+            found.append(f"an answer or a timer was refused: {answer}")
+        taken = self.run.tell(command)
+        if taken != isinstance(answer, Decision):
+            found.append(f"the command should be {'taken' if taken else 'refused or ignored'}, got {answer}")
+        view = seen_of_machine(self.host)
+        found += differences(seen_of_reference(self.run), view)
+        if isinstance(answer, Decision):
+            found += self._history.problems()
+        found += self._laws.broken(view)
+        if self.run.is_over:
+            found += self._laws.broken_at_the_end()
+        if found:
+            raise DisagreementError("\n".join(found))
+
+
+@dataclass(frozen=True)
+class Mood:
+    """How a schedule tends to go."""
+
+    failing: float
+    """Share of calls that come back badly."""
+    stopping: float
+    """How often somebody cancels or aborts."""
+    meddling: float
+    """How often a command comes that makes no sense."""
+
+
+def play_at_random(play: Play, rng: Random) -> None:
+    """A whole run, from its start to its end."""
+    mood = Mood(rng.choice((0.03, 0.15, 0.4)), rng.choice((0.0, 0.0, 0.02, 0.08)), rng.choice((0.0, 0.05, 0.2)))
+    start = c.StartWorkflow(
+        input=random_input(rng),
+        delay_ms=rng.choice((0, 0, 0, 5)),
+        parent=rng.choice(("", "00000000-0000-7000-8000-000000000007")),
+        parent_definition="p",
+        parent_step=1,
+    )
+    play.act(Say(start))
+    for _ in range(LONGEST):
+        if play.run.is_over and rng.random() < 0.3:
+            break
+        play.act(_next(play, rng, mood))
+    _drive_home(play, rng)
+
+
+def _next(play: Play, rng: Random, mood: Mood) -> Act:
+    chance = rng.random()
+    if chance < mood.stopping:
+        stop = c.CancelWorkflow(reason="enough") if rng.random() < 0.7 else c.AbortWorkflow(reason="stop")
+        return Say(stop)
+    if chance < mood.stopping + mood.meddling:
+        return Say(_intrusion(play, rng))
+    if rng.random() < 0.03:
+        return Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)))
+    choices = [*_inside(play, rng, mood.failing), *_operating(play, rng)]
+    return rng.choice(choices or [Say(_intrusion(play, rng))])
+
+
+def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
+    """What the world does by itself."""
+    for call in play.host.calls.values():
+        yield _on_call(call, rng, failing)
+    if play.host.inbox:
+        yield Deliver()
+        yield Deliver()
+    for command in play.host.timers.values():
+        if not isinstance(command, c.PassDeadline) or rng.random() < failing / 4:
+            yield Fire(command)
+    for child in play.host.children:
+        if not child.has_ended:
+            yield Say(_ended(child.step, rng, failing))
+    for step in play.run.steps:
+        if step.is_open and step.of is None and play.run.is_at(step, g.Human):
+            decision: Literal["confirmed", "rejected"] = "rejected" if rng.random() < failing else "confirmed"
+            yield Say(c.DecideStep(step=step.number, decision=decision))
+        if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvent):
+            yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)))
+
+
+def _on_call(call: Call, rng: Random, failing: float) -> Act:
+    step = call.body.step
+    if rng.random() < failing / 10:
+        return Say(c.NoteMissingHandler(step=step, handler="h"))
+    if not call.is_begun and rng.random() < failing / 4:
+        return Answer(c.FailStep(step=step, error="lost", was_called=False, is_final=rng.random() < 0.5))
+    if not call.is_begun:
+        return Begin(step)
+    if rng.random() < failing:
+        return Answer(c.FailStep(step=step, error=f"e{rng.randint(1, 9)}", is_final=rng.random() < 0.2))
+    return Answer(c.CompleteStep(step=step, output=random_output(rng)))
+
+
+def _operating(play: Play, rng: Random) -> Iterator[Act]:
+    """What operators do for a run that waits for them."""
+    letters = [step.number for step in play.run.steps if step.is_dead]
+    for number in letters:
+        yield Say(c.RequeueStep(step=number, input=rng.choice((None, random_input(rng)))))
+    if play.run.status == "paused" and not letters:
+        yield Say(c.ResumeWorkflow())
+    if play.run.stuck and play.run.stuck.of:
+        yield Say(c.RetryCompensation(step=play.run.stuck.of.number))
+
+
+def _ended(step: int, rng: Random, failing: float) -> c.EndChild:
+    if rng.random() >= failing:
+        return c.EndChild(step=step, status="completed", result=random_output(rng))
+    return c.EndChild(step=step, status=rng.choice(("failed", "cancelled", "aborted")), error="child failed")
+
+
+def _intrusion(play: Play, rng: Random) -> c.Command:
+    """A command that may make no sense at all now; but never an answer that would be believed."""
+    step = rng.randint(0, len(play.run.steps) + 2)
+    believed = {call.body.step for call in play.host.calls.values()}
+    believed |= {each.step for each in play.host.inbox if isinstance(each, c.ReturnStep)}
+    believed |= {each.number for each in play.run.steps if each.is_frozen}
+    choices: list[c.Command] = [
+        c.StartWorkflow(),
+        c.DecideStep(step=step, decision="confirmed"),
+        c.RequeueStep(step=step),
+        c.ResumeWorkflow(),
+        c.RetryCompensation(step=step),
+        c.NoteMissingHandler(step=step, handler="h"),
+        c.SendSignal(name="green"),
+    ]
+    if step not in believed:
+        choices += [c.CompleteStep(step=step, output=1), c.FailStep(step=step, error="late"), c.ReturnStep(step=step)]
+    if not any(each.step == step and not each.has_ended for each in play.host.children):
+        choices += [c.EndChild(step=step, status="completed"), c.EndChild(step=step, status="failed", error="late")]
+    if c.TimeOut(step=step) not in play.host.timers.values():
+        choices.append(c.TimeOut(step=step))
+    return rng.choice(choices)
+
+
+def _drive_home(play: Play, rng: Random) -> None:
+    """Bring a run to its end: let things go well, then cancel, then abort."""
+    for turn in range(400):
+        if play.run.is_over:
+            return
+        if turn == 100 and not play.run.back:
+            play.act(Say(c.CancelWorkflow(reason="home")))
+        elif turn == 300:
+            play.act(Say(c.AbortWorkflow(reason="home")))
+        else:
+            play.act(rng.choice([*_inside(play, rng, 0.0), *_operating(play, rng)] or [Say(c.AbortWorkflow())]))
+    raise DisagreementError("the run does not end")
+
+
+def fails(graph: g.Graph, acts: Iterable[Act]) -> tuple[list[Act], str]:
+    """Play these acts: those up to the first disagreement, and what it says; nothing if there is none."""
+    play = Play(graph)
+    try:
+        for act in acts:
+            play.act(act)
+    except DisagreementError as error:
+        return play.acts, str(error)
+    return [], ""
+
+
+def shortened(graph: g.Graph, acts: list[Act]) -> tuple[list[Act], str]:
+    """The same disagreement, or another one, with fewer acts."""
+    acts, told = fails(graph, acts)
+    place = len(acts) - 2
+    while place > 0:
+        fewer, said = fails(graph, [*acts[:place], *acts[place + 1 :]])
+        if said:
+            acts, told = fewer, said
+        place = min(place, len(acts) - 1) - 1
+    return acts, told

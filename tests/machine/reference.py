@@ -1,0 +1,820 @@
+"""A slow and obvious interpreter of a graph, written from docs/concepts/graphs.md and from nothing else.
+
+A run is a list of tokens, a list of splits and a list of steps. Every question (what is open, who is alive, what must be undone) is
+answered by walking over them again. It takes the commands of the real machine, so that the two can be compared after each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from holdfast.errors import ExpressionError
+from holdfast.expressions import Expression
+from holdfast.machine import commands as c
+from holdfast.machine import graph as g
+
+Data = dict[str, object]
+
+ANYTHING = "?"
+"""An error text that the rules do not fix."""
+
+
+_expressions: dict[str, Expression] = {}
+
+
+def _read(stored: dict[str, g.Plain]) -> Expression:
+    """A stored expression; each is read once."""
+    key = str(stored["hash"])
+    if key not in _expressions:
+        _expressions[key] = Expression.from_data(stored)
+    return _expressions[key]
+
+
+def _holds(condition: dict[str, g.Plain], data: Data) -> bool:
+    """A condition that cannot be answered does not hold."""
+    try:
+        return _read(condition).holds({"input": data})
+    except ExpressionError:
+        return False
+
+
+@dataclass(eq=False)
+class Step:
+    """One entry of a node, or the undoing of one."""
+
+    number: int
+    node: str
+    token: Token
+    visit: int = 1
+    data: Data = field(default_factory=dict)
+    """What the token knew when it entered."""
+    previous: object = None
+    """What the token's step before had answered."""
+    status: str = "pending"
+    outcome: str = ""
+    output: object = None
+    error: str = ""
+    attempts: int = 0
+    """As an operator sees them: calls that have come back."""
+    call: int = 1
+    """Number of the present call."""
+    was_called: bool = False
+    """Whether any call of the handler may have begun."""
+    is_open: bool = False
+    """Whether the token is still there."""
+    is_dead: bool = False
+    """Whether it gave up and waits for an operator."""
+    is_requeued: bool = False
+    is_frozen: bool = False
+    """Whether its call was taken back while the run waits for an operator."""
+    is_calling: bool = False
+    """Whether its handler is to be called, or is being called."""
+    is_recalled: bool = False
+    """Whether the present call was asked back."""
+    is_stopping: bool = False
+    """Whether it was stopped and its handler, or child, has not come back."""
+    is_late: bool = False
+    """Whether its handler has had its time and nobody waits for it any more."""
+    is_done: bool = False
+    """Whether the handler of a stopped step finished its work all the same."""
+    ended: int = 0
+    """Place in the order of ends; 0 while it has none."""
+    has_timer: bool = False
+    child: str = ""
+    """`started`, `cancel` or `abort`: what the step's child was last told."""
+    of: Step | None = None
+    """For a compensation: what it undoes."""
+    retry_of: Step | None = None
+
+
+@dataclass(eq=False)
+class Token:
+    """One thread of control."""
+
+    name: str
+    data: Data
+    scope: Scope | None = None
+    """The split that it is a branch of."""
+    visits: dict[str, int] = field(default_factory=dict)
+    last_node: str = ""
+    last_answer: object = None
+    is_over: bool = False
+    arrived: int = 0
+    """Place in the order of arrivals at the join of its split; 0 if it has not arrived."""
+    held: tuple[str, str] | None = None
+    """While it may not go on: (node, outcome) that it was left by; or ("", target) that it would enter."""
+    retries: Step | None = None
+    """The step that its next one repeats."""
+
+    @property
+    def above(self) -> Token | None:
+        """The token that was split to make this one."""
+        return self.scope.parked if self.scope else None
+
+    def is_at_or_below(self, other: Token) -> bool:
+        """Whether this is the other token or comes from it."""
+        return self is other or (self.above is not None and self.above.is_at_or_below(other))
+
+
+@dataclass(eq=False)
+class Scope:
+    """The branches of one split."""
+
+    node: str
+    step: Step
+    parked: Token
+    branches: list[Token] = field(default_factory=list)
+    """All that have begun."""
+    todo: list[object] = field(default_factory=list)
+    """Items that have not begun."""
+    is_over: bool = False
+
+    @property
+    def alive(self) -> list[Token]:
+        """Branches that have not ended; those that have arrived are alive."""
+        return [each for each in self.branches if not each.is_over]
+
+    @property
+    def arrived(self) -> list[Token]:
+        """Branches that wait at the join, in the order of their arrival."""
+        return sorted((each for each in self.alive if each.arrived), key=lambda token: token.arrived)
+
+
+class Reference:
+    """A run of a graph, told one command at a time."""
+
+    def __init__(self, graph: g.Graph) -> None:
+        self.graph = graph
+        self.policies = graph.policies
+        self.status = "new"
+        self.reason = ""
+        self.error = ""
+        self.steps: list[Step] = []
+        self.tokens: list[Token] = []
+        """All there have been, in the order in which they set out."""
+        self.scopes: list[Scope] = []
+        self.timers: set[str] = set()
+        """Of the run as a whole: `start`, `deadline`, `grace`."""
+        self.signals: list[tuple[str, object]] = []
+        """Kept until somebody waits for them."""
+        self.letters: dict[tuple[str, int], str] = {}
+        """Dead letters: (source, step) and the error."""
+        self.back = ""
+        """`failure` or `cancel` while the run is on its way back."""
+        self.failed: Step | None = None
+        self.chain: list[Step] | None = None
+        """Steps still to be undone; None until nothing runs any more."""
+        self.stuck: Step | None = None
+        """The compensation that gave up."""
+        self.handler_calls = 0
+        """Since the last word from outside."""
+        self.ends = 0
+        self.moves: list[tuple[Token, str, bool]] = []
+        """Tokens on their way into a node, in the order in which they set out, and whether an operator sent them."""
+        self.has_parent = False
+        self.told_parent: list[tuple[str, object]] = []
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended."""
+        return self.status in {"completed", "failed", "cancelled", "aborted"}
+
+    @property
+    def root(self) -> Token:
+        """The first token."""
+        return next(token for token in self.tokens if token.scope is None)
+
+    # Commands
+
+    def tell(self, command: object) -> bool:
+        """Take a command; False if it is refused or there is nothing to do."""
+        if isinstance(command, c.StartWorkflow):
+            return self.status == "new" and self._start(command)
+        if self.status == "new":
+            return False
+        if isinstance(command, c.CompleteStep | c.FailStep | c.ReturnStep):
+            late = [step for step in self.steps if step.number == command.step and step.is_late]
+            for step in late:
+                step.is_late = False
+            if late:
+                return False
+        if isinstance(command, c.RetryCompensation):
+            taken = self._stuck_step() == command.step and self._retry_compensation()
+        else:
+            taken = not self.is_over and self._take(command)
+        if taken:
+            self._settle()
+        return taken
+
+    def _take(self, command: object) -> bool:
+        match command:
+            case c.BeginWorkflow():
+                return self._begin()
+            case c.CancelWorkflow(reason=reason):
+                return not self.back and self._cancel(reason)
+            case c.PassDeadline():
+                return not self.back and self._cancel(ANYTHING)
+            case c.AbortWorkflow(reason=reason):
+                return self._abort(reason)
+            case c.EndGrace():
+                return self._end_grace()
+            case c.SendSignal():
+                return self._signal(command)
+            case c.ResumeWorkflow():
+                return self.status == "paused" and not any(step.is_dead for step in self.steps) and self._resume()
+            case _:
+                return self._take_for_step(command)
+
+    def _take_for_step(self, command: object) -> bool:
+        step = next((each for each in self.steps if each.number == getattr(command, "step", 0)), None)
+        if step is None:
+            return False
+        match command:
+            case c.CompleteStep(output=output) if step.is_calling:
+                self._complete(step, output)
+            case c.FailStep() if step.is_calling:
+                self._fail_call(step, command)
+            case c.ReturnStep() if step.is_recalled:
+                self._return(step)
+            case c.TimeOut() if step.has_timer:
+                self._time_out(step)
+            case c.DecideStep(decision=decision) if step.is_open and self.is_at(step, g.Human):
+                self._decide(step, decision)
+            case c.EndChild() if step.child and (step.is_open or step.is_stopping):
+                self._end_child(step, command)
+            case c.RequeueStep(input=data) if step.is_dead:
+                self._requeue(step, data)
+            case c.NoteMissingHandler() if step.is_calling and not step.is_stopping:
+                pass
+            case _:
+                return False
+        return True
+
+    def _start(self, command: c.StartWorkflow) -> bool:
+        self.status = "running"
+        self.has_parent = bool(command.parent)
+        self.tokens = [Token("0", dict(command.input))]
+        if self.policies.deadline_ms is not None:
+            self.timers.add("deadline")
+        if command.delay_ms:
+            self.timers.add("start")
+        else:
+            self.moves.append((self.root, self.graph.entry, False))
+            self._settle()
+        return True
+
+    def _begin(self) -> bool:
+        if "start" not in self.timers:
+            return False
+        self.timers.remove("start")
+        self.moves.append((self.root, self.graph.entry, False))
+        return True
+
+    def _complete(self, step: Step, output: object) -> None:
+        step.is_calling = step.is_recalled = False
+        step.was_called = True
+        if step.of is not None:
+            step.status, step.attempts, step.is_open = "completed", step.call, False
+        elif step.is_stopping:
+            step.is_stopping, step.is_done, step.output, step.attempts = False, True, output, step.call
+        else:
+            step.attempts = step.call
+            self._finish(step, g.OK, output)
+
+    def _fail_call(self, step: Step, command: c.FailStep) -> None:
+        step.is_calling = step.is_recalled = False
+        step.was_called = step.was_called or command.was_called
+        if step.is_stopping:
+            step.is_stopping = False
+            step.attempts = step.call if command.was_called else step.attempts
+            return
+        work = self.work_of(step)
+        step.attempts, step.error = step.call, command.error
+        may_again = not command.is_final and not work.once and step.call < work.retry.max_calls
+        if may_again and (step.of is not None or not self.back):
+            step.status = "running"
+            step.call += 1
+            self._call(step)
+        elif step.of is not None:
+            self._give_up_undoing(step)
+        else:
+            self._fail(step, command.error)
+
+    def _return(self, step: Step) -> None:
+        """Nobody had begun the call."""
+        step.is_calling = step.is_recalled = False
+        if step.is_stopping:
+            step.is_stopping = False
+        elif self.back:
+            self._end(step, "skipped")
+        else:
+            self._call(step)
+
+    def _time_out(self, step: Step) -> None:
+        step.has_timer = False
+        if isinstance(self._op(step), g.WaitTimer):
+            self._finish(step, g.OK, None)
+            return
+        if step.child:
+            step.child = "abort"
+        if self._edge(step.node, g.TIMEOUT, step.token.data) is not None:
+            self._finish(step, g.TIMEOUT, None)
+        else:
+            self._fail(step, ANYTHING)
+
+    def _decide(self, step: Step, decision: str) -> None:
+        self.handler_calls = 0
+        if decision == g.CONFIRMED or self._edge(step.node, g.REJECTED, step.token.data) is not None:
+            self._finish(step, decision, None)
+        elif self.policies.on_reject == "fail":
+            self._fail(step, ANYTHING)
+        else:
+            step.outcome = g.REJECTED
+            self._end(step, "completed")
+            self._abort(ANYTHING)
+
+    def _end_child(self, step: Step, command: c.EndChild) -> None:
+        went_well = command.status == "completed"
+        if step.is_stopping:
+            step.is_stopping, step.is_done, step.was_called = False, went_well, went_well
+            step.output = command.result if went_well else None
+        elif went_well:
+            self._finish(step, g.OK, command.result)
+        else:
+            self._fail(step, ANYTHING)
+
+    def _signal(self, command: c.SendSignal) -> bool:
+        self.handler_calls = 0
+        for step in self.steps:
+            op = self._op(step)
+            if step.is_open and isinstance(op, g.WaitEvent) and op.signal == command.name:
+                self._finish(step, g.OK, command.payload)
+                return True
+        self.signals.append((command.name, command.payload))
+        return True
+
+    def _requeue(self, step: Step, data: Data | None) -> None:
+        step.is_dead, step.is_requeued = False, True
+        del self.letters["step", step.number]
+        if data is not None:
+            step.token.data = dict(data)
+        step.token.retries = step
+        self.moves.append((step.token, step.node, True))
+        self._go_on()
+
+    def _resume(self) -> bool:
+        self._go_on()
+        return True
+
+    def _go_on(self) -> None:
+        self.status, self.reason, self.handler_calls = "running", "", 0
+        for step in self.steps:
+            if step.is_frozen:
+                step.is_frozen = False
+                self._call(step)
+        for token in self.tokens:
+            if token.held is not None and not token.is_over:
+                (node, last), token.held = token.held, None
+                if node:
+                    self._leave(token, node, last)
+                else:
+                    self.moves.append((token, last, True))
+        for scope in self.scopes:
+            self._look_at(scope)
+
+    # Moving
+
+    def _settle(self) -> None:
+        """Let every token go as far as it can, in turns; then see whether the run has ended, or what is undone next."""
+        while self.moves:
+            token, node, is_sent = self.moves.pop(0)
+            if not token.is_over and not self.back and not self.is_over:
+                self._enter(token, node, is_sent=is_sent)
+        if self.is_over:
+            return
+        if self.back:
+            self._undo()
+        elif self.root.is_over:
+            self._conclude("completed")
+
+    def _enter(self, token: Token, name: str, *, is_sent: bool) -> None:
+        node = self.graph.nodes[name]
+        if self.status == "paused":
+            token.held = ("", name)
+        elif isinstance(node.op, g.Join):
+            assert token.scope is not None
+            token.arrived = len(token.scope.arrived) + 1
+            self._look_at(token.scope)
+        elif not is_sent and token.visits.get(name, 0) >= self.policies.max_visits:
+            token.held = ("", name)
+            self._pause("max_visits")
+        elif not is_sent and isinstance(node.op, g.Task) and self._is_chain_too_long():
+            token.held = ("", name)
+            self._pause("chain_limit")
+        else:
+            self._do(self._new_step(token, name), node)
+
+    def _is_chain_too_long(self) -> bool:
+        return self.policies.chain_limit is not None and self.handler_calls >= self.policies.chain_limit
+
+    def _new_step(self, token: Token, name: str) -> Step:
+        token.visits[name] = token.visits.get(name, 0) + 1
+        token.last_node = name
+        number = len(self.steps) + 1
+        step = Step(number, name, token, token.visits[name], dict(token.data), token.last_answer, is_open=True)
+        step.retry_of, token.retries = token.retries, None
+        self.steps.append(step)
+        return step
+
+    def _do(self, step: Step, node: g.Node) -> None:
+        match node.op:
+            case g.Task():
+                self.handler_calls += 1
+                self._call(step)
+            case g.Condition():
+                self._ask(step, node.op)
+            case g.Split():
+                self._split(step, node.op)
+            case g.WaitEvent(signal=signal):
+                self._wait_for(step, signal)
+            case g.Call():
+                step.child = "started"
+            case g.End(status=status):
+                self._end_way(step, status)
+            case g.SavePoint() | g.NoReturn():
+                self._finish(step, g.OK, None)
+            case g.Human() | g.WaitTimer() | g.Join():
+                pass
+        if step.is_open and (isinstance(node.op, g.WaitTimer) or (not step.is_calling and node.timeout_ms is not None)):
+            step.has_timer = True
+
+    def _end_way(self, step: Step, status: str) -> None:
+        if status == "failed":
+            self._fail(step, ANYTHING)
+            return
+        step.outcome = g.OK
+        self._end(step, "completed")
+        if status == "cancelled":
+            self._cancel(ANYTHING)
+        else:
+            self._end_token(step.token)
+
+    def _call(self, step: Step) -> None:
+        """Have the handler called, as soon as anything may begin."""
+        if self.status == "paused":
+            step.is_frozen = True
+        else:
+            step.is_calling = True
+
+    def _ask(self, step: Step, op: g.Condition) -> None:
+        try:
+            answer = _read(op.expression).holds({"input": step.data})
+        except ExpressionError:
+            self._fail(step, ANYTHING)
+        else:
+            self._finish(step, g.TRUE if answer else g.FALSE, None)
+
+    def _wait_for(self, step: Step, signal: str) -> None:
+        for kept in self.signals:
+            if kept[0] == signal:
+                self.signals.remove(kept)
+                self._finish(step, g.OK, kept[1])
+                return
+
+    def _finish(self, step: Step, outcome: str, output: object) -> None:
+        """A step ends well."""
+        step.outcome, step.output = outcome, output
+        self._end(step, "completed")
+        token = step.token
+        if output is not None:
+            token.last_answer = output
+            token.data = token.data | (output if isinstance(output, dict) else {step.node: output})
+        self._leave(token, step.node, outcome)
+
+    def _end(self, step: Step, status: str) -> None:
+        """A step ends, in whatever way."""
+        self.ends += 1
+        step.ended = self.ends
+        step.status = status
+        step.is_open = step.has_timer = step.is_frozen = False
+
+    def _leave(self, token: Token, node: str, outcome: str) -> None:
+        if self.back:
+            return
+        edge = self._edge(node, outcome, token.data)
+        if edge is not None:
+            for name, stored in edge.assign.items():
+                token.data = token.data | {name: _read(stored).evaluate({"input": token.data})}
+            self.moves.append((token, edge.target, False))
+        elif self.policies.on_no_edge == "complete":
+            self._end_token(token)
+        elif self.policies.on_no_edge == "pause":
+            token.held = (node, outcome)
+            self._pause("no_edge")
+        else:
+            self._roll_back(None, ANYTHING)
+
+    def _edges(self, node: str, outcome: str) -> list[g.Edge]:
+        """The edges of an outcome, in the order in which they are tried."""
+        found = [edge for edge in self.graph.edges if edge.source == node and edge.on == outcome]
+        return sorted(found, key=lambda edge: (edge.priority, edge.id))
+
+    def _edge(self, node: str, outcome: str, data: Data) -> g.Edge | None:
+        edges = self._edges(node, outcome) or self._edges(node, "*")
+        return next((edge for edge in edges if edge.when is None or _holds(edge.when, data)), None)
+
+    def _end_token(self, token: Token) -> None:
+        token.is_over = True
+        if token.scope is not None:
+            self._look_at(token.scope)
+
+    def _pause(self, reason: str) -> None:
+        if self.status != "paused":
+            self.status, self.reason = "paused", reason
+        for step in self.steps:
+            if step.is_calling and step.is_open:
+                step.is_recalled = True
+
+    # Branches
+
+    def _split(self, step: Step, op: g.Split) -> None:
+        scope = Scope(step.node, step, step.token)
+        items: object = None
+        if op.items is not None:
+            try:
+                items = _read(op.items).evaluate({"input": step.data})
+            except ExpressionError:
+                items = None
+            if not isinstance(items, list):
+                self._fail(step, ANYTHING)
+                return
+            scope.todo = list(items)
+        step.outcome = g.OK
+        self._end(step, "completed")
+        self.scopes.append(scope)
+        if op.items is None:
+            for edge in self._edges(step.node, g.BRANCH):
+                self._branch(scope, edge.target, {})
+        self._look_at(scope)
+
+    def _branch(self, scope: Scope, target: str, more: Data) -> None:
+        name = f"{scope.parked.name}/{scope.step.number}.{len(scope.branches) + 1}"
+        token = Token(name, scope.parked.data | more, scope)
+        scope.branches.append(token)
+        self.tokens.append(token)
+        self.moves.append((token, target, False))
+
+    def _join_of(self, scope: Scope) -> g.Node | None:
+        found = [n for n in self.graph.nodes.values() if isinstance(n.op, g.Join) and n.op.split == scope.node]
+        return found[0] if found else None
+
+    def _look_at(self, scope: Scope) -> None:
+        """Whether the branches of a split meet, are all over, or can be joined by another one."""
+        if scope.is_over or self.back or self.status == "paused":
+            return
+        op = self.graph.nodes[scope.node].op
+        assert isinstance(op, g.Split)
+        join = self._join_of(scope)
+        could_come = len(scope.alive) + len(scope.todo)
+        is_met = False
+        if join is not None and isinstance(join.op, g.Join):
+            enough = {"all": could_come, "any": 1, "count": min(join.op.count, could_come)}[join.op.strategy]
+            is_empty = could_come == 0 and not scope.branches
+            is_met = is_empty or (could_come > 0 and len(scope.arrived) >= enough)
+        if is_met and join is not None:
+            self._meet(scope, join)
+        elif could_come == 0:
+            self._close(scope)
+            self._end_token(scope.parked)
+        else:
+            while scope.todo and (op.limit is None or len(scope.alive) - len(scope.arrived) < op.limit):
+                (edge,) = self._edges(scope.node, g.BRANCH)
+                self._branch(scope, edge.target, {op.item: scope.todo.pop(0)})
+
+    def _close(self, scope: Scope) -> None:
+        """The parked token is on its way again, behind those that have not waited."""
+        scope.is_over = True
+        self.tokens.remove(scope.parked)
+        self.tokens.append(scope.parked)
+
+    def _meet(self, scope: Scope, join: g.Node) -> None:
+        op = self.graph.nodes[scope.node].op
+        assert isinstance(op, g.Split)
+        self._close(scope)
+        scope.todo.clear()
+        arrived = scope.arrived
+        for branch in scope.alive:
+            self._end_branch(branch)
+        output: Data = (
+            {branch.last_node: branch.last_answer for branch in arrived if branch.last_node}
+            if op.items is None
+            else {scope.node: [branch.last_answer for branch in scope.branches if branch in arrived]}
+        )
+        self._finish(self._new_step(scope.parked, join.id), g.OK, output)
+
+    def _end_branch(self, token: Token) -> None:
+        """A branch that is not needed any more, and all below it."""
+        for each in self.tokens:
+            each.is_over = each.is_over or each.is_at_or_below(token)
+        for scope in self.scopes:
+            scope.is_over = scope.is_over or scope.parked.is_at_or_below(token)
+        for step in self.steps:
+            if step.token.is_at_or_below(token):
+                self._stop(step)
+
+    def _stop(self, step: Step) -> None:
+        """A step is not wanted any more; its handler or child is told so, and comes back later."""
+        if step.is_dead:
+            step.is_dead = False
+            del self.letters["step", step.number]
+        if not step.is_open:
+            return
+        self._end(step, "skipped")
+        self._stop_child(step)
+        if step.is_calling:
+            step.is_stopping = step.is_recalled = True
+
+    def _stop_child(self, step: Step) -> None:
+        if step.child == "started":
+            step.child, step.is_stopping = "cancel", True
+
+    # Failing
+
+    def _fail(self, step: Step, error: str) -> None:
+        """A step has failed for good."""
+        step.error = error
+        self._end(step, "failed")
+        token = step.token
+        if self.back:
+            return
+        told = token.data | {"error": {"step": step.node, "message": error}}
+        if self._edge(step.node, g.ERROR, told) is not None:
+            token.data = told
+            self._leave(token, step.node, g.ERROR)
+        elif self.policies.on_failure != "compensate":
+            step.is_dead = True
+            self.letters["step", step.number] = error
+            self._pause("dlq" if self.policies.on_failure == "dlq" else "step_failed")
+        elif (branch := self._unneeded(token)) is not None and branch.scope is not None:
+            self._end_branch(branch)
+            self._look_at(branch.scope)
+        else:
+            self._roll_back(step, error)
+
+    def _unneeded(self, token: Token) -> Token | None:
+        """The innermost branch around a token that its join can do without."""
+        if token.scope is None:
+            return None
+        join = self._join_of(token.scope)
+        if join is not None and isinstance(join.op, g.Join) and join.op.strategy != "all":
+            others = len(token.scope.alive) - 1 + len(token.scope.todo)
+            if others >= (join.op.count if join.op.strategy == "count" else 1):
+                return token
+        return self._unneeded(token.scope.parked)
+
+    # Rolling back and stopping
+
+    def _roll_back(self, failed: Step | None, error: str) -> None:
+        self.status, self.reason, self.back, self.failed, self.error = "running", "", "failure", failed, error
+        self.timers.clear()
+        for step in self.steps:
+            if step.is_open and step.is_calling:
+                step.is_recalled = True
+            else:
+                self._stop(step)
+
+    def _cancel(self, reason: str) -> bool:
+        self.status, self.reason, self.back, self.error = "running", "", "cancel", reason
+        self.timers.clear()
+        for step in self.steps:
+            self._stop(step)
+        if self.policies.on_cancel == "none":
+            self._drop_calls()
+            self._conclude("cancelled")
+        elif any(step.is_stopping for step in self.steps):
+            self.timers.add("grace")
+        return True
+
+    def _end_grace(self) -> bool:
+        if "grace" not in self.timers:
+            return False
+        self.timers.remove("grace")
+        late = [step for step in self.steps if step.is_stopping and step.is_calling]
+        for step in late:
+            step.is_stopping = step.is_calling = step.is_recalled = False
+            step.was_called = step.is_late = True
+            step.attempts = step.call
+        return bool(late)
+
+    def _abort(self, reason: str) -> bool:
+        self.error = reason
+        for step in self.steps:
+            if step.child and (step.is_open or step.is_stopping):
+                step.child = "abort"
+            self._stop(step)
+        self._drop_calls()
+        self._conclude("aborted")
+        return True
+
+    def _drop_calls(self) -> None:
+        """Nobody waits any more for what comes back."""
+        for step in self.steps:
+            step.is_calling = step.is_recalled = step.is_stopping = False
+
+    def _undo(self) -> None:
+        """Go on with the rollback as far as possible."""
+        if self.chain is None:
+            if any((step.is_open and step.of is None) or step.is_stopping for step in self.steps):
+                return
+            self.timers.discard("grace")
+            self.chain = self._plan()
+        while self.chain and not self.is_over and not any(step.is_open for step in self.steps):
+            self._undo_step(self.chain.pop(0))
+        if not self.is_over and not any(step.is_open for step in self.steps):
+            self._conclude("failed" if self.back == "failure" else "cancelled")
+
+    def _plan(self) -> list[Step]:
+        found = sorted((step for step in self.steps if self._is_to_undo(step)), key=lambda step: -step.ended)
+        if self.failed in found:
+            found.remove(self.failed)
+            found.insert(0, self.failed)
+        return found
+
+    def _is_to_undo(self, step: Step) -> bool:
+        node = self.graph.nodes[step.node]
+        if step.of is not None or not step.ended or isinstance(node.op, g.SavePoint | g.NoReturn):
+            return False
+        if isinstance(node.op, g.Task) and not step.was_called:
+            return False
+        if step.status == "skipped":
+            is_half_done = step.is_done and node.compensation is not None
+            if not (step.was_called if step.token.scope is not None else is_half_done):
+                return False
+        return not any(self._protects(point, step) for point in self.steps)
+
+    def _protects(self, point: Step, step: Step) -> bool:
+        op = self._op(point)
+        if point.of is not None or point.status != "completed" or step.ended > point.ended:
+            return False
+        is_below = step.token.is_at_or_below(point.token)
+        is_above = point.token.is_at_or_below(step.token)
+        if isinstance(op, g.NoReturn):
+            return is_below or is_above
+        if not isinstance(op, g.SavePoint) or self.back == "cancel":
+            return False
+        is_ours = self.failed is not None and self.failed.token.is_at_or_below(point.token)
+        return is_below or (is_above and is_ours)
+
+    def _undo_step(self, of: Step) -> None:
+        work = self.graph.nodes[of.node].compensation
+        undoing = Step(len(self.steps) + 1, of.node, of.token, data=of.data, of=of, is_open=True)
+        self.steps.append(undoing)
+        if work is None:
+            undoing.status, undoing.outcome, undoing.is_open = "completed", "rolled_back", False
+        elif work.retry.max_calls == 0:
+            self._give_up_undoing(undoing)
+        else:
+            undoing.is_calling = True
+
+    def _give_up_undoing(self, undoing: Step) -> None:
+        assert undoing.of is not None
+        undoing.status, undoing.is_open = "failed", False
+        self.stuck = undoing
+        self.letters["compensation", undoing.of.number] = undoing.error or ANYTHING
+        self._conclude("failed", "compensation_failed")
+
+    def _stuck_step(self) -> int | None:
+        return self.stuck.of.number if self.stuck and self.stuck.of else None
+
+    def _retry_compensation(self) -> bool:
+        assert self.stuck is not None
+        assert self.stuck.of is not None
+        again, self.stuck = self.stuck.of, None
+        del self.letters["compensation", again.number]
+        self.status, self.reason = "running", ""
+        self._undo_step(again)
+        return True
+
+    def _conclude(self, status: str, reason: str = "") -> None:
+        self.status, self.reason = status, reason
+        self.timers.clear()
+        for step in self.steps:
+            step.has_timer = False
+        if self.has_parent:
+            self.told_parent.append((status, self.root.data if status == "completed" else None))
+
+    def is_at(self, step: Step, kind: type[g.Op]) -> bool:
+        """Whether a step is an entry of a node of this kind."""
+        return isinstance(self._op(step), kind)
+
+    def _op(self, step: Step) -> g.Op:
+        return self.graph.nodes[step.node].op
+
+    def work_of(self, step: Step) -> g.Work:
+        """What a step calls."""
+        node = self.graph.nodes[step.node]
+        if step.of is not None:
+            assert node.compensation is not None
+            return node.compensation
+        assert isinstance(node.op, g.Task)
+        return node.op.work

@@ -1,0 +1,201 @@
+"""Questions that must stay cheap however much is stored: they look at the rows they answer with, and at few others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import DeadLetterRaised, TaskOpened
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Change, InstanceQuery
+from support.desks import Desk
+from support.rows import LATER, NOW, OTHER_TENANT, born, effect, new_id, new_worker
+
+MANY = 1500
+FEW = 3
+
+PARENT = new_id()
+OLD = NOW - timedelta(days=400)
+
+_LOOKED_AT = (
+    "select coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)), 0)::int from pg_class c "
+    "where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'i')"
+)
+
+
+class Effort:
+    """How much a store did to answer: rows that Postgres looked at, or instructions of SQLite's machine."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.is_postgres = desk.store.url.startswith("postgresql")
+        self.spent = 0
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it has nothing to do with how many rows there are."""
+        return self.spent < (MANY // 10 if self.is_postgres else MANY * 3)
+
+    @contextmanager
+    def of(self, asked: Any) -> Iterator[None]:
+        """Measure what a part of the store does inside the block."""
+        if self.is_postgres:
+            with self._counting_rows(asked):
+                yield
+        else:
+            with self._counting_instructions():
+                yield
+
+    @contextmanager
+    def _counting_instructions(self) -> Iterator[None]:
+        database: Any = self._desk.store._database  # type: ignore[attr-defined]
+        connection = database._reader() if database.is_file else database._writer
+
+        def count() -> int:
+            self.spent += 1
+            return 0
+
+        connection.set_progress_handler(count, 1)
+        try:
+            yield
+        finally:
+            connection.set_progress_handler(None, 1)
+
+    @contextmanager
+    def _counting_rows(self, asked: Any) -> Iterator[None]:
+        place, name = (asked, "_as_tenant") if hasattr(asked, "_as_tenant") else (asked._line, "use")
+        connect = getattr(place, name)
+
+        @contextmanager
+        def counted() -> Iterator[Any]:
+            with connect() as connection, connection.transaction():
+                before = connection.execute(_LOOKED_AT).fetchone()[0]
+                yield connection
+                self.spent += connection.execute(_LOOKED_AT).fetchone()[0] - before
+
+        setattr(place, name, counted)
+        try:
+            yield
+        finally:
+            delattr(place, name)
+
+
+def one(status: str = "running", at: datetime = NOW, **rest: Any) -> Change:
+    """An instance in this status."""
+    header = {name: rest.pop(name) for name in ("parent", "definition_version") if name in rest}
+    change = born(new_id(at), **rest)
+    change.header = msgspec.structs.replace(change.header, status=status, created_at=at, **header)
+    return change
+
+
+def crowd(desk: Desk) -> None:
+    """Many instances that nobody asks for, and a few of each kind that somebody does."""
+    desk.commit(
+        *(one("completed", records=[TaskOpened(number=1, role="clerk", outcome="ok")]) for _ in range(MANY // 2))
+    )
+    desk.commit(*(one("completed", at=OLD, definition="old", key=f"k{number}") for number in range(FEW)), now=OLD)
+    desk.commit(*(one(definition="rare", definition_version="2", parent=PARENT) for _ in range(FEW)))
+    desk.commit(*(one("failed", records=[letter(number)]) for number in range(FEW)))
+    desk.commit(*(one(tenant=OTHER_TENANT, key="theirs") for _ in range(1)))
+    desk.commit(*(one(records=[TaskOpened(number=1, role="boss")]) for _ in range(FEW)))
+    desk.commit(*(one("completed", records=[letter(number)]) for number in range(MANY // 2)))
+
+
+def letter(number: int) -> DeadLetterRaised:
+    """A dead letter of a step."""
+    return DeadLetterRaised(source="step", number=number, name="charge", reason="r", error="e")
+
+
+LISTS: dict[str, tuple[InstanceQuery, int]] = {
+    "nothing": (InstanceQuery(limit=5), 5),
+    "definition": (InstanceQuery(definition="rare"), FEW),
+    "version": (InstanceQuery(definition="rare", definition_version="2"), FEW),
+    "status": (InstanceQuery(statuses=("failed",)), FEW),
+    "statuses": (InstanceQuery(statuses=("failed", "running"), limit=4), 4),
+    "definition and status": (InstanceQuery(definition="order", statuses=("failed",)), FEW),
+    "key": (InstanceQuery(key="k1"), 1),
+    "definition and key": (InstanceQuery(definition="old", key="k1"), 1),
+    "parent": (InstanceQuery(parent=PARENT), FEW),
+    "time": (InstanceQuery(created_before=OLD + timedelta(seconds=1)), FEW),
+    "time and status": (InstanceQuery(statuses=("completed",), created_after=OLD, created_before=LATER, limit=5), 5),
+    "next page": (InstanceQuery(before=new_id(OLD + timedelta(days=1))), FEW),
+}
+
+
+def test_every_list_of_instances_is_served_by_an_index(desk: Desk) -> None:
+    """Whatever narrows a list, what is left out is not read; the answer has as many rows as it should."""
+    crowd(desk)
+    for name, (query, expected) in LISTS.items():
+        effort = Effort(desk)
+        with effort.of(desk.reader):
+            found = desk.reader.instances(query)
+        assert (name, len(found)) == (name, expected)
+        assert effort.is_small, f"{name}: {effort.spent}"
+
+
+QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
+    "another tenant's instances": (lambda reader: reader.instances(InstanceQuery()), OTHER_TENANT),
+    "open tasks": (lambda reader: reader.open_tasks(), "default"),
+    "open tasks of a role": (lambda reader: reader.open_tasks(role="boss"), "default"),
+    "a page of dead letters": (lambda reader: reader.dead_letters(limit=3), "default"),
+    "what has begun": (lambda reader: reader.begun([PARENT]), "default"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_questions_look_at_little(desk: Desk, question: str) -> None:
+    """Questions of a caller cost what their answers are worth."""
+    crowd(desk)
+    ask, tenant = QUESTIONS[question]
+    effort, reader = Effort(desk), desk.reading(tenant)
+    with effort.of(reader):
+        ask(reader)
+    assert effort.is_small, f"{effort.spent}"
+
+
+def test_the_letters_of_an_instance_are_found_at_once(desk: Desk) -> None:
+    """Those of others are not read."""
+    crowd(desk)
+    head = desk.born(one(records=[letter(1)]))
+    effort = Effort(desk)
+    with effort.of(desk.reader):
+        found = desk.reader.dead_letters(instance=head.id)
+    assert [each.instance for each in found] == [head.id]
+    assert effort.is_small, f"{effort.spent}"
+
+
+def handled(desk: Desk) -> InstanceId:
+    """A large backlog of handlers that somebody has, and one effect that nobody can do."""
+    identity = new_id()
+    work = [effect(identity, number, handler=f"h{number % 3}") for number in range(MANY)]
+    desk.commit(born(identity, issued=MANY + 1, effects=[*work, effect(identity, MANY, handler="fax")]))
+    desk.workers.beat(new_worker(), [], name="w", handlers=["h0", "h1", "h2"], lease=timedelta(days=1), now=NOW)
+    return identity
+
+
+def test_work_that_somebody_can_do_is_not_counted(desk: Desk) -> None:
+    """The look for missing handlers goes from one to the next, past the work that waits behind each of them."""
+    handled(desk)
+    effort = Effort(desk)
+    with effort.of(desk.keeper):
+        found = desk.keeper.unhandled(waited=timedelta(0), now=LATER)
+    assert [(each.handler, each.waiting) for each in found] == [("fax", 1)]
+    assert effort.is_small, f"{effort.spent}"
+
+
+def test_work_that_nobody_can_do_is_counted_up_to_a_limit(desk: Desk) -> None:
+    """However much of it there is, not more is looked at than was asked for."""
+    identity = new_id()
+    work = [effect(identity, number, handler="fax") for number in range(MANY)]
+    desk.commit(born(identity, issued=MANY, effects=work))
+    effort = Effort(desk)
+    with effort.of(desk.keeper):
+        found = desk.keeper.unhandled(waited=timedelta(0), now=LATER, most=10)
+    assert [(each.handler, each.waiting) for each in found] == [("fax", 10)]
+    assert effort.is_small, f"{effort.spent}"
