@@ -122,7 +122,7 @@ class RetryCompensation(_Command, frozen=True, kw_only=True):
     """Try to undo a step again, and go on with the rollback."""
 
     step: int
-    """Number of the compensation that gave up."""
+    """Number of the step that could not be undone."""
 
 
 @message(is_plain=True)

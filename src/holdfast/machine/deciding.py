@@ -16,7 +16,7 @@ from holdfast.machine.events import (
     WorkflowResumed,
     WorkflowStarted,
 )
-from holdfast.machine.moving import finish, leave, look_at_branches
+from holdfast.machine.moving import end, finish, leave_by, look_at_branches, way_out
 from holdfast.machine.nodes import kind_of
 from holdfast.machine.nodes.call import child_ended
 from holdfast.machine.nodes.human import decide_step
@@ -33,7 +33,7 @@ from holdfast.machine.rollback import (
     undone,
 )
 from holdfast.machine.routes import Routes
-from holdfast.machine.state import ROOT, State
+from holdfast.machine.state import ROOT, State, Stay, Step, Token
 from holdfast.machine.stopping import abort
 from holdfast.machine.turn import Turn, step_timer
 
@@ -118,10 +118,17 @@ def _start(turn: Turn, command: c.StartWorkflow) -> None:
     if command.delay_ms > 0:
         turn.set_timer(START, command.delay_ms, c.BeginWorkflow())
     else:
-        _begin(turn, c.BeginWorkflow())
+        _enter(turn)
 
 
-def _begin(turn: Turn, _command: c.BeginWorkflow) -> None:
+def _begin(turn: Turn, _command: c.BeginWorkflow) -> Answer | None:
+    if START not in turn.moment.pending_timers:
+        return LATE
+    _enter(turn)
+    return None
+
+
+def _enter(turn: Turn) -> None:
     turn.move(ROOT, turn.routes.graph.entry)
 
 
@@ -132,7 +139,7 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
     if command.step in turn.state.stopping:
         stopped(turn, command.step, came_back=True, is_done=True, output=command.output)
         return None
-    step = turn.state.open.get(command.step)
+    step = _called(turn, command.step)
     if step is None:
         return LATE
     if step.of is not None:
@@ -147,7 +154,7 @@ def _fail_step(turn: Turn, command: c.FailStep) -> Answer | None:
     if command.step in turn.state.stopping:
         stopped(turn, command.step, came_back=command.was_called)
         return None
-    step = turn.state.open.get(command.step)
+    step = _called(turn, command.step)
     if step is None:
         return LATE
     if step.of is not None:
@@ -161,16 +168,22 @@ def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
     if command.step in turn.state.stopping:
         stopped(turn, command.step, came_back=False)
         return None
-    step = turn.state.open.get(command.step)
+    step = _called(turn, command.step)
     if step is None:
         return LATE
     returned(turn, step)
     return None
 
 
+def _called(turn: Turn, number: int) -> Step | None:
+    """The open step with this number, if it has a call under way."""
+    step = turn.state.open.get(number)
+    return step if step is not None and step.effect is not None else None
+
+
 def _time_out(turn: Turn, command: c.TimeOut) -> Answer | None:
     step = turn.state.open.get(command.step)
-    if step is None:
+    if step is None or step_timer(command.step) not in turn.moment.pending_timers:
         return LATE
     turn.kind(step).time_out(turn, step)
     return None
@@ -193,7 +206,7 @@ def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
         stopped(turn, command.step, came_back=is_done, is_done=is_done, output=command.result)
         return None
     step = turn.state.open.get(command.step)
-    if step is None:
+    if step is None or not step.child:
         return LATE
     child_ended(turn, step, command)
     return None
@@ -229,7 +242,7 @@ def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
     if step is None:
         return Rejection(code="not_dead", message=f"step {command.step} is not among the dead letters")
     turn.emit(StepRequeued(step=command.step, actor=turn.moment.actor, input=command.input))
-    turn.move(step.token, step.node)
+    turn.move(step.token, step.node, is_asked=True)
     if turn.state.status == "paused":
         _go_on(turn)
     return None
@@ -255,11 +268,20 @@ def _go_on(turn: Turn) -> None:
         resume(turn, step)
     for token, stay in held:
         if stay.target:
-            turn.move(token.id, stay.target)
+            turn.move(token.id, stay.target, is_asked=True)
         else:
-            leave(turn, token, stay.node, stay.outcome)
+            _leave_or_end(turn, token, stay)
     for number in list(state.scopes):
         look_at_branches(turn, number)
+
+
+def _leave_or_end(turn: Turn, token: Token, stay: Stay) -> None:
+    """A token that no edge led on from: if none does now, its way is over."""
+    edge = way_out(turn, token, stay.node, stay.outcome)
+    if edge is None:
+        end(turn, token)
+    else:
+        leave_by(turn, token, edge)
 
 
 def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | None:

@@ -55,6 +55,7 @@ __all__ = [
     "HandlerMissing",
     "ItemsBegun",
     "JoinArrived",
+    "PauseReason",
     "Rejected",
     "RollbackPlanned",
     "RollbackStarted",
@@ -81,6 +82,10 @@ __all__ = [
     "WorkflowResumed",
     "WorkflowStarted",
 ]
+
+
+PauseReason = Literal["dlq", "step_failed", "no_edge", "chain_limit", "max_visits"]
+"""What a run waits for an operator for."""
 
 
 @message(name="workflow_started", is_plain=True)
@@ -175,7 +180,7 @@ class WorkflowAborted(Happening, frozen=True, kw_only=True):
 class WorkflowPaused(Happening, frozen=True, kw_only=True):
     """The run waits for an operator."""
 
-    reason: Literal["dlq", "step_failed", "no_edge", "chain_limit", "max_visits"]
+    reason: PauseReason
     error: str = ""
 
 

@@ -34,7 +34,12 @@ def _workflow_started(_routes: Routes, state: State, event: e.WorkflowStarted) -
 
 def _step_started(_routes: Routes, state: State, event: e.StepStarted) -> None:
     state.open[event.step] = Step(
-        number=event.step, node=event.node, token=event.token, effect=event.effect, first=event.first
+        number=event.step,
+        node=event.node,
+        token=event.token,
+        effect=event.effect,
+        first=event.first,
+        retry_of=event.retry_of,
     )
     state.chain += event.effect is not None
     _enter(state, event.step, event.node, event.token)
@@ -51,20 +56,32 @@ def _enter(state: State, step: int, node: str, name: str) -> None:
 def _step_completed(routes: Routes, state: State, event: e.StepCompleted) -> None:
     step = state.open.pop(event.step, None)
     if step is None:
-        step = Step(number=event.step, node=event.node, token=event.token)
+        step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of)
         _enter(state, event.step, event.node, event.token)
     token = state.tokens[step.token]
-    keeps = routes.node(step.node).compensation is not None
-    state.executed[step.number] = Executed(
-        number=step.number,
-        node=step.node,
-        token=step.token,
-        input=token.data if keeps else None,
-        output=event.output if keeps else None,
-    )
+    _execute(routes, state, step, Executed(number=step.number, node=step.node, token=step.token, output=event.output))
     if event.output is not None:
         token.data = merged(token.data, step.node, event.output)
         token.last_output = event.output
+
+
+def _execute(routes: Routes, state: State, step: Step, executed: Executed) -> None:
+    """Remember a step that ended; what only its undoing would need is kept only if it can be undone."""
+    token = state.token(step.token)
+    if routes.node(step.node).compensation is None:
+        executed.output = None
+    elif token is not None:
+        executed.input = token.data
+    executed.retry_of = step.retry_of
+    state.executed[step.number] = executed
+    if executed.was_called:
+        _stand_for(state, executed)
+
+
+def _stand_for(state: State, executed: Executed) -> None:
+    """A repeated step does the work of the one before: only the last one is undone."""
+    if executed.retry_of is not None:
+        state.executed.pop(executed.retry_of, None)
 
 
 def _called_again(_routes: Routes, state: State, event: e.StepRetried | e.CompensationRetried) -> None:
@@ -78,18 +95,18 @@ def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> None:
     step = state.open.pop(event.step, None) or state.dead.pop(event.step, None) or state.frozen.pop(event.step)
     if step.of is not None:
         return
-    token = state.token(step.token)
-    keeps = routes.node(step.node).compensation is not None
-    state.executed[step.number] = Executed(
+    is_stopped = bool(event.reason) and not waits_for_operator
+    executed = Executed(
         number=step.number,
         node=step.node,
         token=step.token,
-        input=token.data if keeps and token else None,
         error=event.error,
-        status="skipped" if event.reason and not waits_for_operator else "failed",
-        was_called=not event.reason or waits_for_operator,
+        status="skipped" if is_stopped else "failed",
+        was_called=step.attempt > 1 if is_stopped else event.was_called,
+        child=step.child,
         attempt=step.attempt if event.awaits_stop and step.effect is not None else 0,
     )
+    _execute(routes, state, step, executed)
     if event.awaits_stop:
         state.stopping.append(event.step)
 
@@ -100,12 +117,18 @@ def _step_stopped(_routes: Routes, state: State, event: e.StepStopped) -> None:
     executed.was_called = event.attempt > 0 or event.is_done
     executed.is_done = event.is_done
     executed.output = event.output
+    if executed.was_called:
+        _stand_for(state, executed)
 
 
-def _step_withdrawn(_routes: Routes, state: State, event: e.StepWithdrawn) -> None:
+def _step_withdrawn(routes: Routes, state: State, event: e.StepWithdrawn) -> None:
     step = state.open.pop(event.step)
     if state.status == "paused":
         state.frozen[event.step] = step
+        return
+    was_called = step.attempt > 1
+    skipped = Executed(number=step.number, node=step.node, token=step.token, status="skipped", was_called=was_called)
+    _execute(routes, state, step, skipped)
 
 
 def _step_resumed(_routes: Routes, state: State, event: e.StepResumed) -> None:
@@ -118,8 +141,9 @@ def _step_paused(_routes: Routes, state: State, event: e.StepPaused) -> None:
     state.dead[event.step] = state.open.pop(event.step)
 
 
-def _step_requeued(_routes: Routes, state: State, event: e.StepRequeued) -> None:
+def _step_requeued(routes: Routes, state: State, event: e.StepRequeued) -> None:
     step = state.dead.pop(event.step)
+    _execute(routes, state, step, Executed(number=step.number, node=step.node, token=step.token, status="failed"))
     token = state.tokens[step.token]
     token.retry_of = event.step
     if event.input is None:

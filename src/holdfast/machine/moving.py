@@ -12,13 +12,12 @@ from holdfast.machine.events import (
     StepCompleted,
     TokenEnded,
     TokenHeld,
-    WorkflowPaused,
 )
 from holdfast.machine.evolving import merged
 from holdfast.machine.graph import BRANCH, OK, Edge, Join, Node, Split
 from holdfast.machine.rollback import roll_back
 from holdfast.machine.state import Scope, Step, Token
-from holdfast.machine.stopping import NOT_NEEDED, stop_step
+from holdfast.machine.stopping import NOT_NEEDED, stop_step, unended
 from holdfast.machine.turn import Turn
 
 _ENOUGH = "another branch was enough"
@@ -61,10 +60,14 @@ def complete_at_once(
     return number
 
 
-def leave(turn: Turn, token: Token, node: str, outcome: str) -> None:
+def way_out(turn: Turn, token: Token, node: str, outcome: str, *, gained: object = None) -> Edge | None:
+    """The edge that a token would leave a node by; None if none leads on."""
+    return _choose(turn, token, node, outcome, output=gained)[0]
+
+
+def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
     """A token moves on from a node whose end is told already."""
-    edge, _ = _choose(turn, token, node, outcome)
-    _take(turn, token, edge, node=node, outcome=outcome)
+    _take(turn, token, edge, node=edge.source, outcome=edge.on)
 
 
 def _choose(turn: Turn, token: Token, node: str, outcome: str, *, output: object = None) -> tuple[Edge | None, str]:
@@ -110,9 +113,7 @@ def _stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
         case "complete":
             end(turn, token)
         case "pause":
-            if turn.state.status == "running":
-                error = f"no edge leads on from {node!r} by {outcome!r}"
-                turn.emit(WorkflowPaused(reason="no_edge", error=error))
+            turn.pause("no_edge", f"no edge leads on from {node!r} by {outcome!r}")
             turn.emit(TokenHeld(token=token.id, node=node, outcome=outcome))
         case "fail":
             roll_back(turn, f"no edge leads on from {node!r} by {outcome!r}")
@@ -183,7 +184,7 @@ def _answers(turn: Turn, scope: Scope) -> dict[str, object]:
     """The last answers of the branches, by the name of each one's last step; over a list they are a list."""
     branches = [turn.state.tokens[name] for name in scope.arrived]
     if scope.items is None:
-        return {token.node: token.last_output for token in branches}
+        return {token.node: token.last_output for token in branches if token.node}
     branches.sort(key=lambda token: int(token.id.rsplit(".", 1)[1]))
     return {scope.node: [token.last_output for token in branches]}
 
@@ -199,12 +200,12 @@ def _close(turn: Turn, scope: Scope) -> None:
 def end_branch(turn: Turn, name: str, *, error: str, has_failed: bool = False) -> None:
     """End a branch with everything below it."""
     state = turn.state
-    below = {each for each in (*state.tokens, *state.parked) if each == name or each.startswith(f"{name}/")}
-    for step in [each for each in state.open.values() if each.token in below]:
+    below = [each for each in (*state.tokens, *state.parked) if each == name or each.startswith(f"{name}/")]
+    for step in [each for each in unended(turn) if each.token in below]:
         stop_step(turn, step, "undo", error=error, reason=NOT_NEEDED)
     for scope in [each for each in state.scopes.values() if each.parent in below]:
         turn.emit(BranchesClosed(step=scope.step))
-    for each in sorted(below, key=len, reverse=True):
+    for each in sorted(below, key=lambda each: (-len(each), each)):
         turn.emit(TokenEnded(token=each, reason="failed" if has_failed else "cancelled"))
 
 

@@ -134,7 +134,8 @@ def _step_failed(view: _View, event: e.StepFailed) -> list[Record]:
     if event.reason:
         moved = StepMoved(number=event.step, status="skipped", error=event.error)
         return [moved, *view.closed(step, "cancelled")]
-    attempts = None if step.effect is None else step.attempt
+    calls = step.attempt if event.was_called else step.attempt - 1
+    attempts = None if step.effect is None else calls
     moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
     return [moved, *view.closed(step, "failed")]
 

@@ -26,7 +26,7 @@ from holdfast.machine.events import (
 from holdfast.machine.graph import NoReturn, SavePoint, Work
 from holdfast.machine.routes import Routes
 from holdfast.machine.state import ROOT, Executed, Rollback, State, Step
-from holdfast.machine.stopping import stop_everything, stop_step
+from holdfast.machine.stopping import stop_everything, stop_step, unended
 from holdfast.machine.turn import Turn, policy_of
 
 GRACE = "grace"
@@ -38,8 +38,8 @@ def roll_back(turn: Turn, error: str, *, failed_step: int | None = None) -> None
     """Turn back after a failure. What runs may finish and is waited for; nothing new begins."""
     turn.cancel_timer(DEADLINE)
     turn.emit(RollbackStarted(error=error, failed_step=failed_step))
-    for step in list(turn.state.open.values()):
-        if step.effect is not None:
+    for step in unended(turn):
+        if step.number in turn.state.open and step.effect is not None:
             turn.recall(step, stop=False)
         else:
             stop_step(turn, step, "undo", error=FAILED_ELSEWHERE)
@@ -53,7 +53,7 @@ def cancel(turn: Turn, actor: str, reason: str) -> None:
     stop_everything(turn, "undo" if undoes else "drop")
     if not undoes:
         turn.emit(WorkflowCancelled(requested_by=actor, reason=reason))
-    elif turn.state.stopping:
+    elif _called(turn):
         turn.set_timer(GRACE, turn.routes.policies.stop_grace_ms, EndGrace())
 
 
@@ -66,8 +66,13 @@ def stopped(turn: Turn, step: int, *, came_back: bool, is_done: bool = False, ou
 
 def end_grace(turn: Turn) -> None:
     """Handlers that were told to stop have had their time: they are not waited for any more."""
-    for step in list(turn.state.stopping):
+    for step in _called(turn):
         stopped(turn, step, came_back=True)
+
+
+def _called(turn: Turn) -> list[int]:
+    """The stopped steps whose handlers may still be running; children take the time that their own rollback needs."""
+    return [step for step in turn.state.stopping if turn.state.executed[step].attempt]
 
 
 def go_on(turn: Turn) -> None:

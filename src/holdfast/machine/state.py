@@ -56,6 +56,8 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Number of the effect that calls the handler; None for nodes that wait."""
     first: int = 0
     """The step whose idempotency key it shares; 0 means its own."""
+    retry_of: int | None = None
+    """The step that it repeats."""
     of: int | None = None
     """For a compensation: the executed step that it undoes."""
     child: str = ""
@@ -75,6 +77,10 @@ class Executed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     status: Literal["completed", "failed", "skipped"] = "completed"
     was_called: bool = True
     """False for a step that was stopped before anybody began it: nothing has to be undone."""
+    retry_of: int | None = None
+    """The step that it repeats, and that it stands for once its handler was called."""
+    child: str = ""
+    """Id of the run that it waited for when it was stopped."""
     attempt: int = 0
     """Number of the call that was under way when the step was stopped; 0 if none was."""
     is_done: bool = False

@@ -45,7 +45,8 @@ class StepRetried(Happening, frozen=True, kw_only=True):
     attempt: int
     """Number of the call that failed."""
     error: str
-    effect: int
+    effect: int | None = None
+    """The effect that makes it; None while the run waits for an operator."""
 
 
 @message(name="step_failed")
@@ -55,6 +56,8 @@ class StepFailed(Happening, frozen=True, kw_only=True):
     step: int
     error: str
     reason: str = ""
+    was_called: bool = True
+    """Whether its handler may have done something."""
     awaits_stop: bool = False
     """Whether its handler may still be running, so that it is undone only after it came back."""
 

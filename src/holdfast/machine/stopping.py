@@ -12,27 +12,35 @@ MESSAGE = "Stopped due to workflow cancellation/abort"
 
 
 def stop_step(turn: Turn, step: Step, ending: Ending, *, error: str = MESSAGE, reason: str = STOPPED) -> None:
-    """End an open step."""
+    """End a step that has not ended: one that is open, whose work was taken back, or that waits for an operator."""
     turn.cancel_timer(step_timer(step.number))
-    if step.of is not None and step.effect is not None:
-        turn.withdraw(step.effect)
-        awaits_stop = False
-    else:
-        awaits_stop = turn.kind(step).stop(turn, step, ending)
+    awaits_stop = False
+    if step.number in turn.state.open:
+        if step.of is None:
+            awaits_stop = turn.kind(step).stop(turn, step, ending)
+        elif step.effect is not None:
+            turn.withdraw(step.effect)
     turn.emit(StepFailed(step=step.number, error=error, reason=reason, awaits_stop=awaits_stop))
 
 
 def stop_everything(turn: Turn, ending: Ending) -> None:
-    """End all steps that have not ended: what is open, what was taken back, what waits for an operator."""
-    state = turn.state
-    for step in list(state.open.values()):
+    """End all steps that have not ended, in the order in which they began."""
+    for step in unended(turn):
         stop_step(turn, step, ending)
-    for step in [*state.frozen.values(), *state.dead.values()]:
-        turn.emit(StepFailed(step=step.number, error=MESSAGE, reason=STOPPED))
+
+
+def unended(turn: Turn) -> list[Step]:
+    """The steps that have not ended, in the order in which they began."""
+    state = turn.state
+    steps = [*state.open.values(), *state.frozen.values(), *state.dead.values()]
+    return sorted(steps, key=lambda step: step.number)
 
 
 def abort(turn: Turn, actor: str, reason: str) -> None:
     """End the run at once; nothing is undone."""
     turn.emit(AbortStarted(requested_by=actor, reason=reason))
-    stop_everything(turn, "drop")
+    for number in turn.state.stopping:
+        executed = turn.state.executed[number]
+        turn.kind(executed).abandon(turn, executed)
+    stop_everything(turn, "abort")
     turn.emit(WorkflowAborted(requested_by=actor, reason=reason))

@@ -15,17 +15,18 @@ from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import Record
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.machine.commands import ReturnStep, RunStep, TimeOut
-from holdfast.machine.events import Event, StepStarted, TokenHeld, WorkflowPaused
+from holdfast.machine.events import Event, PauseReason, StepStarted, TokenHeld, WorkflowPaused
 from holdfast.machine.evolving import evolve
-from holdfast.machine.graph import Node, Retry, Work
+from holdfast.machine.graph import Execution, Node, Retry, Work
 from holdfast.machine.projecting import NodeRows, records_of
 from holdfast.machine.routes import Routes
-from holdfast.machine.state import State, Step, Token
+from holdfast.machine.state import Executed, State, Step, Token
 
-Ending = Literal["undo", "drop"]
-"""How work is stopped: because it will be undone, or because nobody cares any more."""
+Ending = Literal["undo", "drop", "abort"]
+"""How work is stopped: it will be undone, and its end is waited for; it is not wanted any more; or everything ends at once."""
 
 _NOW = timedelta(0)
+_CALLING: frozenset[Execution] = frozenset({"effect", "transactional"})
 
 
 class NodeKind(NodeRows, Protocol):
@@ -37,6 +38,10 @@ class NodeKind(NodeRows, Protocol):
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
         """An open step is not wanted any more: take back what it asked for. Whether its end must be waited for."""
+        ...
+
+    def abandon(self, turn: Turn, executed: Executed) -> None:
+        """The end of a step that was stopped is not waited for any more, because everything ends at once."""
         ...
 
     def time_out(self, turn: Turn, step: Step) -> None:
@@ -60,7 +65,7 @@ class Turn:
         self._recalls: list[Recall] = []
         self._messages: list[Message] = []
         self._records: list[Record] = []
-        self._entering: deque[tuple[str, str]] = deque()
+        self._entering: deque[tuple[str, str, bool]] = deque()
 
     # -- what happens
 
@@ -91,35 +96,43 @@ class Turn:
 
     # -- how tokens enter nodes
 
-    def move(self, token: str, target: str) -> None:
-        """Send a token to a node; it enters when those before it have."""
-        self._entering.append((token, target))
+    def move(self, token: str, target: str, *, is_asked: bool = False) -> None:
+        """Send a token to a node; it enters when those before it have. What an operator asks for is not a loop."""
+        self._entering.append((token, target, is_asked))
 
     def run(self) -> None:
         """Let tokens enter nodes until all of them rest."""
         while self._entering:
-            name, target = self._entering.popleft()
+            name, target, is_asked = self._entering.popleft()
             token = self.state.tokens.get(name)
             if token is None or self.state.rollback is not None or self.state.is_terminal:
                 continue
-            self._watch_loops(token, target)
+            node = self.routes.node(target)
+            if not is_asked:
+                self._watch_loops(token, node)
             if self.state.status == "paused":
                 self.emit(TokenHeld(token=name, target=target))
             else:
-                node = self.routes.node(target)
                 self._kinds(node).enter(self, token, node)
 
-    def _watch_loops(self, token: Token, target: str) -> None:
+    def _watch_loops(self, token: Token, node: Node) -> None:
         """A run that goes in circles by itself waits for an operator."""
-        policies, state = self.routes.policies, self.state
-        if state.status != "running":
-            return
-        if token.visits.get(target, 0) >= policies.max_visits:
-            self.emit(WorkflowPaused(reason="max_visits", error=f"{target!r} was entered {policies.max_visits} times"))
-        elif policies.chain_limit is not None and state.chain >= policies.chain_limit:
-            self.emit(WorkflowPaused(reason="chain_limit", error=f"{state.chain} automatic steps in a row"))
+        policies, calls = self.routes.policies, self.state.chain
+        if token.visits.get(node.id, 0) >= policies.max_visits:
+            self.pause("max_visits", f"{node.id!r} was entered {policies.max_visits} times")
+        elif policies.chain_limit is not None and calls >= policies.chain_limit and node.execution in _CALLING:
+            self.pause("chain_limit", f"{calls} automatic steps in a row")
 
-    def kind(self, step: Step) -> NodeKind:
+    def pause(self, reason: PauseReason, error: str) -> None:
+        """Have the run wait for an operator: nothing new begins, and work that nobody has begun is taken back."""
+        if self.state.status != "running":
+            return
+        self.emit(WorkflowPaused(reason=reason, error=error))
+        for step in self.state.open.values():
+            if step.effect is not None:
+                self.recall(step, stop=False)
+
+    def kind(self, step: Step | Executed) -> NodeKind:
         """What the node of a step does."""
         return self._kinds(self.routes.node(step.node))
 

@@ -17,7 +17,7 @@ from holdfast.machine.failing import give_up
 from holdfast.machine.graph import Call, Node
 from holdfast.machine.moving import finish
 from holdfast.machine.nodes.kind import Kind
-from holdfast.machine.state import Step, Token
+from holdfast.machine.state import Executed, Step, Token
 from holdfast.machine.turn import Ending, Turn, step_timer
 
 
@@ -49,14 +49,20 @@ class CallKind(Kind):
         )
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
-        """Stop it: it undoes what it did, which is waited for, or it ends at once."""
-        op = turn.routes.node(step.node).op
-        assert isinstance(op, Call)
-        reason = f"the workflow that started it was stopped at {step.node!r}"
-        stop = CancelWorkflow if ending == "undo" else AbortWorkflow
-        command = stop(reason=reason, by_parent=True)
-        turn.send(Message(decider=op.definition, command=command, instance=InstanceId(UUID(step.child))))
+        """Stop it: it undoes what it did, which is waited for if the parent does so too; or it ends at once."""
+        _tell(turn, step, AbortWorkflow if ending == "abort" else CancelWorkflow)
         return ending == "undo"
+
+    def abandon(self, turn: Turn, executed: Executed) -> None:
+        """It was told to undo what it did; now it ends at once."""
+        _tell(turn, executed, AbortWorkflow)
+
+
+def _tell(turn: Turn, step: Step | Executed, stop: type[CancelWorkflow | AbortWorkflow]) -> None:
+    op = turn.routes.node(step.node).op
+    assert isinstance(op, Call)
+    command = stop(reason=f"the workflow that started it was stopped at {step.node!r}", by_parent=True)
+    turn.send(Message(decider=op.definition, command=command, instance=InstanceId(UUID(step.child))))
 
 
 def child_ended(turn: Turn, step: Step, command: EndChild) -> None:

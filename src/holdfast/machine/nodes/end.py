@@ -1,14 +1,16 @@
-"""An end says how a token's way ends.
+"""An end says how a token's way ends, and with `failed` or `cancelled` how the whole run does.
 
 Entered when: a token arrives. May do: nothing. Left when: never; the token's way is over. On compensation: nothing to undo.
 """
 
 from __future__ import annotations
 
+from holdfast.kernel.moment import SYSTEM
 from holdfast.machine.failing import fail_at_once
 from holdfast.machine.graph import End, Node
 from holdfast.machine.moving import complete_at_once, end
 from holdfast.machine.nodes.kind import Kind
+from holdfast.machine.rollback import cancel
 from holdfast.machine.state import Token
 from holdfast.machine.turn import Turn
 
@@ -23,4 +25,7 @@ class EndKind(Kind):
             fail_at_once(turn, token, node, f"the run ended at {node.id!r}")
             return
         complete_at_once(turn, token, node)
-        end(turn, token)
+        if node.op.status == "cancelled":
+            cancel(turn, SYSTEM, f"the run ended at {node.id!r}")
+        else:
+            end(turn, token)

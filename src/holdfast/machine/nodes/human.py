@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.records import Record, TaskClosed, TaskOpened
 from holdfast.machine.commands import DecideStep
-from holdfast.machine.events import Approved, Rejected
+from holdfast.machine.events import Approved, Rejected, StepCompleted
 from holdfast.machine.failing import give_up
 from holdfast.machine.graph import CONFIRMED, REJECTED, Human, Node
-from holdfast.machine.moving import finish
+from holdfast.machine.moving import finish, way_out
 from holdfast.machine.nodes.kind import Kind
 from holdfast.machine.state import Token
 from holdfast.machine.stopping import abort
@@ -52,11 +52,11 @@ def decide_step(turn: Turn, command: DecideStep) -> Rejection | None:
         finish(turn, step, CONFIRMED)
         return None
     turn.emit(Rejected(step=step.number, actor=actor, comment=command.comment))
-    if turn.routes.ways(step.node, REJECTED):
+    if way_out(turn, turn.state.tokens[step.token], step.node, REJECTED) is not None:
         finish(turn, step, REJECTED)
     elif turn.routes.policies.on_reject == "fail":
         give_up(turn, step, f"{step.node!r} was rejected")
     else:
-        finish(turn, step, REJECTED)
+        turn.emit(StepCompleted(step=step.number, outcome=REJECTED))
         abort(turn, actor, f"{step.node!r} was rejected")
     return None

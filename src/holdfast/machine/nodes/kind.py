@@ -8,8 +8,8 @@ from holdfast.kernel.records import Record
 from holdfast.machine.events import TimedOut
 from holdfast.machine.failing import give_up
 from holdfast.machine.graph import TIMEOUT, Node
-from holdfast.machine.moving import finish
-from holdfast.machine.state import Step
+from holdfast.machine.moving import finish, way_out
+from holdfast.machine.state import Executed, Step
 from holdfast.machine.turn import Ending, Turn
 
 
@@ -22,11 +22,14 @@ class Kind:
         """Nothing was asked for."""
         return False
 
+    def abandon(self, turn: Turn, executed: Executed) -> None:
+        """Nothing is under way, or it does not matter."""
+
     def time_out(self, turn: Turn, step: Step) -> None:
         """Leave by `timeout` if an edge says so; otherwise the step has failed."""
         turn.emit(TimedOut(step=step.number))
         self.stop(turn, step, "drop")
-        if turn.routes.ways(step.node, TIMEOUT):
+        if way_out(turn, turn.state.tokens[step.token], step.node, TIMEOUT) is not None:
             finish(turn, step, TIMEOUT)
         else:
             give_up(turn, step, f"{step.node!r} waited too long")

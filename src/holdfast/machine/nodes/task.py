@@ -40,20 +40,21 @@ def failed(turn: Turn, step: Step, command: FailStep) -> None:
     """A call failed: make another one, or give up."""
     work = _task(turn, step).work
     may_retry = not command.is_final and not work.once and policy_of(work.retry).allows_another(step.attempt)
-    if not may_retry or not turn.state.may_begin:
-        give_up(turn, step, command.error)
-        return
-    delay = command.after if command.after is not None else turn.wait_after(work.retry, step.attempt)
-    turn.emit(StepRetried(step=step.number, attempt=step.attempt, error=command.error, effect=turn.next_effect))
-    _call(turn, step, delay)
+    if not may_retry or turn.state.rollback is not None:
+        give_up(turn, step, command.error, was_called=command.was_called or step.attempt > 1)
+    elif turn.state.status == "paused":  # It is called again once the run goes on.
+        turn.emit(StepRetried(step=step.number, attempt=step.attempt, error=command.error))
+        turn.emit(StepWithdrawn(step=step.number))
+    else:
+        delay = command.after if command.after is not None else turn.wait_after(work.retry, step.attempt)
+        turn.emit(StepRetried(step=step.number, attempt=step.attempt, error=command.error, effect=turn.next_effect))
+        _call(turn, step, delay)
 
 
 def returned(turn: Turn, step: Step) -> None:
     """The work was taken back before anybody began it. If the run goes on by now, it is called after all."""
     if turn.state.may_begin:
         resume(turn, step)
-    elif turn.state.rollback is not None and step.attempt > 1:
-        give_up(turn, step, "stopped between two calls")  # The earlier ones may have done something.
     else:
         turn.emit(StepWithdrawn(step=step.number))
 
