@@ -105,7 +105,7 @@ def test_one_registration_serves_calls_and_effects(place: Place) -> None:
 def test_a_type_is_registered_once(place: Place) -> None:
     """A second decider, or a second handler, under the same name is refused with the name."""
     engine = place.engine().register(Puppet(), done)
-    with pytest.raises(ConfigurationError, match="already a decider of type 'puppet'") as caught:
+    with pytest.raises(ConfigurationError, match="already a decider or workflow of type 'puppet'") as caught:
         engine.register(Puppet(), done)
     assert caught.value.code == "bad_configuration"
     with pytest.raises(ConfigurationError, match="already a handler for 'puppet'"):

@@ -194,7 +194,7 @@ def test_a_failing_handler_does_not_touch_the_call(place: Place) -> None:
 def test_an_unknown_type_is_an_error_and_stores_nothing(place: Place) -> None:
     """A call for a decider that nobody registered names it and the ones that are."""
     engine = place.engine().register(Order())
-    with pytest.raises(NotFoundError, match=r"no decider 'odrer'.*registered are: order") as caught:
+    with pytest.raises(NotFoundError, match=r"no decider or workflow 'odrer'.*registered are: order") as caught:
         engine.execute_dynamic("odrer", {"type": "Place", "workflow_id": "o-1", "amount": 5}).result()
     assert caught.value.code == "not_found"
     assert engine.instances().result() == []

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
 
 from holdfast import Decision, EffectContext, Fail, Moment, RetryPolicy, Settings
 from holdfast.runtime.clock import ManualClock
-from holdfast.store.opening import open_store
-from holdfast.store.port import Store
-from holdfast.testing import CrashReport, ManualEngine, Scenario, crash_everywhere
+from holdfast.testing import ManualEngine, Scenario, crash_everywhere
 from holdfast.testing.crashing import histories
-from support.databases import Databases
-from support.engines import STORES
-from support.folding import assert_folded
+from support.crashing import NewStore, checked, tried
 from support.samples import (
     PATIENCE,
     Act,
@@ -33,44 +27,6 @@ from support.samples import (
     Shop,
 )
 from support.samples import Place as PlaceOrder
-
-NewStore = Callable[[], Store]
-
-
-@pytest.fixture(params=STORES)
-def new_store(request: pytest.FixtureRequest) -> Iterator[NewStore]:
-    """Makes an empty database each time it is called; on Postgres a copy of the template, which goes with the next call."""
-    if request.param == "sqlite":
-        yield lambda: open_store("sqlite://")
-        return
-    databases: Databases = request.getfixturevalue("postgres_server")
-    with ExitStack() as stack:
-
-        def make() -> Store:
-            stack.close()
-            return open_store(stack.enter_context(databases.prepared()))
-
-        yield make
-
-
-def tried(scenario: Scenario, new_store: NewStore, *, every: int = 1, again_after: int | None = None) -> CrashReport:
-    """Crash a scenario at every point on SQLite, and at each third one on Postgres, which costs a database each."""
-    store = new_store()
-    step = every if store.url.startswith("sqlite") else every * 3
-    store.close()
-    return crash_everywhere(_checked(scenario), new_store=new_store, every=step, again_after=again_after)
-
-
-def _checked(scenario: Scenario) -> Scenario:
-    """The scenario with a second look at what it leaves behind: states are folds of events, and nothing waits."""
-
-    def outcome(engine: ManualEngine) -> object:
-        assert_folded(engine)
-        told = (scenario.outcome or histories)(engine)
-        return told, engine.backlog().result(), engine.inbox_depth().result()
-
-    return Scenario(prepare=scenario.prepare, play=scenario.play, outcome=outcome)
-
 
 # -- The scenarios. Clients that got no answer ask again, so what must count once carries a command id.
 
@@ -207,7 +163,7 @@ def test_a_second_crash_during_recovery_changes_nothing(new_store: NewStore, nam
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_point_of_every_scenario(new_store: NewStore, name: str, again_after: int | None) -> None:
     """The campaign: all points on both stores, alone and with a second crash."""
-    crash_everywhere(_checked(SCENARIOS[name]), new_store=new_store, again_after=again_after)
+    crash_everywhere(checked(SCENARIOS[name]), new_store=new_store, again_after=again_after)
 
 
 # -- What handlers do in the world, counted outside of the engine.

@@ -25,13 +25,13 @@ from holdfast import (
 )
 from holdfast.kernel.decider import Failure
 from holdfast.kernel.decision import Recall
-from support.batching import Batching
+from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live
 from support.samples import Act, Add, Added, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act, done, note
 from support.waiting import eventually
 
 BAD = "bad"
-SMALL = msgspec.structs.replace(QUICK, max_payload_bytes=1000)
+SMALL = msgspec.structs.replace(QUICK, committers=1, max_payload_bytes=1000)
 NAIVE = datetime(2031, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 NOTED = Decision.event(Noted("x"))
 
@@ -198,7 +198,7 @@ class Careless(Decider[Pile, Do, Noted, None]):
 @pytest.mark.parametrize("snapshots", [1, 100])
 def test_a_state_that_was_spoilt_before_a_failure_is_not_used_again(live: Live, how: str, snapshots: int) -> None:
     """A decider that changes its state and then raises leaves no trace: neither in memory, nor in a snapshot, nor in a batch."""
-    engine = live.engine(msgspec.structs.replace(QUICK, snapshot_events=snapshots)).register(Careless())
+    engine = live.engine(msgspec.structs.replace(QUICK, committers=1, snapshot_events=snapshots)).register(Careless())
     batching = Batching(engine)
     with batching.one():
         words = ("a", how, "how many", how, "reject", "how many")
@@ -250,7 +250,7 @@ class Broken(Puppet):
 @pytest.mark.parametrize("where", ["initial", "status", "wrong status", "is_terminal", "key_of"])
 def test_every_function_of_a_decider_may_fail(live: Live, where: str) -> None:
     """Whatever raises, the caller gets a CommandError that names the decider, and the neighbours are carried out."""
-    engine = live.engine().register(Broken(where)).register(Counter())
+    engine = live.engine(ONE_COMMITTER).register(Broken(where)).register(Counter())
     batching = Batching(engine)
     with batching.one():
         before = engine.execute(Counter, Add("c-1"))
@@ -293,7 +293,7 @@ def test_a_decider_that_fails_on_bad_news_does_not_stop_the_worker(live: Live) -
 @pytest.mark.parametrize("comment", ["\x00", "half \ud800"])
 def test_a_comment_that_cannot_be_kept_fails_alone(live: Live, comment: str) -> None:
     """Free text of a caller is checked like everything else."""
-    engine = live.engine().register(Counter())
+    engine = live.engine(ONE_COMMITTER).register(Counter())
     batching = Batching(engine)
     with batching.one():
         good = [engine.execute(Counter, Add("c-1")) for _ in range(2)]

@@ -44,8 +44,9 @@ class Laws:
     def broken_at_the_end(self) -> Iterator[str]:
         """What did not hold all along."""
         rows = {row.number: row for row in self._host.rows if isinstance(row, StepOpened)}
+        dead = {event.step for event in self._host.history if isinstance(event, e.StepPaused)}
         for row in rows.values():
-            if row.compensates is None:
+            if row.compensates is None or row.compensates in dead:
                 continue
             of = rows[row.compensates]
             is_task = isinstance(self._host.graph.nodes[of.node].op, g.Task)

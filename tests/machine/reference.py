@@ -64,7 +64,6 @@ class Step:
     """Whether the token is still there."""
     is_dead: bool = False
     """Whether it gave up and waits for an operator."""
-    is_requeued: bool = False
     is_frozen: bool = False
     """Whether its call was taken back while the run waits for an operator."""
     is_calling: bool = False
@@ -85,6 +84,8 @@ class Step:
     of: Step | None = None
     """For a compensation: what it undoes."""
     retry_of: Step | None = None
+    first: int = 0
+    """The step whose idempotency key its calls have."""
 
 
 @dataclass(eq=False)
@@ -105,6 +106,8 @@ class Token:
     """While it may not go on: (node, outcome) that it was left by; or ("", target) that it would enter."""
     retries: Step | None = None
     """The step that its next one repeats."""
+    first: int | None = None
+    """The step whose idempotency key that one has; None means its own."""
 
     @property
     def above(self) -> Token | None:
@@ -289,7 +292,9 @@ class Reference:
             step.attempts = step.call if command.was_called else step.attempts
             return
         work = self.work_of(step)
-        step.attempts, step.error = step.call, command.error
+        step.error = command.error
+        if command.was_called or step.of is not None:
+            step.attempts = step.call
         may_again = not command.is_final and not work.once and step.call < work.retry.max_calls
         if may_again and (step.of is not None or not self.back):
             step.status = "running"
@@ -316,7 +321,7 @@ class Reference:
             self._finish(step, g.OK, None)
             return
         if step.child:
-            step.child = "abort"
+            step.child = "cancel"
         if self._edge(step.node, g.TIMEOUT, step.token.data) is not None:
             self._finish(step, g.TIMEOUT, None)
         else:
@@ -335,11 +340,11 @@ class Reference:
 
     def _end_child(self, step: Step, command: c.EndChild) -> None:
         went_well = command.status == "completed"
+        answer = {step.node: command.result} if went_well else None
         if step.is_stopping:
-            step.is_stopping, step.is_done, step.was_called = False, went_well, went_well
-            step.output = command.result if went_well else None
+            step.is_stopping, step.is_done, step.was_called, step.output = False, went_well, went_well, answer
         elif went_well:
-            self._finish(step, g.OK, command.result)
+            self._finish(step, g.OK, answer)
         else:
             self._fail(step, ANYTHING)
 
@@ -354,11 +359,10 @@ class Reference:
         return True
 
     def _requeue(self, step: Step, data: Data | None) -> None:
-        step.is_dead, step.is_requeued = False, True
-        del self.letters["step", step.number]
+        self._settle_letter(step)
+        step.token.retries, step.token.first = step, step.first
         if data is not None:
-            step.token.data = dict(data)
-        step.token.retries = step
+            step.token.data, step.token.first = dict(data), None
         self.moves.append((step.token, step.node, True))
         self._go_on()
 
@@ -372,10 +376,12 @@ class Reference:
             if step.is_frozen:
                 step.is_frozen = False
                 self._call(step)
-        for token in self.tokens:
+        for token in list(self.tokens):
             if token.held is not None and not token.is_over:
                 (node, last), token.held = token.held, None
-                if node:
+                if node and self._edge(node, last, token.data) is None:
+                    self._end_token(token)
+                elif node:
                     self._leave(token, node, last)
                 else:
                     self.moves.append((token, last, True))
@@ -423,6 +429,7 @@ class Reference:
         number = len(self.steps) + 1
         step = Step(number, name, token, token.visits[name], dict(token.data), token.last_answer, is_open=True)
         step.retry_of, token.retries = token.retries, None
+        step.first, token.first = token.first or number, None
         self.steps.append(step)
         return step
 
@@ -625,14 +632,19 @@ class Reference:
     def _stop(self, step: Step) -> None:
         """A step is not wanted any more; its handler or child is told so, and comes back later."""
         if step.is_dead:
-            step.is_dead = False
-            del self.letters["step", step.number]
+            self._settle_letter(step)
         if not step.is_open:
             return
         self._end(step, "skipped")
         self._stop_child(step)
         if step.is_calling:
             step.is_stopping = step.is_recalled = True
+
+    def _settle_letter(self, step: Step) -> None:
+        """A dead step ends only now."""
+        step.is_dead = False
+        del self.letters["step", step.number]
+        self._end(step, "failed")
 
     def _stop_child(self, step: Step) -> None:
         if step.child == "started":
@@ -652,7 +664,10 @@ class Reference:
             token.data = told
             self._leave(token, step.node, g.ERROR)
         elif self.policies.on_failure != "compensate":
-            step.is_dead = True
+            step.is_dead = step.was_called = True
+            step.ended = 0
+            if self.is_at(step, g.Task):
+                step.attempts = step.call
             self.letters["step", step.number] = error
             self._pause("dlq" if self.policies.on_failure == "dlq" else "step_failed")
         elif (branch := self._unneeded(token)) is not None and branch.scope is not None:
@@ -691,7 +706,7 @@ class Reference:
         if self.policies.on_cancel == "none":
             self._drop_calls()
             self._conclude("cancelled")
-        elif any(step.is_stopping for step in self.steps):
+        elif any(step.is_stopping and step.is_calling for step in self.steps):
             self.timers.add("grace")
         return True
 
@@ -744,6 +759,8 @@ class Reference:
         node = self.graph.nodes[step.node]
         if step.of is not None or not step.ended or isinstance(node.op, g.SavePoint | g.NoReturn):
             return False
+        if any(each.retry_of is step and self._stands_for_another(each) for each in self.steps):
+            return False
         if isinstance(node.op, g.Task) and not step.was_called:
             return False
         if step.status == "skipped":
@@ -751,6 +768,10 @@ class Reference:
             if not (step.was_called if step.token.scope is not None else is_half_done):
                 return False
         return not any(self._protects(point, step) for point in self.steps)
+
+    def _stands_for_another(self, repeat: Step) -> bool:
+        """Whether a repeat was executed, so that the step that it repeats is not undone as well."""
+        return repeat.was_called or (not self.is_at(repeat, g.Task) and repeat.status in {"completed", "failed"})
 
     def _protects(self, point: Step, step: Step) -> bool:
         op = self._op(point)
@@ -767,7 +788,7 @@ class Reference:
 
     def _undo_step(self, of: Step) -> None:
         work = self.graph.nodes[of.node].compensation
-        undoing = Step(len(self.steps) + 1, of.node, of.token, data=of.data, of=of, is_open=True)
+        undoing = Step(len(self.steps) + 1, of.node, of.token, data=of.data, of=of, is_open=True, first=of.number)
         self.steps.append(undoing)
         if work is None:
             undoing.status, undoing.outcome, undoing.is_open = "completed", "rolled_back", False

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import ConflictError, Engine, StoppedError
 from holdfast.runtime.telemetry import CommandRefused, Committed, Happening
-from support.batching import Batching
+from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
 from support.samples import Add, Counter, Do, Ledger, Notes, Puppet, act, note
 from support.waiting import eventually, together
@@ -18,7 +18,7 @@ from support.waiting import eventually, together
 
 def test_what_is_waiting_is_one_transaction(live: Live) -> None:
     """Commands of many instances and many of one instance share a commit, and each instance keeps their order."""
-    engine = live.engine().register(Puppet())
+    engine = live.engine(ONE_COMMITTER).register(Puppet())
     batching = Batching(engine)
     with batching.one():
         replies = [engine.execute(Puppet, Do(f"p-{step % 3}", str(step))) for step in range(30)]
@@ -31,7 +31,7 @@ def test_what_is_waiting_is_one_transaction(live: Live) -> None:
 
 def test_a_batch_is_bounded(live: Live) -> None:
     """`batch_limit` is the most that share a transaction."""
-    engine = live.engine(msgspec.structs.replace(QUICK, batch_limit=7)).register(Counter())
+    engine = live.engine(msgspec.structs.replace(QUICK, committers=1, batch_limit=7)).register(Counter())
     batching = Batching(engine)
     with batching.one():
         replies = [engine.execute(Counter, Add(f"c-{number}")) for number in range(20)]
@@ -42,7 +42,7 @@ def test_a_batch_is_bounded(live: Live) -> None:
 
 def test_a_repeated_command_in_one_batch_counts_once(live: Live) -> None:
     """The second command with the same id in the same transaction is answered like the first."""
-    engine = live.engine().register(Counter())
+    engine = live.engine(ONE_COMMITTER).register(Counter())
     batching = Batching(engine)
     with batching.one():
         replies = [engine.execute(Counter, Add("c-1"), command_id="k") for _ in range(3)]
@@ -54,7 +54,7 @@ def test_a_repeated_command_in_one_batch_counts_once(live: Live) -> None:
 
 def test_a_lost_race_is_decided_again_on_the_new_state(live: Live) -> None:
     """A commit on an outdated state is undone, and every command of the batch is carried out on what is there now."""
-    first, second = live.engine().register(Counter()), live.engine().register(Counter())
+    first, second = live.engine(ONE_COMMITTER).register(Counter()), live.engine().register(Counter())
     first.execute(Counter, Add("c-1")).result()
     second.execute(Counter, Add("c-1")).result()
     batching = Batching(first)
@@ -68,7 +68,9 @@ def test_a_lost_race_is_decided_again_on_the_new_state(live: Live) -> None:
 def test_work_that_ended_is_used_up_although_its_batch_lost_a_race(live: Live) -> None:
     """An effect that ended without a command shares a batch with a loser, and is gone all the same."""
     ended = Ledger()
-    worker = live.engine().register(Puppet(act), lambda context, effect: ended.add(effect)).register(Counter())
+    worker = (
+        live.engine(ONE_COMMITTER).register(Puppet(act), lambda context, effect: ended.add(effect)).register(Counter())
+    )
     batching = Batching(worker)
     worker.start_worker()
     rival = live.engine().register(Counter())
@@ -145,7 +147,7 @@ def test_a_caller_that_fails_on_its_answer_harms_nobody(place: Place) -> None:
 
 def test_a_callback_that_raises_does_not_stop_the_committer(live: Live) -> None:
     """On the committer's own thread an exception of a callback is logged, and its neighbours are told."""
-    engine = live.engine().register(Counter())
+    engine = live.engine(ONE_COMMITTER).register(Counter())
     batching = Batching(engine)
 
     def failing() -> None:

@@ -18,7 +18,7 @@ from holdfast.runtime.giving_up import RecalledError, failure_of
 from holdfast.runtime.submissions import Submission
 from holdfast.store.shapes import Address, StoredEffect, Wanted
 from holdfast.testing import ManualEngine, Scenario, crash_everywhere
-from support.batching import Batching
+from support.batching import ONE_COMMITTER, Batching
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, done
 from support.waiting import arrives, eventually
@@ -130,7 +130,7 @@ def test_commands_of_one_batch_take_back_as_those_of_many_do(
     live: Live, words: tuple[str, ...], *, is_one_batch: bool
 ) -> None:
     """Recalled twice an effect is taken back once; one that is withdrawn first is not."""
-    engine = live.engine().register(Puppet(choose))
+    engine = live.engine(ONE_COMMITTER).register(Puppet(choose))
     if is_one_batch:
         batching = Batching(engine)
         with batching.one():
@@ -148,7 +148,7 @@ def test_commands_of_one_batch_take_back_as_those_of_many_do(
 @pytest.mark.parametrize("words", [(STOP, DROP), (TAKE, STOP), (STOP, TAKE)])
 def test_a_written_effect_is_taken_back_once_by_one_batch(live: Live, words: tuple[str, ...]) -> None:
     """Several commands of a batch about one effect leave one message at most, and no effect."""
-    engine = live.engine().register(Puppet(choose))
+    engine = live.engine(ONE_COMMITTER).register(Puppet(choose))
     tell(engine, "do")
     batching = Batching(engine)
     with batching.one():
@@ -175,7 +175,7 @@ def test_a_result_and_the_wish_to_stop_may_share_a_batch(place: Place) -> None:
         settled = lambda _outcome, error: errors.append(error)  # noqa: E731
         return Submission(address=address, command=Do("p-1", what), cause=what, claim=claim, settled=settled)
 
-    engine.service.committer._work([submission(STOP), submission("came back", claimed)])
+    engine.service.committer.lanes[0].committer._work([submission(STOP), submission("came back", claimed)])
     assert errors == [None, None]
     assert notes(engine) == ("do", STOP, "came back")
     assert engine.backlog().result() == []

@@ -18,7 +18,7 @@ from holdfast.runtime.service import Ended
 from holdfast.runtime.submissions import Outcome
 from holdfast.store.shapes import Address, ReceiptKey
 from holdfast.testing.manual import START
-from support.batching import Batching
+from support.batching import ONE_COMMITTER, Batching
 from support.engines import Live, Place
 from support.samples import Answer, Do, Doll, Noted, Notes, Puppet, act, note
 from support.waiting import eventually
@@ -102,7 +102,7 @@ def test_an_id_is_not_used_for_an_instance_that_exists(place: Place) -> None:
 
 def test_an_instance_without_a_key_gets_an_id_of_its_own(live: Live) -> None:
     """Commands that name nothing start an instance each, also when they share a transaction."""
-    engine = live.engine().register(Puppet())
+    engine = live.engine(ONE_COMMITTER).register(Puppet())
     batching = Batching(engine)
     with batching.one():
         replies = [execute(engine, f"begin {number}") for number in range(5)]
@@ -141,7 +141,7 @@ def test_another_tenants_id_begins_nothing(place: Place) -> None:
 @pytest.mark.parametrize("is_one_batch", [False, True])
 def test_a_start_with_a_receipt_names_the_first_instance(live: Live, *, is_one_batch: bool) -> None:
     """Repeated with another id in mind, in the same transaction or later, a start answers with the instance that there is."""
-    engine = live.engine().register(Puppet())
+    engine = live.engine(ONE_COMMITTER).register(Puppet())
     batching = Batching(engine)
     starts = [{"identity": CHILD}, {"identity": OTHER}, {}]
     if is_one_batch:
@@ -258,7 +258,7 @@ def test_versions_are_asked_for_where_they_matter(place: Place) -> None:
     execute(engine, "begin", identity=CHILD, definition_version="4")
     execute(engine, "begin", identity=OTHER)
     for identity in (CHILD, OTHER):
-        engine.service.committer._committing._memory.forget(identity)
+        engine.service.committer.lanes[0].memory.forget(identity)
         execute(engine, "go on", instance=identity)
     assert asked == [("puppet", "4"), ("puppet", ""), ("puppet", "4"), ("puppet", "4")]
 
@@ -282,7 +282,7 @@ def test_those_that_a_commit_ended_are_told(place: Place) -> None:
 
 def test_ends_are_told_when_they_are_stored_and_before_the_caller_hears(live: Live) -> None:
     """Several of one commit are told at once; whoever hears of them finds them ended."""
-    engine = live.engine().register(Puppet())
+    engine = live.engine(ONE_COMMITTER).register(Puppet())
     batching = Batching(engine)
     told: list[list[str]] = []
 

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import msgspec
+
 from holdfast import Decider, Decision, Engine, Moment
 from holdfast.runtime.telemetry import Committed, Happening
+from support.engines import QUICK
 from support.waiting import arrives
 
 
@@ -43,8 +46,12 @@ class Gate(Decider[int, Stand, Stood, None]):
         return Decision.event(Stood())
 
 
+ONE_COMMITTER = msgspec.structs.replace(QUICK, committers=1)
+"""For engines whose commands shall share a batch."""
+
+
 class Batching:
-    """Puts commands of one engine into one batch."""
+    """Puts commands of one engine, which has one committer, into one batch."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

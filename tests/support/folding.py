@@ -18,7 +18,9 @@ def assert_folded(engine: Engine) -> None:
         if header.definition in engine.registry.names():
             _Instance(engine, reader, header).check()
             if not engine.registry.is_decider(header.definition):
-                assert engine.verify(header.id).result().differences == [], "the rows tell another story than the events"
+                assert engine.verify(header.id).result().differences == [], (
+                    "the rows tell another story than the events"
+                )
 
 
 class _Instance:
@@ -59,7 +61,7 @@ class _Instance:
         assert self._bytes(restored) == self._bytes(self._fold(events[: snapshot.version])), "the snapshot is wrong"
 
     def _check_memory(self, state: object) -> None:
-        remembered = self._engine.service.committer._committing._memory.find(self._address)
+        remembered = self._engine.service.committer.lanes[0].memory.find(self._address)
         if remembered is None or remembered.header.version != self._header.version:
             return
         assert self._bytes(remembered.state) == self._bytes(state), "the state in memory is wrong"

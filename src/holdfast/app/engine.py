@@ -35,6 +35,7 @@ from holdfast.runtime.running import Runtime
 from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.telemetry import Listener
+from holdfast.store.findings import Unhandled
 from holdfast.store.opening import DEFAULT_URL, open_store
 from holdfast.store.port import Store
 from holdfast.store.shapes import DEFAULT_TENANT, Backlog, Header, Maintenance, WorkerInfo
@@ -291,6 +292,11 @@ class Engine(Calls):
     def backlog(self) -> Reply[list[Backlog]]:
         """How much work waits, by handler and by definition."""
         return self._read(lambda: self._keep(lambda keeper: keeper.backlog()))
+
+    def missing_handlers(self) -> Reply[list[Unhandled]]:
+        """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""
+        moment = self.service.shared.clock.judge()
+        return self._read(lambda: self._keep(lambda keeper: keeper.unhandled(waited=timedelta(0), now=moment)))
 
     def inbox_depth(self) -> Reply[int]:
         """How many accepted commands wait for their turn."""

@@ -55,7 +55,8 @@ class Repairs(Desk):
                     )
                 case _:
                     now = self._service.shared.clock.now()
-                    if not self._keep(lambda keeper: keeper.requeue(found, now=now)):
+                    ageing = self._service.shared.settings.ageing_rate
+                    if not self._keep(lambda keeper: keeper.requeue(found, now=now, ageing=ageing)):
                         _not_found(letter)
                     self._service.hint()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import cast
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -16,6 +16,9 @@ from holdfast.machine.commands import RunStep
 from holdfast.machine.graph import Graph, Human
 from holdfast.machine.state import ROOT, State
 from holdfast.store.shapes import Header, StoredEffect, StoredStep, StoredTask
+
+Called: TypeAlias = Mapping[int, datetime]
+"""Steps whose calls a worker has in hand, by number: when it took them."""
 
 
 class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,16 +201,17 @@ def summary(header: Header, *, has_begun: bool) -> InstanceSummary:
     )
 
 
-def called_steps(effects: Iterable[StoredEffect], program: Program) -> set[int]:
-    """Numbers of the steps whose calls a worker has in hand."""
-    bodies = [program.effects.decode(each.type, each.version, each.data) for each in effects if each.owner is not None]
-    return {body.step for body in bodies if isinstance(body, RunStep)}
+def called_steps(effects: Iterable[StoredEffect], program: Program) -> Called:
+    """The steps whose calls a worker has in hand."""
+    held = [(each.claimed_at, each) for each in effects if each.claimed_at is not None]
+    bodies = [(at, program.effects.decode(each.type, each.version, each.data)) for at, each in held]
+    return {body.step: at for at, body in bodies if isinstance(body, RunStep)}
 
 
-def steps(rows: Sequence[StoredStep], *, called: set[int], dead: set[int], is_paused: bool) -> list[Step]:
+def steps(rows: Sequence[StoredStep], *, called: Called, dead: set[int], is_paused: bool) -> list[Step]:
     """The steps of a run, each with what became of its compensation; one that was repeated is shown by its last row.
 
-    `called` and `dead` are the numbers of those that a worker has in hand, and of those that wait for an operator.
+    `called` are those that a worker has in hand, `dead` the numbers of those that wait for an operator.
     """
     undoing = {row.compensates: row for row in rows if row.compensates is not None}
     repeated = {row.retry_of for row in rows if row.retry_of is not None}
@@ -217,7 +221,7 @@ def steps(rows: Sequence[StoredStep], *, called: set[int], dead: set[int], is_pa
     ]
 
 
-def _step(row: StoredStep, undoing: StoredStep | None, called: set[int], *, is_paused: bool, is_dead: bool) -> Step:
+def _step(row: StoredStep, undoing: StoredStep | None, called: Called, *, is_paused: bool, is_dead: bool) -> Step:
     status = words.step_status(
         row.status,
         wait_kind=row.wait_kind,
@@ -228,6 +232,7 @@ def _step(row: StoredStep, undoing: StoredStep | None, called: set[int], *, is_p
         is_dead=is_dead,
     )
     has_ended = row.status not in {"pending", "running"}
+    taken_at = None if has_ended else called.get(row.number)
     return Step(
         id=step_id(row.instance, row.number),
         instance=row.instance,
@@ -243,7 +248,7 @@ def _step(row: StoredStep, undoing: StoredStep | None, called: set[int], *, is_p
         retry_count=row.attempts + (row.number in called),
         compensation_retry_count=0 if undoing is None else undoing.attempts + (undoing.number in called),
         retry_of=row.retry_of,
-        started_at=None if status == "pending" else row.opened_at,
+        started_at=None if status == "pending" else taken_at or row.opened_at,
         completed_at=row.moved_at if has_ended else None,
     )
 

@@ -94,6 +94,8 @@ class DeadLetterRaised(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Kind of the step."""
     reason: str
     error: str
+    attempts: int = 0
+    """Calls that were made."""
     payload: bytes = b""
     """What it was working on; enough to try again."""
 

@@ -18,12 +18,13 @@ from holdfast.machine.events import (
 )
 from holdfast.machine.moving import end, finish, leave_by, look_at_branches, way_out
 from holdfast.machine.nodes import kind_of
-from holdfast.machine.nodes.call import child_ended
+from holdfast.machine.nodes.call import child_ended, child_stopped
 from holdfast.machine.nodes.human import decide_step
 from holdfast.machine.nodes.task import failed, resume, returned
 from holdfast.machine.nodes.wait import signal
 from holdfast.machine.rollback import (
     DEADLINE,
+    awaited_calls,
     cancel,
     end_grace,
     go_on,
@@ -136,7 +137,7 @@ def _enter(turn: Turn) -> None:
 
 
 def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
-    if command.step in turn.state.stopping:
+    if command.step in awaited_calls(turn):
         stopped(turn, command.step, came_back=True, is_done=True, output=command.output)
         return None
     step = _called(turn, command.step)
@@ -151,7 +152,7 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
 
 
 def _fail_step(turn: Turn, command: c.FailStep) -> Answer | None:
-    if command.step in turn.state.stopping:
+    if command.step in awaited_calls(turn):
         stopped(turn, command.step, came_back=command.was_called)
         return None
     step = _called(turn, command.step)
@@ -165,7 +166,7 @@ def _fail_step(turn: Turn, command: c.FailStep) -> Answer | None:
 
 
 def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
-    if command.step in turn.state.stopping:
+    if command.step in awaited_calls(turn):
         stopped(turn, command.step, came_back=False)
         return None
     step = _called(turn, command.step)
@@ -201,9 +202,9 @@ def _end_grace(turn: Turn, _command: c.EndGrace) -> None:
 
 
 def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
-    if command.step in turn.state.stopping:
-        is_done = command.status == "completed"
-        stopped(turn, command.step, came_back=is_done, is_done=is_done, output=command.result)
+    executed = turn.state.executed.get(command.step)
+    if executed is not None and executed.child and command.step in turn.state.stopping:
+        child_stopped(turn, executed, command)
         return None
     step = turn.state.open.get(command.step)
     if step is None or not step.child:
@@ -213,7 +214,7 @@ def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
 
 
 def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
-    if command.step not in turn.state.open:
+    if _called(turn, command.step) is None:
         return LATE
     turn.emit(HandlerMissing(step=command.step, handler=command.handler))
     return None

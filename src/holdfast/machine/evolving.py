@@ -84,10 +84,11 @@ def _stand_for(state: State, executed: Executed) -> None:
         state.executed.pop(executed.retry_of, None)
 
 
-def _called_again(_routes: Routes, state: State, event: e.StepRetried | e.CompensationRetried) -> None:
+def _step_retried(_routes: Routes, state: State, event: e.StepRetried) -> None:
     step = state.open[event.step]
-    step.attempt = event.attempt + 1
-    step.effect = event.effect
+    step.attempt, step.effect = event.attempt + 1, event.effect
+    if event.was_called:
+        step.made = event.attempt
 
 
 def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> None:
@@ -100,9 +101,9 @@ def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> None:
         number=step.number,
         node=step.node,
         token=step.token,
-        error=event.error,
+        error=step.error or event.error,
         status="skipped" if is_stopped else "failed",
-        was_called=step.attempt > 1 if is_stopped else event.was_called,
+        was_called=step.made > 0 or (event.was_called and not is_stopped),
         child=step.child,
         attempt=step.attempt if event.awaits_stop and step.effect is not None else 0,
     )
@@ -114,7 +115,7 @@ def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> None:
 def _step_stopped(_routes: Routes, state: State, event: e.StepStopped) -> None:
     state.stopping.remove(event.step)
     executed = state.executed[event.step]
-    executed.was_called = event.attempt > 0 or event.is_done
+    executed.was_called = executed.was_called or event.attempt > 0 or event.is_done
     executed.is_done = event.is_done
     executed.output = event.output
     if executed.was_called:
@@ -126,9 +127,9 @@ def _step_withdrawn(routes: Routes, state: State, event: e.StepWithdrawn) -> Non
     if state.status == "paused":
         state.frozen[event.step] = step
         return
-    was_called = step.attempt > 1
-    skipped = Executed(number=step.number, node=step.node, token=step.token, status="skipped", was_called=was_called)
-    _execute(routes, state, step, skipped)
+    executed = Executed(number=step.number, node=step.node, token=step.token, status="skipped")
+    executed.was_called = step.made > 0
+    _execute(routes, state, step, executed)
 
 
 def _step_resumed(_routes: Routes, state: State, event: e.StepResumed) -> None:
@@ -138,12 +139,15 @@ def _step_resumed(_routes: Routes, state: State, event: e.StepResumed) -> None:
 
 
 def _step_paused(_routes: Routes, state: State, event: e.StepPaused) -> None:
-    state.dead[event.step] = state.open.pop(event.step)
+    step = state.dead[event.step] = state.open.pop(event.step)
+    step.error = event.error
 
 
 def _step_requeued(routes: Routes, state: State, event: e.StepRequeued) -> None:
+    state.chain = 0
     step = state.dead.pop(event.step)
-    _execute(routes, state, step, Executed(number=step.number, node=step.node, token=step.token, status="failed"))
+    executed = Executed(number=step.number, node=step.node, token=step.token, error=step.error, status="failed")
+    _execute(routes, state, step, executed)
     token = state.tokens[step.token]
     token.retry_of = event.step
     if event.input is None:
@@ -274,6 +278,11 @@ def _compensation_started(_routes: Routes, state: State, event: e.CompensationSt
     _undone(state, event.of)
 
 
+def _compensation_retried(_routes: Routes, state: State, event: e.CompensationRetried) -> None:
+    step = state.open[event.step]
+    step.attempt, step.effect = event.attempt + 1, event.effect
+
+
 def _undone(state: State, number: int) -> None:
     rollback = state.rollback
     assert rollback is not None
@@ -333,7 +342,7 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.WorkflowStarted: _workflow_started,
     e.StepStarted: _step_started,
     e.StepCompleted: _step_completed,
-    e.StepRetried: _called_again,
+    e.StepRetried: _step_retried,
     e.StepFailed: _step_failed,
     e.StepStopped: _step_stopped,
     e.StepWithdrawn: _step_withdrawn,
@@ -358,7 +367,7 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.RollbackStarted: _rollback_started,
     e.RollbackPlanned: _rollback_planned,
     e.CompensationStarted: _compensation_started,
-    e.CompensationRetried: _called_again,
+    e.CompensationRetried: _compensation_retried,
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
     e.StepRolledBack: _step_rolled_back,

@@ -123,7 +123,12 @@ def _step_completed(view: _View, event: e.StepCompleted) -> list[Record]:
     ]
 
 
-def _called_again(_view: _View, event: e.StepRetried | e.CompensationRetried) -> list[Record]:
+def _step_retried(_view: _View, event: e.StepRetried) -> list[Record]:
+    attempts = event.attempt if event.was_called else None
+    return [StepMoved(number=event.step, status="running", attempts=attempts, error=event.error)]
+
+
+def _compensation_retried(_view: _View, event: e.CompensationRetried) -> list[Record]:
     return [StepMoved(number=event.step, status="running", attempts=event.attempt, error=event.error)]
 
 
@@ -134,8 +139,7 @@ def _step_failed(view: _View, event: e.StepFailed) -> list[Record]:
     if event.reason:
         moved = StepMoved(number=event.step, status="skipped", error=event.error)
         return [moved, *view.closed(step, "cancelled")]
-    calls = step.attempt if event.was_called else step.attempt - 1
-    attempts = None if step.effect is None else calls
+    attempts = step.attempt if step.effect is not None and event.was_called else None
     moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
     return [moved, *view.closed(step, "failed")]
 
@@ -147,6 +151,7 @@ def _step_stopped(_view: _View, event: e.StepStopped) -> list[Record]:
 def _step_paused(view: _View, event: e.StepPaused) -> list[Record]:
     step = view.state.open[event.step]
     waits = view.routes.policies.on_failure == "pause"
+    attempts = None if step.effect is None else step.attempt
     letter = DeadLetterRaised(
         source="step",
         number=event.step,
@@ -154,9 +159,9 @@ def _step_paused(view: _View, event: e.StepPaused) -> list[Record]:
         type=view.type_of(step.node),
         reason=FAILURE_REASON if waits else DLQ_REASON,
         error=event.error,
+        attempts=attempts or 0,
         payload=view.input_of(step.token),
     )
-    attempts = None if step.effect is None else step.attempt
     moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
     return [moved, letter, *view.closed(step, "failed")]
 
@@ -206,6 +211,7 @@ def _compensation_exhausted(view: _View, event: e.CompensationExhausted) -> list
     step = view.state.open[event.step]
     assert step.of is not None
     of = view.state.executed[step.of]
+    calls = 0 if step.effect is None else step.attempt
     letter = DeadLetterRaised(
         source="compensation",
         number=of.number,
@@ -213,9 +219,9 @@ def _compensation_exhausted(view: _View, event: e.CompensationExhausted) -> list
         type=view.type_of(of.node),
         reason=COMPENSATION_REASON,
         error=event.error,
+        attempts=calls,
         payload=_encode(of.input or {}),
     )
-    calls = 0 if step.effect is None else step.attempt
     return [StepMoved(number=event.step, status="failed", error=event.error, attempts=calls), letter]
 
 
@@ -237,7 +243,7 @@ def _step_rolled_back(view: _View, event: e.StepRolledBack) -> list[Record]:
 _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepStarted: _step_started,
     e.StepCompleted: _step_completed,
-    e.StepRetried: _called_again,
+    e.StepRetried: _step_retried,
     e.StepFailed: _step_failed,
     e.StepStopped: _step_stopped,
     e.StepPaused: _step_paused,
@@ -246,7 +252,7 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.Approved: _approved,
     e.Rejected: _rejected,
     e.CompensationStarted: _compensation_started,
-    e.CompensationRetried: _called_again,
+    e.CompensationRetried: _compensation_retried,
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
     e.StepRolledBack: _step_rolled_back,

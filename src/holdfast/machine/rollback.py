@@ -53,24 +53,23 @@ def cancel(turn: Turn, actor: str, reason: str) -> None:
     stop_everything(turn, "undo" if undoes else "drop")
     if not undoes:
         turn.emit(WorkflowCancelled(requested_by=actor, reason=reason))
-    elif _called(turn):
+    elif awaited_calls(turn):
         turn.set_timer(GRACE, turn.routes.policies.stop_grace_ms, EndGrace())
 
 
 def stopped(turn: Turn, step: int, *, came_back: bool, is_done: bool = False, output: object = None) -> None:
     """The call of a step that was stopped has come back, or was never made; earlier calls of the step may have been."""
-    call = turn.state.executed[step].attempt
-    attempt = call if came_back else max(call - 1, 0)
+    attempt = turn.state.executed[step].attempt if came_back else 0
     turn.emit(StepStopped(step=step, attempt=attempt, is_done=is_done, output=output))
 
 
 def end_grace(turn: Turn) -> None:
     """Handlers that were told to stop have had their time: they are not waited for any more."""
-    for step in _called(turn):
+    for step in awaited_calls(turn):
         stopped(turn, step, came_back=True)
 
 
-def _called(turn: Turn) -> list[int]:
+def awaited_calls(turn: Turn) -> list[int]:
     """The stopped steps whose handlers may still be running; children take the time that their own rollback needs."""
     return [step for step in turn.state.stopping if turn.state.executed[step].attempt]
 
@@ -88,7 +87,7 @@ def go_on(turn: Turn) -> None:
     while rollback.chain:
         executed = state.executed[rollback.chain[-1]]
         work = turn.routes.node(executed.node).compensation
-        if work is not None and executed.was_called:
+        if work is not None:
             _undo(turn, executed, work)
             return
         turn.emit(StepRolledBack(step=turn.next_step, of=executed.number))
@@ -170,7 +169,7 @@ def plan(routes: Routes, state: State) -> list[int]:
     rollback = state.rollback
     assert rollback is not None
     failed = state.executed.get(rollback.failed_step or 0)
-    order = [failed.number] if failed is not None else []
+    order = [failed.number] if failed is not None and failed.was_called else []
     bounds: list[tuple[str, bool]] = []
     for each in reversed(state.executed.values()):
         op = routes.node(each.node).op
@@ -187,7 +186,7 @@ def plan(routes: Routes, state: State) -> list[int]:
 def _is_concerned(routes: Routes, executed: Executed) -> bool:
     """Whether there is anything to undo: a step that was stopped has done nothing, or half of its work, or all of it."""
     if executed.status != "skipped":
-        return True
+        return executed.was_called
     if executed.is_done and routes.node(executed.node).compensation is not None:
         return True
     return executed.was_called and executed.token != ROOT

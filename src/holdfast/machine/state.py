@@ -52,6 +52,8 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     token: str
     attempt: int = 1
     """Number of the present call."""
+    made: int = 0
+    """Number of the last call before it that was made; 0 if none was."""
     effect: int | None = None
     """Number of the effect that calls the handler; None for nodes that wait."""
     first: int = 0
@@ -62,6 +64,8 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """For a compensation: the executed step that it undoes."""
     child: str = ""
     """Id of the run that it waits for."""
+    error: str = ""
+    """Why it gave up, while it waits for an operator."""
 
 
 class Executed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):

@@ -47,6 +47,8 @@ class StepRetried(Happening, frozen=True, kw_only=True):
     error: str
     effect: int | None = None
     """The effect that makes it; None while the run waits for an operator."""
+    was_called: bool = True
+    """Whether the call that failed was made at all."""
 
 
 @message(name="step_failed")
@@ -57,7 +59,7 @@ class StepFailed(Happening, frozen=True, kw_only=True):
     error: str
     reason: str = ""
     was_called: bool = True
-    """Whether its handler may have done something."""
+    """Whether its last call was made at all."""
     awaits_stop: bool = False
     """Whether its handler may still be running, so that it is undone only after it came back."""
 
@@ -68,7 +70,7 @@ class StepStopped(Happening, frozen=True, kw_only=True):
 
     step: int
     attempt: int = 0
-    """Number of the last call that was made; 0 if it was never called."""
+    """Number of the call that came back; 0 if it was never made."""
     is_done: bool = False
     """Whether it finished its work all the same."""
     output: object = None

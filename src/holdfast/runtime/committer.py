@@ -48,6 +48,8 @@ class Committer:
         self._written = written
         self._recovered = recovered
         self._queue: SimpleQueue[Item] = SimpleQueue()
+        self.handing_over = threading.Lock()
+        """Held while effects are on their way from a commit into the worker's hands, where nobody else sees them."""
         self._turn = threading.RLock()
         self._is_busy = False
         self._thread: threading.Thread | None = None
@@ -137,6 +139,14 @@ class Committer:
         return items
 
     def _work(self, items: list[Item]) -> None:
+        with self.handing_over:
+            had_outage = self._carry_out(items)
+        self._owes_recovery = self._owes_recovery or had_outage
+        if self._owes_recovery:
+            self._recover()
+
+    def _carry_out(self, items: list[Item]) -> bool:
+        """Commit these; whether something went wrong of which nobody knows how it ended."""
         submissions, finished = _sorted(items)
         pause, had_outage = _FIRST_PAUSE_SECONDS, False
         while submissions or finished:
@@ -146,7 +156,7 @@ class Committer:
                 had_outage = True
                 submissions = self._outlast(submissions, error)
                 if not self._may_wait:
-                    return
+                    return False
                 _log.warning("the database is away (%s); trying again in %.2f s", error, pause)
                 time.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
@@ -164,9 +174,7 @@ class Committer:
                 self._settle(batch)
                 self._claims.difference_update(finished)
                 break
-        self._owes_recovery = self._owes_recovery or had_outage
-        if self._owes_recovery:
-            self._recover()
+        return had_outage
 
     def _recover(self) -> None:
         try:

@@ -11,7 +11,7 @@ from functools import partial
 
 from holdfast.errors import HoldfastError, StoreUnavailableError
 from holdfast.kernel.ids import effect_key
-from holdfast.runtime.giving_up import RecalledError, Verdicts, code_of, dead_effect, describe, failure_of
+from holdfast.runtime.giving_up import RecalledError, SpentError, Verdicts, code_of, dead_effect, describe, failure_of
 from holdfast.runtime.issuing import options_of
 from holdfast.runtime.loops import Chores
 from holdfast.runtime.shared import Shared
@@ -25,10 +25,6 @@ _log = logging.getLogger("holdfast.fetching")
 
 _MOST = 500
 """Effects of one handler that are claimed at once."""
-
-
-class SpentError(Exception):
-    """The effect was called as often as it may be."""
 
 
 class Fetching:
@@ -81,7 +77,7 @@ class Fetching:
 
     def claim(self, wanted: list[Wanted], limit: int) -> list[StoredEffect]:
         """The most urgent effects of these handlers, now ours."""
-        return self._effects.claim(self._worker.identity, wanted, limit)
+        return self._effects.claim(self._worker.identity, wanted, limit, self._shared.clock.judge())
 
     def _add(self, effect: StoredEffect, chore: Callable[[], None]) -> None:
         self._failing.add(effect.claim)
@@ -123,8 +119,7 @@ class Fetching:
         options = options_of(effect)
         limit = 1 if options.once else self._verdicts.effect_policy(effect.handler, options).max_attempts
         if effect.attempts > limit:
-            last = effect.error or "the last call never came back"
-            raise SpentError(f"gave up after {effect.attempts - 1} calls: {last}")
+            raise SpentError(effect.error)
         if effect.stop_requested:
             raise RecalledError(effect.attempts)
 

@@ -15,6 +15,14 @@ from holdfast.store.shapes import DeadLetter, StoredEffect, StoredMessage, Store
 _LONGEST_ERROR = 4000
 
 
+class SpentError(Exception):
+    """An effect was called as often as it may be, and its last call never came back."""
+
+    def __init__(self, last_error: str) -> None:
+        before = f"; the call before failed: {last_error}" if last_error else ""
+        super().__init__(f"the call never came back: its worker died, or was cut off for too long{before}")
+
+
 class RecalledError(Exception):
     """The instance asked for the effect to be stopped, and there is no call of it to stop."""
 
@@ -127,7 +135,7 @@ def describe(error: BaseException) -> str:
         said = str(error) or type(error).__name__
     except Exception:  # noqa: BLE001 - an error that cannot even say what it is
         said = type(error).__name__
-    text = said if isinstance(error, HoldfastError) else f"{type(error).__name__}: {said}"
+    text = said if isinstance(error, HoldfastError | SpentError | RecalledError) else f"{type(error).__name__}: {said}"
     return text.replace("\x00", "").encode("utf-8", "replace").decode()[:_LONGEST_ERROR]
 
 

@@ -69,6 +69,7 @@ def effect_row(
         rank=rank_of(ready_at, effect.priority, ageing=ageing),
         parked_until=ready_at if effect.delay else None,
         owner=owner,
+        claimed_at=None if owner is None else now,
         fence=0 if owner is None else 1,
         attempts=0 if owner is None else 1,
         created_at=now,

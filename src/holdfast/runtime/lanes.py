@@ -28,7 +28,7 @@ class Lanes:
     """Commits commands in groups, several groups at a time."""
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
-        self._lanes = lanes
+        self.lanes = lanes
         self._recovering = threading.Lock()
 
     def submit(self, submission: Submission) -> None:
@@ -37,39 +37,39 @@ class Lanes:
 
     def finish(self, claim: Claim) -> None:
         """Work ended without a command: use it up with the next commit."""
-        self._lanes[0].committer.finish(claim)
+        self.lanes[0].committer.finish(claim)
 
     def claims(self) -> list[Claim]:
         """Work that nobody has in hand any more, because its end is waiting here."""
-        return [claim for lane in self._lanes for claim in lane.committer.claims()]
+        return [claim for lane in self.lanes for claim in lane.committer.claims()]
 
     def owe_recovery(self, when_recovered: Callable[[], None]) -> None:
         """Somebody does not know what became of a statement: free what is owned without anybody knowing, as soon as possible."""
-        self._lanes[0].committer.owe_recovery(when_recovered)
+        self.lanes[0].committer.owe_recovery(when_recovered)
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
         """Inside it no lane hands anything over."""
         with self._recovering, ExitStack() as stack:
-            for lane in self._lanes:
+            for lane in self.lanes:
                 stack.enter_context(lane.committer.handing_over)
             yield
 
     def start(self) -> None:
         """Work on threads from now on."""
-        for lane in self._lanes:
+        for lane in self.lanes:
             lane.committer.start()
 
     def stop(self, timeout: float) -> None:
         """Commit what is waiting, then end."""
-        for lane in self._lanes:
+        for lane in self.lanes:
             lane.committer.stop(timeout)
 
     def _lane_of(self, address: Address) -> Committer:
-        if len(self._lanes) == 1:
-            return self._lanes[0].committer
-        for lane in self._lanes:
+        if len(self.lanes) == 1:
+            return self.lanes[0].committer
+        for lane in self.lanes:
             if lane.memory.knows(address):
                 return lane.committer
         name = address.instance.int if address.instance is not None else hash((address.definition, address.key))
-        return self._lanes[name % len(self._lanes)].committer
+        return self.lanes[name % len(self.lanes)].committer

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import count
 from typing import NamedTuple, TypeVar
 
@@ -26,6 +27,7 @@ from holdfast.runtime.deciding import Batch
 from holdfast.runtime.drafting import Surroundings
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.issuing import Leasing
+from holdfast.runtime.lanes import Lane, Lanes
 from holdfast.runtime.loops import Loop
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.shared import Shared
@@ -96,16 +98,10 @@ class Service:
         self.maintenance: Callable[[], Maintenance] = lambda: ""
         """Set by a runtime: whether commands are refused."""
         clock.synchronise(store.now())
-        self._writer = store.writer()
         self._desk = store.line()
         self._at_desk = threading.Lock()
-        self.committer = Committer(
-            self._committing(self._writer, Memory(settings.cache_size), self.around),
-            self.shared.telemetry,
-            batch_limit=settings.batch_limit,
-            written=self.written,
-            recovered=self._recovered,
-        )
+        lanes = (settings.committers or store.writers) if has_threads else 1
+        self.committer = Lanes([self._lane(settings.cache_size // lanes) for _ in range(lanes)])
         self._wakeups = store.wakeups(lambda _hint: None)
         self._notifier: Loop | None = None
         self._must_notify = False
@@ -241,7 +237,19 @@ class Service:
     def _committing(self, writer: Writer, memory: Memory, around: Surroundings) -> Committing:
         return Committing(writer, around, clock=self.shared.clock, chance=self.shared.chance, memory=memory)
 
-    def _recovered(self) -> None:
+    def _lane(self, cache_size: int) -> Lane:
+        """A committer with a connection of its own."""
+        writer, memory = self.store.writer(), Memory(cache_size)
+        committer = Committer(
+            self._committing(writer, memory, self.around),
+            self.shared.telemetry,
+            batch_limit=self.shared.settings.batch_limit,
+            written=self.written,
+            recovered=partial(self._recovered, writer),
+        )
+        return Lane(committer, memory)
+
+    def _recovered(self, writer: Writer) -> None:
         """The database is back. The answer to a claim or to a commit that handed effects over may be lost: free them.
 
         What is in hand is asked for first, then what was handed in to the committer: an effect goes from one to the other.
@@ -249,10 +257,10 @@ class Service:
         leasing = self.around.leasing
         if leasing is None:
             return
-        with self.claiming:
+        with self.claiming, self.committer.at_rest():
             held = self.held()
             ending = [claim for claim in self.committer.claims() if isinstance(claim, EffectClaim)]
-            self._writer.disown(leasing.worker, [*held, *ending])
+            writer.disown(leasing.worker, [*held, *ending])
 
     def _notify(self) -> float:
         if self._must_notify:

@@ -37,6 +37,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """When to try a timer or a message again whose command failed."""
     batch_limit: int = 500
     """Commands that share one transaction at most."""
+    committers: int | None = None
+    """Transactions of this process that may be under way at the same time; None means what suits the database."""
     cache_size: int = 10_000
     """Instances whose state is kept in memory."""
     snapshot_events: int = 100
@@ -66,6 +68,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         positive = ("concurrency", "threads", "batch_limit", "snapshot_events", "max_payload_bytes")
+        if self.committers is not None and self.committers < 1:
+            raise ConfigurationError(f"committers must be at least 1, not {self.committers}")
         for name in positive:
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}")

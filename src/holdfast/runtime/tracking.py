@@ -67,6 +67,12 @@ class Memory:
         self._by_id.move_to_end(identity)
         return tracked
 
+    def knows(self, address: Address) -> bool:
+        """Whether the instance at an address is remembered; any thread may ask."""
+        if address.instance is not None:
+            return address.instance in self._by_id
+        return (address.tenant, address.definition, address.key) in self._ids
+
     def keep(self, tracked: Tracked) -> None:
         """Remember an instance, and forget the one that was not used for the longest time."""
         header = tracked.header

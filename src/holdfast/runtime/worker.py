@@ -291,11 +291,23 @@ class Worker:
             if execution.options.transactional or execution.settle():
                 self._ends.failed(execution, error)
         else:
-            self._end(execution, "")
-            if not execution.options.transactional and execution.settle():
-                self._ends.returned(execution, result)
+            if execution.options.transactional:
+                self._end(execution, "")
+            else:
+                self._come_back(execution, result, limit)
         finally:
             self._let_go(execution)
+
+    def _come_back(self, execution: Execution, result: object, limit: float | None) -> None:
+        """A plain function cannot be stopped in time, but an answer that came too late does not count."""
+        failure = _too_slow(limit) if execution.is_late(limit) else None
+        self._end(execution, "" if failure is None else describe(failure))
+        if not execution.settle():
+            return
+        if failure is None:
+            self._ends.returned(execution, result)
+        else:
+            self._ends.failed(execution, failure)
 
     def _skip(self, execution: Execution) -> None:
         """The call is not made. If somebody still waits for its end, that is it."""

@@ -110,8 +110,10 @@ class Writer(Protocol):
 class Effects(Protocol):
     """Work that waits for a handler."""
 
-    def claim(self, worker: WorkerId, wanted: Sequence[Wanted], limit: int) -> list[StoredEffect]:
-        """Up to `limit` effects for these handlers, most urgent first, now owned by the worker; the attempt is counted."""
+    def claim(
+        self, worker: WorkerId, wanted: Sequence[Wanted], limit: int, now: datetime | None = None
+    ) -> list[StoredEffect]:
+        """Up to `limit` effects for these handlers, most urgent first, owned by the worker from now on; the attempt is counted."""
         ...
 
     def retry(self, claim: EffectClaim, *, error: str, until: datetime | None) -> bool:
@@ -322,6 +324,8 @@ class Store(Parts, Protocol):
 
     url: str
     """Where it is, without secrets, for messages."""
+    writers: int
+    """How many committers of one process can be at work at the same time to good effect."""
 
     def line(self) -> Parts:
         """The parts on one connection, for one thread."""

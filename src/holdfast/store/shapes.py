@@ -114,6 +114,8 @@ class StoredEffect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parked_until: datetime | None = None
     """Not claimable before; None means now."""
     owner: WorkerId | None = None
+    claimed_at: datetime | None = None
+    """When its owner took it; None while nobody owns it."""
     fence: int = 0
     attempts: int = 0
     error: str = ""
@@ -212,9 +214,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     actor: str = ""
     definition_version: str = ""
-    """Of a message: version that a new instance is pinned to."""
     parent: InstanceId | None = None
-    """Of a message: the instance that starts the target."""
+    """Of a message: the version that a new instance is pinned to, and the instance that starts the target."""
     created_at: datetime
     id: int = 0
 
@@ -323,9 +324,8 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     parent: InstanceId | None = None
     created_after: datetime | None = None
-    """Only instances created at this instant or later."""
     created_before: datetime | None = None
-    """Only instances created before this instant."""
+    """Only instances created at the first instant or later, and before the second."""
     before: InstanceId | None = None
     """Only instances born before this one: the last of the page before."""
     limit: int = 100

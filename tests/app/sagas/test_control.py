@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from typing import Protocol
 
 import pytest
 
@@ -13,6 +14,7 @@ from holdfast import (
     Calls,
     HoldfastError,
     NotFoundError,
+    Page,
     PayloadError,
     RejectedError,
     Reply,
@@ -195,13 +197,13 @@ def test_nobody_has_no_result(place: Place) -> None:
 
 def gathered(engine: Calls, **filters: object) -> list[InstanceId]:
     """All instances of a list, a page of two at a time."""
-    ask: Callable[..., Reply[object]] = engine.list_instances  # type: ignore[assignment]
+    ask: Callable[..., Reply[Page]] = engine.list_instances
     found: list[InstanceId] = []
     cursor = None
     while True:
         page = ask(**filters, cursor=cursor, limit=2).result()
-        found += [each.id for each in page.items]  # type: ignore[attr-defined]
-        cursor = page.next  # type: ignore[attr-defined]
+        found += [each.id for each in page.items]
+        cursor = page.next
         if cursor is None:
             return found
 
@@ -264,24 +266,32 @@ class Theirs:
         assert set(self.letters) == {"step", "compensation"}
 
 
-TOUCHES: dict[str, Callable[[Calls, Theirs], Reply[object]]] = {
-    "get": lambda calls, them: calls.get(them.waiting),  # type: ignore[return-value]
-    "steps": lambda calls, them: calls.steps(them.waiting),  # type: ignore[return-value]
-    "events": lambda calls, them: calls.events(them.waiting),  # type: ignore[return-value]
-    "tasks": lambda calls, them: calls.tasks(them.waiting),  # type: ignore[return-value]
+class Answer(Protocol):
+    """What every call gives."""
+
+    def result(self, timeout: float | None = None) -> object:
+        """The answer, or the error."""
+        ...
+
+
+TOUCHES: dict[str, Callable[[Calls, Theirs], Answer]] = {
+    "get": lambda calls, them: calls.get(them.waiting),
+    "steps": lambda calls, them: calls.steps(them.waiting),
+    "events": lambda calls, them: calls.events(them.waiting),
+    "tasks": lambda calls, them: calls.tasks(them.waiting),
     "result": lambda calls, them: calls.result(them.waiting),
-    "verify": lambda calls, them: calls.verify(them.waiting),  # type: ignore[return-value]
-    "diagram": lambda calls, them: calls.diagram(them.waiting),  # type: ignore[return-value]
-    "cancel": lambda calls, them: calls.cancel(them.waiting, "mine", requested_by="eve"),  # type: ignore[return-value]
-    "abort": lambda calls, them: calls.abort(them.waiting, "mine", requested_by="eve"),  # type: ignore[return-value]
-    "decide": lambda calls, them: calls.decide(them.question, "rejected", decided_by="eve"),  # type: ignore[return-value]
-    "signal": lambda calls, them: calls.signal(them.waiting, "go"),  # type: ignore[return-value]
-    "resume": lambda calls, them: calls.resume(them.dead),  # type: ignore[return-value]
-    "dead_letter": lambda calls, them: calls.dead_letter(them.letters["step"]),  # type: ignore[return-value]
-    "requeue": lambda calls, them: calls.requeue(them.letters["step"]),  # type: ignore[return-value]
-    "retry_compensation": lambda calls, them: calls.retry_compensation(them.letters["compensation"]),  # type: ignore[return-value]
-    "discard": lambda calls, them: calls.discard(them.letters["compensation"]),  # type: ignore[return-value]
-    "delete": lambda calls, them: calls.delete(them.stuck),  # type: ignore[return-value]
+    "verify": lambda calls, them: calls.verify(them.waiting),
+    "diagram": lambda calls, them: calls.diagram(them.waiting),
+    "cancel": lambda calls, them: calls.cancel(them.waiting, "mine", requested_by="eve"),
+    "abort": lambda calls, them: calls.abort(them.waiting, "mine", requested_by="eve"),
+    "decide": lambda calls, them: calls.decide(them.question, "rejected", decided_by="eve"),
+    "signal": lambda calls, them: calls.signal(them.waiting, "go"),
+    "resume": lambda calls, them: calls.resume(them.dead),
+    "dead_letter": lambda calls, them: calls.dead_letter(them.letters["step"]),
+    "requeue": lambda calls, them: calls.requeue(them.letters["step"]),
+    "retry_compensation": lambda calls, them: calls.retry_compensation(them.letters["compensation"]),
+    "discard": lambda calls, them: calls.discard(them.letters["compensation"]),
+    "delete": lambda calls, them: calls.delete(them.stuck),
 }
 """Every call that names something, aimed at what belongs to another tenant."""
 
@@ -436,9 +446,10 @@ def test_only_what_has_ended_can_be_deleted(place: Place) -> None:
         engine.delete(instance).result()
     engine.abort(instance, "over", requested_by="ann").result()
     engine.delete(instance).result()
-    for gone in (engine.get(instance), engine.steps(instance), engine.events(instance)):
+    answers: list[Answer] = [engine.get(instance), engine.steps(instance), engine.events(instance)]
+    for gone in answers:
         with pytest.raises(NotFoundError):
-            gone.result()  # type: ignore[attr-defined]
+            gone.result()
     assert engine.list_instances().result().items == []
 
 

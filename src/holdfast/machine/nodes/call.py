@@ -17,6 +17,7 @@ from holdfast.machine.failing import give_up
 from holdfast.machine.graph import Call, Node
 from holdfast.machine.moving import finish
 from holdfast.machine.nodes.kind import Kind
+from holdfast.machine.rollback import stopped
 from holdfast.machine.state import Executed, Step, Token
 from holdfast.machine.turn import Ending, Turn, step_timer
 
@@ -69,7 +70,19 @@ def child_ended(turn: Turn, step: Step, command: EndChild) -> None:
     """The other workflow has ended."""
     turn.cancel_timer(step_timer(step.number))
     if command.status == "completed":
-        finish(turn, step, output={step.node: command.result})
+        finish(turn, step, output=_answer(step, command))
     else:
         why = f": {command.error}" if command.error else ""
         give_up(turn, step, f"the workflow that {step.node!r} started ended as {command.status}{why}")
+
+
+def child_stopped(turn: Turn, executed: Executed, command: EndChild) -> None:
+    """A workflow that was told to stop has ended; it may have ended well before it was told."""
+    is_done = command.status == "completed"
+    output = _answer(executed, command) if is_done else None
+    stopped(turn, executed.number, came_back=is_done, is_done=is_done, output=output)
+
+
+def _answer(step: Step | Executed, command: EndChild) -> dict[str, object]:
+    """What the other workflow came to, under the name of the step that called it."""
+    return {step.node: command.result}

@@ -41,14 +41,20 @@ def failed(turn: Turn, step: Step, command: FailStep) -> None:
     work = _task(turn, step).work
     may_retry = not command.is_final and not work.once and policy_of(work.retry).allows_another(step.attempt)
     if not may_retry or turn.state.rollback is not None:
-        give_up(turn, step, command.error, was_called=command.was_called or step.attempt > 1)
+        give_up(turn, step, command.error, was_called=command.was_called)
     elif turn.state.status == "paused":  # It is called again once the run goes on.
-        turn.emit(StepRetried(step=step.number, attempt=step.attempt, error=command.error))
+        turn.emit(_retried(step, command, effect=None))
         turn.emit(StepWithdrawn(step=step.number))
     else:
         delay = command.after if command.after is not None else turn.wait_after(work.retry, step.attempt)
-        turn.emit(StepRetried(step=step.number, attempt=step.attempt, error=command.error, effect=turn.next_effect))
+        turn.emit(_retried(step, command, effect=turn.next_effect))
         _call(turn, step, delay)
+
+
+def _retried(step: Step, command: FailStep, *, effect: int | None) -> StepRetried:
+    return StepRetried(
+        step=step.number, attempt=step.attempt, error=command.error, effect=effect, was_called=command.was_called
+    )
 
 
 def returned(turn: Turn, step: Step) -> None:

@@ -59,12 +59,14 @@ class PostgresEffects:
     def __init__(self, line: Line) -> None:
         self._line = line
 
-    def claim(self, worker: WorkerId, wanted: Sequence[Wanted], limit: int) -> list[StoredEffect]:
+    def claim(
+        self, worker: WorkerId, wanted: Sequence[Wanted], limit: int, now: datetime | None = None
+    ) -> list[StoredEffect]:
         """The most urgent effects for these handlers."""
         handlers, limits = texts([each.handler for each in wanted]), integers([each.limit for each in wanted])
         with self._line.use() as connection:
             found = connection.execute(
-                _sql.claim_effects, [worker, handlers, limits, Int8(limit)], binary=True
+                _sql.claim_effects, [worker, now, handlers, limits, Int8(limit)], binary=True
             ).fetchall()
         effects = [rows.effect(cast("rows.Row", row)) for row in found]
         return sorted(effects, key=lambda effect: effect.rank)

@@ -135,6 +135,7 @@ def _raised_letters(rows: Owned[DeadLetterRaised], now: datetime) -> Part | None
             name=row.name,
             type=row.type,
             data=row.payload,
+            attempts=row.attempts,
             reason=row.reason,
             error=row.error,
             created_at=now,

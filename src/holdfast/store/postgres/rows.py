@@ -79,7 +79,8 @@ def effect(row: Row) -> StoredEffect:
         attempts=row[14],
         error=row[15],
         created_at=row[16],
-        stop_requested=row[17],
+        claimed_at=row[17],
+        stop_requested=row[18],
     )
 
 

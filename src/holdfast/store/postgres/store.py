@@ -77,6 +77,7 @@ class PostgresStore(PostgresParts):
         self._lines: list[Line] = []
         line = self._line()
         self.url = line.url
+        self.writers = 2  # One decides while the other waits for the server.
         try:
             bring_up(PostgresSchema(line), read_migrations(__package__), may_migrate=may_migrate)
             base = settle(line, codec)

@@ -63,7 +63,9 @@ class SQLiteEffects:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def claim(self, worker: WorkerId, wanted: Sequence[Wanted], limit: int) -> list[StoredEffect]:
+    def claim(
+        self, worker: WorkerId, wanted: Sequence[Wanted], limit: int, now: datetime | None = None
+    ) -> list[StoredEffect]:
         """The most urgent effects for these handlers."""
         with self._database.writing() as connection:
             found = [
@@ -72,7 +74,8 @@ class SQLiteEffects:
                 for row in connection.execute(_sql.ready_effects, (each.handler, min(each.limit, limit)))
             ]
             found.sort(key=lambda row: (row[2], row[0], row[1]))
-            owned = (connection.execute(_sql.own_effect, (str(worker), *row[:2])).fetchone() for row in found[:limit])
+            by = (str(worker), text(read_clock(connection, now))) if found else ()
+            owned = (connection.execute(_sql.own_effect, (*by, *row[:2])).fetchone() for row in found[:limit])
             return [rows.effect(row) for row in owned]
 
     def retry(self, claim: EffectClaim, *, error: str, until: datetime | None) -> bool:

@@ -291,7 +291,7 @@ def _effect(name: str, each: StoredEffect, now: str) -> tuple[object, ...]:
     return (
         name, each.number, each.tenant, each.definition, each.handler, each.type, each.version, each.data, each.options,
         each.priority, each.rank, text_or_none(each.parked_until), None if each.owner is None else str(each.owner), each.fence,
-        each.attempts, each.error, now,
+        each.attempts, each.error, now, None if each.owner is None else now,
     )  # fmt: skip
 
 

@@ -112,7 +112,8 @@ def effect(row: Row) -> StoredEffect:
         attempts=row[14],
         error=row[15],
         created_at=instant(row[16]),
-        stop_requested=bool(row[17]),
+        claimed_at=instant_or_none(row[17]),
+        stop_requested=bool(row[18]),
     )
 
 

@@ -31,6 +31,7 @@ class SQLiteStore:
     def __init__(self, path: str, *, codec: str, may_migrate: bool = True, patience: float = DEFAULT_PATIENCE) -> None:
         self._database = Database(path, patience=patience)
         self.url = self._database.url
+        self.writers = 1  # The file has one writer at a time.
         try:
             bring_up(_Schema(self._database), read_migrations(__package__), may_migrate=may_migrate)
             _check_codec(self._database, codec)

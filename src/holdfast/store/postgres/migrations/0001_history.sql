@@ -135,6 +135,7 @@ create table holdfast.effects (
     rank           bigint not null,
     parked_until   timestamptz,
     owner          uuid,
+    claimed_at     timestamptz,
     fence          integer not null,
     attempts       integer not null,
     error          text not null,

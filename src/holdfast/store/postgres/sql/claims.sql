@@ -3,7 +3,8 @@ select clock_timestamp()
 
 -- name: claim_effects
 -- The index on (handler, rank) gives the most urgent rows of each handler first; nothing is sorted but the few that were picked.
-update holdfast.effects e set owner = ?::uuid, fence = fence + 1, attempts = attempts + 1
+update holdfast.effects e set
+    owner = ?::uuid, claimed_at = coalesce(?::timestamptz, clock_timestamp()), fence = fence + 1, attempts = attempts + 1
 where e.ctid = any (array(
     select p.ctid
     from unnest(?::text[], ?::int4[]) as w (handler, most)
@@ -16,14 +17,14 @@ where e.ctid = any (array(
     order by p.rank limit ?::int8
 ))
 returning e.instance, e.number, e.tenant, e.definition, e.handler, e.type, e.version, e.data, e.options, e.priority, e.rank,
-    e.parked_until, e.owner, e.fence, e.attempts, e.error, e.created_at, e.stop_requested
+    e.parked_until, e.owner, e.fence, e.attempts, e.error, e.created_at, e.claimed_at, e.stop_requested
 
 -- name: retry_effect
-update holdfast.effects set owner = null, parked_until = ?::timestamptz, error = ?::text
+update holdfast.effects set owner = null, claimed_at = null, parked_until = ?::timestamptz, error = ?::text
 where instance = ?::uuid and number = ?::int4 and owner = ?::uuid and fence = ?::int4
 
 -- name: release_effects
-update holdfast.effects e set owner = null, attempts = attempts - 1
+update holdfast.effects e set owner = null, claimed_at = null, attempts = attempts - 1
 from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
 where e.instance = u.instance and e.number = u.number and e.owner = u.owner and e.fence = u.fence
 
@@ -38,7 +39,7 @@ select min(parked_until) from holdfast.effects where parked_until is not null
 
 -- name: waiting_effects
 select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, stop_requested
+    attempts, error, created_at, claimed_at, stop_requested
 from holdfast.effects
 where handler = ?::text and owner is null and parked_until is null
     and created_at <= coalesce(?::timestamptz, clock_timestamp()) - ?::interval

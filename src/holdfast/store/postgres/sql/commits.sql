@@ -94,14 +94,17 @@ from unnest(
     tx, (select ?::timestamptz as at) as t
 
 -- name: effects
+-- What is handed over to a worker was claimed by it at this very moment.
 insert into holdfast.effects (
     instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at
+    attempts, error, created_at, claimed_at
 )
-select u.*, '', t.at from unnest(
+select u.*, '', t.at, case when u.owner is null then null else t.at end from unnest(
     ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[], ?::int4[], ?::int8[],
     ?::timestamptz[], ?::uuid[], ?::int4[], ?::int4[]
-) as u, (select ?::timestamptz as at) as t
+) as u (
+    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence, attempts
+), (select ?::timestamptz as at) as t
 
 -- name: timers
 insert into holdfast.timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)

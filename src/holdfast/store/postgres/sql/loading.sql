@@ -28,7 +28,7 @@ select i.id from holdfast.instances i where i.id = any (array(
 )) order by i.id for update
 
 -- name: disown
-update holdfast.effects e set owner = null, fence = fence + 1, attempts = attempts - 1
+update holdfast.effects e set owner = null, claimed_at = null, fence = fence + 1, attempts = attempts - 1
 where e.owner = ?::uuid and not exists (
     select 1 from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
     where u.instance = e.instance and u.number = e.number and u.fence = e.fence

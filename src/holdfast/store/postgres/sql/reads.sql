@@ -78,7 +78,7 @@ from holdfast.events where instance = ?::uuid and tenant = ?::text and sequence 
 
 -- name: effects
 select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, stop_requested
+    attempts, error, created_at, claimed_at, stop_requested
 from holdfast.effects where instance = ?::uuid and tenant = ?::text order by number
 
 -- name: timers

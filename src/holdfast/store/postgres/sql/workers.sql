@@ -10,11 +10,11 @@ on conflict (id) do update set handlers = excluded.handlers, alive_until = exclu
 delete from holdfast.workers where alive_until < ?::timestamptz returning id
 
 -- name: free_owned
-update holdfast.effects set owner = null, fence = fence + 1 where owner = any (?::uuid[]) returning handler
+update holdfast.effects set owner = null, claimed_at = null, fence = fence + 1 where owner = any (?::uuid[]) returning handler
 
 -- name: free_orphans
 -- Whoever is not among the living owns nothing.
-update holdfast.effects e set owner = null, fence = fence + 1
+update holdfast.effects e set owner = null, claimed_at = null, fence = fence + 1
 where e.owner is not null and not exists (select 1 from holdfast.workers w where w.id = e.owner)
 
 -- name: still_held

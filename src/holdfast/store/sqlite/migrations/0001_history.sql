@@ -114,6 +114,7 @@ create table effects (
     rank           integer not null,
     parked_until   text,
     owner          text,
+    claimed_at     text,
     fence          integer not null,
     attempts       integer not null,
     error          text not null,

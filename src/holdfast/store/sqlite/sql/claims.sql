@@ -9,15 +9,17 @@ where handler = ? and owner is null and parked_until is null
 order by rank limit ?;
 
 -- name: own_effect
-update effects set owner = ?, fence = fence + 1, attempts = attempts + 1 where instance = ? and number = ?
+update effects set owner = ?, claimed_at = ?, fence = fence + 1, attempts = attempts + 1 where instance = ? and number = ?
 returning instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, stop_requested;
+    attempts, error, created_at, claimed_at, stop_requested;
 
 -- name: retry_effect
-update effects set owner = null, parked_until = ?, error = ? where instance = ? and number = ? and owner = ? and fence = ?;
+update effects set owner = null, claimed_at = null, parked_until = ?, error = ?
+where instance = ? and number = ? and owner = ? and fence = ?;
 
 -- name: release_effect
-update effects set owner = null, attempts = attempts - 1 where instance = ? and number = ? and owner = ? and fence = ?;
+update effects set owner = null, claimed_at = null, attempts = attempts - 1
+where instance = ? and number = ? and owner = ? and fence = ?;
 
 -- name: take_effect
 delete from effects where instance = ? and number = ? and owner = ? and fence = ?;
@@ -30,7 +32,7 @@ select min(parked_until) from effects where parked_until is not null;
 
 -- name: waiting_effects
 select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, stop_requested
+    attempts, error, created_at, claimed_at, stop_requested
 from effects indexed by effects_ready
 where handler = ? and owner is null and parked_until is null and created_at <= ? order by rank limit ?;
 

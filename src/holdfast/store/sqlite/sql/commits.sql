@@ -52,8 +52,8 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- name: insert_effect
 insert into effects (
     instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    attempts, error, created_at, claimed_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: consume_effect
 delete from effects where instance = ? and number = ? and owner = ? and fence = ?;
@@ -72,7 +72,8 @@ update effects set stop_requested = 1 where instance = ? and number = ?;
 select instance, number, fence from effects where owner = ?;
 
 -- name: free_effect
-update effects set owner = null, fence = fence + 1, attempts = attempts - 1 where instance = ? and number = ? and fence = ?;
+update effects set owner = null, claimed_at = null, fence = fence + 1, attempts = attempts - 1
+where instance = ? and number = ? and fence = ?;
 
 -- name: set_timer
 insert into timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)

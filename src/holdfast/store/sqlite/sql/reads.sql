@@ -59,7 +59,7 @@ from events where instance = ? and tenant = ? and sequence > ? order by sequence
 
 -- name: effects
 select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, stop_requested
+    attempts, error, created_at, claimed_at, stop_requested
 from effects where instance = ? and tenant = ? order by number;
 
 -- name: timers

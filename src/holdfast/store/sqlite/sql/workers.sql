@@ -7,7 +7,7 @@ delete from workers where alive_until < ?;
 
 -- name: free_orphans
 -- Whoever is not among the living owns nothing.
-update effects set owner = null, fence = fence + 1
+update effects set owner = null, claimed_at = null, fence = fence + 1
 where owner is not null and owner not in (select id from workers) returning handler;
 
 -- name: still_held
@@ -20,7 +20,7 @@ select value from meta where name = 'maintenance';
 delete from workers where id = ?;
 
 -- name: free_held
-update effects set owner = null, fence = fence + 1 where owner = ?;
+update effects set owner = null, claimed_at = null, fence = fence + 1 where owner = ?;
 
 -- name: live
 select id, name, handlers, started_at, alive_until from workers where alive_until >= ? order by started_at, id;
