@@ -12,14 +12,19 @@ from holdfast import (
     ConfigurationError,
     EffectContext,
     Engine,
+    Fail,
     InstanceQuery,
     NotFoundError,
     PayloadError,
     RetryPolicy,
+    Saga,
     Settings,
     StoppedError,
 )
 from holdfast.runtime.telemetry import HandlerMissing, Happening
+from holdfast.store.findings import Unhandled
+from holdfast.store.ranks import rank_of
+from holdfast.store.shapes import DEFAULT_TENANT
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import END, Add, Counter, Do, Ledger, Order, Puppet, Shop, act, done
 from support.samples import Place as PlaceOrder
@@ -178,6 +183,51 @@ def test_a_missing_handler_is_reported_now_and_then(place: Place) -> None:
     helper = place.engine().register(Puppet(act), done)
     helper.runtime.heart.step()
     assert engine.runtime.housekeeping.missing.look() == []
+
+
+@pytest.mark.row("D-059")
+def test_operators_see_which_handlers_are_missing(place: Place) -> None:
+    """A handler that no live worker has is named with the work that waits for it, until somebody has it."""
+    engine = place.engine().register(Puppet(act))
+    assert engine.missing_handlers().result() == []
+    since = place.clock.now()
+    for key in ("p-1", "p-2"):
+        engine.execute(Puppet, Do(key, "x")).result()
+        engine.advance(MINUTE)
+    assert engine.missing_handlers().result() == [Unhandled("puppet", 2, since)]
+    place.engine().register(Puppet(act), done).runtime.heart.step()
+    assert engine.missing_handlers().result() == []
+
+
+@pytest.mark.parametrize(("dlq", "source", "calls"), [(True, "step", 3), (False, "compensation", 2)])
+def test_a_dead_letter_says_how_many_calls_were_made(place: Place, *, dlq: bool, source: str, calls: int) -> None:
+    """An operator sees how often the step, or what should undo it, was tried in vain."""
+
+    def broken() -> None:
+        raise ValueError("no")
+
+    saga = Saga("s", dlq=dlq).step("a", broken, retries=3).on_failure("undo a", broken, retries=2)
+    engine = place.engine().register(saga.build())
+    engine.start("s").result()
+    engine.advance(hours=1)
+    (letter,) = engine.dead_letters().result()
+    assert (letter.source, letter.attempts) == (source, calls)
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(ageing=2.0), Settings(ageing_enabled=False)])
+def test_what_is_put_back_to_work_ages_as_the_settings_say(place: Place, settings: Settings) -> None:
+    """A requeued effect stands in the queue where a new one would stand."""
+
+    def broken(_context: EffectContext, _effect: object) -> None:
+        raise Fail("no")
+
+    engine = place.engine(settings).register(Puppet(act), broken)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    (letter,) = engine.dead_letters().result()
+    engine.requeue(letter.id).result()
+    (row,), _ = place.store.reader(DEFAULT_TENANT).work(engine.get(Puppet, "p-1").result().id)
+    assert row.rank == rank_of(place.clock.now(), row.priority, ageing=settings.ageing_rate)
 
 
 def test_finished_instances_are_deleted_whole_and_others_never(place: Place) -> None:

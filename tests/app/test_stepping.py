@@ -121,6 +121,24 @@ def test_a_handler_may_ask_for_single_values_by_name() -> None:
     assert seen == [("lamp", decimal.Decimal("12.50"), "white"), dt.date(2030, 1, 2), "called"]
 
 
+def test_a_name_that_is_in_the_data_goes_before_the_whole() -> None:
+    """An item of a list, or anything else with names of its own, is taken by its name."""
+    seen: list[object] = []
+
+    def pick(parcel: Parcel) -> str:
+        seen.append(parcel)
+        return parcel.sku
+
+    engine = ManualEngine().handle("pick", pick)
+    saga = Saga("each").for_each("parcels", "lines", lambda way: way.step("pick", "pick"), item="parcel").build()
+    instance = engine.register(saga).start("each", {"lines": [{"sku": "a"}, {"sku": "b", "weight": 2}]}).result()
+    engine.drain()
+    assert seen == [Parcel("a"), Parcel("b", 2)]
+    result = engine.result(instance).result()
+    assert isinstance(result, dict)
+    assert result["parcels"] == ["a", "b"]
+
+
 def test_a_value_that_is_missing_or_of_another_type_fails_the_step_at_once() -> None:
     """What cannot be given to a handler is not tried again; the error says which value and which handler."""
 

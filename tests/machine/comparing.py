@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from typing import cast
 
 import msgspec
@@ -16,7 +17,7 @@ from holdfast.machine.compiling import compile_graph
 from holdfast.machine.events import Event
 from holdfast.machine.machine import GraphMachine
 from machine.hosting import Call, Host
-from machine.reference import ANYTHING, Reference, Step
+from machine.reference import ANYTHING, Reference, Step, Wait
 
 ANYHOW = "taken back"
 TERMINAL_ROWS = frozenset({"completed", "failed", "skipped", "cancelled"})
@@ -41,10 +42,10 @@ def seen_of_machine(host: Host) -> View:
         "recalled": {} if state.is_terminal else _recalled(host),
         "people": {row.number for row in rows if isinstance(row, TaskOpened) and row.outcome is None},
         "signals": {row.number for row in rows if isinstance(row, SubscriptionOpened)},
-        "timers": {_timer(command) for command in host.timers.values()},
-        "children": {child.step: child.asked for child in host.children},
+        "timers": {_timer(command): host.after[key] for key, command in host.timers.items()},
+        "children": {child.step: (child.asked, child.definition, child.input) for child in host.children},
         "letters": {(row.source, row.number): row.error for row in rows if isinstance(row, DeadLetterRaised)},
-        "told parent": [(told.status, told.result) for told in host.told_parent],
+        "told parent": [(told.status, told.result, told.error) for told in host.told_parent],
     }
 
 
@@ -59,8 +60,8 @@ def seen_of_reference(run: Reference) -> View:
         "recalled": {} if run.is_over else _asked_back(run),
         "people": {step.number for step in steps if step.is_open and step.of is None and run.is_at(step, g.Human)},
         "signals": {step.number for step in steps if step.is_open and step.of is None and run.is_at(step, g.WaitEvent)},
-        "timers": {f"step {step.number}" for step in steps if step.has_timer} | run.timers,
-        "children": {step.number: step.child.replace("started", "") for step in steps if step.child},
+        "timers": {name: timedelta(milliseconds=after) for name, after in _timers(run).items()},
+        "children": {step.number: _child(run, step) for step in steps if step.child},
         "letters": dict(run.letters),
         "told parent": run.told_parent,
     }
@@ -85,6 +86,8 @@ def differences(expected: View, got: View) -> list[str]:
 def _agree(wanted: object, given: object) -> bool:
     if wanted == given:
         return True
+    if isinstance(wanted, Wait):
+        return isinstance(given, timedelta) and wanted.shortest <= given <= wanted.longest
     if isinstance(wanted, str) and wanted == ANYTHING:
         return isinstance(given, str) and given != ""
     if given == ANYHOW and wanted is not None:
@@ -127,9 +130,11 @@ def _step(step: Step) -> View:
 
 
 def _call(call: Call) -> View:
-    body = call.body
+    body, effect = call.body, call.effect
     return {
-        "handler": call.handler,
+        "handler": effect.handler,
+        "wait": effect.delay,
+        "options": (effect.priority, effect.once, effect.transactional, effect.timeout, body.metadata),
         "node": body.node,
         "input": body.input,
         "attempt": body.attempt,
@@ -143,9 +148,12 @@ def _call(call: Call) -> View:
 
 
 def _wanted(run: Reference, step: Step) -> View:
-    of = step.of
+    of, work, node = step.of, run.work_of(step), run.graph.nodes[step.node]
+    timeout = None if work.timeout_ms is None else timedelta(milliseconds=work.timeout_ms)
     return {
-        "handler": run.work_of(step).handler,
+        "handler": work.handler,
+        "wait": step.wait,
+        "options": (node.priority, work.once, work.transactional, timeout, node.metadata),
         "node": step.node,
         "input": step.data,
         "attempt": step.call,
@@ -163,6 +171,27 @@ def _reason(run: Reference, of: Step) -> str:
     if of.status == "skipped":
         return ANYTHING
     return of.error if of.status == "failed" else run.error
+
+
+def _child(run: Reference, step: Step) -> tuple[str, str, dict[str, object]]:
+    op = run.graph.nodes[step.node].op
+    assert isinstance(op, g.Call)
+    return step.child.replace("started", ""), op.definition, step.data
+
+
+def _timers(run: Reference) -> dict[str, int]:
+    """How long each timer was set for."""
+    policies, found = run.policies, {}
+    whole = {
+        "start": run.delay_ms,
+        "deadline": run.delay_ms + (policies.deadline_ms or 0),
+        "grace": policies.stop_grace_ms,
+    }
+    for step in [each for each in run.steps if each.has_timer]:
+        node = run.graph.nodes[step.node]
+        duration = node.op.duration_ms if isinstance(node.op, g.WaitTimer) else node.timeout_ms
+        found[f"step {step.number}"] = duration or 0
+    return found | {name: whole[name] for name in run.timers}
 
 
 def _recalled(host: Host) -> dict[int, str]:

@@ -65,6 +65,7 @@ def _policies(rng: Random) -> g.Policies:
         on_reject=rng.choice(("abort", "fail")),
         on_no_edge=rng.choice(("complete", "complete", "complete", "pause", "fail")),
         deadline_ms=rng.choice((None, None, 5000)),
+        stop_grace_ms=rng.choice((100, 30_000)),
         chain_limit=rng.choice((None, None, None, None, 2, 4)),
         max_visits=rng.choice((5, 5, 5, 1, 2)),
     )
@@ -102,9 +103,7 @@ class _Maker:
 
     def task(self, exits: list[Exit], depth: int) -> list[Exit]:
         rng = self.rng
-        calls = rng.randint(1, 3)
-        retry = g.Retry(max_calls=calls, delay_ms=rng.choice((0, 10)))
-        work = g.Work(handler=f"do {len(self.nodes)}", retry=retry, once=calls == 1 and rng.random() < 0.2)
+        work = self._work("do", rng.randint(1, 3))
         name = self._node("task", g.Task(work=work), exits, compensation=self._compensation(0.6))
         leads = [(name, g.OK)]
         if rng.random() < 0.15:
@@ -207,7 +206,7 @@ class _Maker:
         for place, edge in enumerate(self.edges):
             if edge.source == source and edge.on == outcome:
                 when = stored(self.rng.choice(QUESTIONS)) if self.rng.random() < 0.4 else None
-                assign = {"x": stored("input.x", "mapping"), "y": stored("1", "mapping")}
+                assign = {"x": stored("input.items", "mapping"), "y": stored("input.x", "mapping")}
                 has_more = self.rng.random() < 0.3
                 self.edges[place] = msgspec.structs.replace(edge, when=when, assign=assign if has_more else {})
 
@@ -225,9 +224,24 @@ class _Maker:
         rng = self.rng
         if rng.random() >= share:
             return None
-        calls = rng.choice((0, 1, 2, 3, 3))
+        return self._work("undo", rng.choice((0, 1, 2, 3, 3)))
+
+    def _work(self, word: str, calls: int) -> g.Work:
+        rng = self.rng
+        retry = g.Retry(
+            max_calls=calls,
+            delay_ms=rng.choice((0, 10, 70)),
+            backoff=rng.choice(("fixed", "linear", "exponential")),
+            factor_percent=rng.choice((200, 300)),
+            cap_ms=rng.choice((100, 300_000)),
+            jitter_percent=rng.choice((0, 0, 50)),
+        )
         return g.Work(
-            handler=f"undo {len(self.nodes)}", retry=g.Retry(max_calls=calls), once=calls == 1 and rng.random() < 0.2
+            handler=f"{word} {len(self.nodes)}",
+            retry=retry,
+            once=calls == 1 and rng.random() < 0.2,
+            transactional=word == "do" and rng.random() < 0.1,
+            timeout_ms=rng.choice((None, None, 500)),
         )
 
     def _node(
@@ -240,7 +254,17 @@ class _Maker:
         compensation: g.Work | None = None,
     ) -> str:
         name = f"{word}{len(self.nodes)}"
-        self.nodes.append(g.Node(id=name, op=op, timeout_ms=timeout_ms, compensation=compensation))
+        priority, metadata = self.rng.choice((0, 0, 3)), self.rng.choice(({}, {}, {"k": "v"}))
+        self.nodes.append(
+            g.Node(
+                id=name,
+                op=op,
+                timeout_ms=timeout_ms,
+                compensation=compensation,
+                priority=priority,
+                metadata=metadata,
+            )
+        )
         for source, on in dict.fromkeys(exits):
             is_any = on == g.OK and self.rng.random() < 0.03
             self.edges.append(g.Edge(source=source, target=name, on="*" if is_any else on, priority=5))

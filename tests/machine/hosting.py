@@ -7,11 +7,11 @@ back only if nobody has begun it, a withdrawn effect never answers, a run that e
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import cast
 from uuid import UUID
 
-from holdfast.kernel.decision import Answer, Decision, Message, Recall
+from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import Record, merge
@@ -31,7 +31,7 @@ class Call:
     """A call of a handler that the run has asked for."""
 
     body: RunStep
-    handler: str
+    effect: Effect
     is_begun: bool = False
     recall: Recall | None = None
     """Set once the run has asked for it back."""
@@ -43,6 +43,8 @@ class Child:
 
     step: int
     id: InstanceId | None
+    definition: str
+    input: dict[str, object]
     asked: str = ""
     """`cancel` or `abort` once its parent wants it to stop."""
     has_ended: bool = False
@@ -62,6 +64,8 @@ class Host:
     """What they have come to, one for each row."""
     calls: dict[int, Call] = field(default_factory=dict)
     timers: dict[str, Command] = field(default_factory=dict)
+    after: dict[str, timedelta] = field(default_factory=dict)
+    """How long each timer was set for."""
     inbox: list[Command] = field(default_factory=list)
     """Commands that were taken back with their effects and are on their way."""
     children: list[Child] = field(default_factory=list)
@@ -104,10 +108,11 @@ class Host:
         self.version += len(decision.events) + len(cancelled)
         for effect in decision.effects:
             assert isinstance(effect.body, RunStep)
-            self.calls[self.issued] = Call(effect.body, effect.handler)
+            self.calls[self.issued] = Call(effect.body, effect)
             self.issued += 1
         for each in decision.timers:
-            self.timers[each.key or f"#{self.issued}"] = cast("Command", each.command)
+            key = each.key or f"#{self.issued}"
+            self.timers[key], self.after[key] = cast("Command", each.command), each.after
             self.issued += 1
         for number in decision.withdrawn_effects:
             self.calls.pop(number, None)
@@ -129,8 +134,8 @@ class Host:
 
     def _send(self, message: Message) -> None:
         match message.command:
-            case StartWorkflow(parent_step=step):
-                self.children.append(Child(step, message.instance))
+            case StartWorkflow(parent_step=step, input=data):
+                self.children.append(Child(step, message.instance, message.decider, data))
             case CancelWorkflow():
                 self._child(message.instance).asked = "cancel"
             case AbortWorkflow():

@@ -46,11 +46,11 @@ class Laws:
         rows = {row.number: row for row in self._host.rows if isinstance(row, StepOpened)}
         dead = {event.step for event in self._host.history if isinstance(event, e.StepPaused)}
         for row in rows.values():
-            if row.compensates is None or row.compensates in dead:
+            if row.compensates is None:
                 continue
             of = rows[row.compensates]
             is_task = isinstance(self._host.graph.nodes[of.node].op, g.Task)
-            if is_task and of.number not in self._begun and not self._is_impatient:
+            if is_task and of.number not in self._begun | dead and not self._is_impatient:
                 yield f"step {of.number} is undone, and its handler was never called"
             if self._is_protected(of, rows):
                 yield f"step {of.number} is undone, and a boundary behind it protects it"
@@ -79,4 +79,9 @@ def _stands_still(host: Host, view: View) -> bool:
     waits = ("calls", "recalled", "people", "signals", "timers", "letters")
     has_child = any(not child.has_ended for child in host.children)
     # A deadline alone is nothing to wait for.
-    return not has_child and not any(view[name] for name in waits if view[name] != {"deadline"})
+    return not has_child and not any(view[name] for name in waits if _names(view[name]) != {"deadline"})
+
+
+def _names(found: object) -> set[object]:
+    assert isinstance(found, dict | set)
+    return set(found)

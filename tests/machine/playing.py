@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from random import Random
 from typing import Literal, TypeAlias
 
@@ -179,8 +180,8 @@ def play_at_random(play: Play, rng: Random) -> None:
 def _next(play: Play, rng: Random, mood: Mood) -> Act:
     chance = rng.random()
     if chance < mood.stopping:
-        stop = c.CancelWorkflow(reason="enough") if rng.random() < 0.7 else c.AbortWorkflow(reason="stop")
-        return Say(stop)
+        stop = c.CancelWorkflow if rng.random() < 0.7 else c.AbortWorkflow
+        return Say(stop(reason="enough", by_parent=rng.random() < 0.3))
     if chance < mood.stopping + mood.meddling:
         return Say(_intrusion(play, rng))
     if rng.random() < 0.03:
@@ -219,7 +220,8 @@ def _on_call(call: Call, rng: Random, failing: float) -> Act:
     if not call.is_begun:
         return Begin(step)
     if rng.random() < failing:
-        return Answer(c.FailStep(step=step, error=f"e{rng.randint(1, 9)}", is_final=rng.random() < 0.2))
+        after = rng.choice((None, None, timedelta(seconds=7)))
+        return Answer(c.FailStep(step=step, error=f"e{rng.randint(1, 9)}", is_final=rng.random() < 0.2, after=after))
     return Answer(c.CompleteStep(step=step, output=random_output(rng)))
 
 
@@ -261,6 +263,8 @@ def _intrusion(play: Play, rng: Random) -> c.Command:
         choices += [c.EndChild(step=step, status="completed"), c.EndChild(step=step, status="failed", error="late")]
     if c.TimeOut(step=step) not in play.host.timers.values():
         choices.append(c.TimeOut(step=step))
+    idle: list[c.Command] = [c.BeginWorkflow(), c.EndGrace(), c.PassDeadline()]
+    choices += [command for command in idle if command not in play.host.timers.values()]
     return rng.choice(choices)
 
 

@@ -7,6 +7,7 @@ answered by walking over them again. It takes the commands of the real machine, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
@@ -17,6 +18,21 @@ Data = dict[str, object]
 
 ANYTHING = "?"
 """An error text that the rules do not fix."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How long to wait before a call; the rest is left to chance."""
+
+    shortest: timedelta = timedelta(0)
+    longest: timedelta = timedelta(0)
+
+
+def _wait(retry: g.Retry, failures: int) -> Wait:
+    """The wait after so many failed calls."""
+    growth = {"fixed": 1.0, "linear": failures, "exponential": (retry.factor_percent / 100) ** (failures - 1)}
+    wait = min(retry.delay_ms * growth[retry.backoff], retry.cap_ms)
+    return Wait(timedelta(milliseconds=wait), timedelta(milliseconds=wait * (1 + retry.jitter_percent / 100)))
 
 
 _expressions: dict[str, Expression] = {}
@@ -36,6 +52,14 @@ def _holds(condition: dict[str, g.Plain], data: Data) -> bool:
         return _read(condition).holds({"input": data})
     except ExpressionError:
         return False
+
+
+def _value(stored: dict[str, g.Plain], data: Data) -> object:
+    """What an edge adds to the data; what cannot be computed is null."""
+    try:
+        return _read(stored).evaluate({"input": data})
+    except ExpressionError:
+        return None
 
 
 @dataclass(eq=False)
@@ -58,6 +82,8 @@ class Step:
     """As an operator sees them: calls that have come back."""
     call: int = 1
     """Number of the present call."""
+    wait: Wait = field(default_factory=Wait)
+    """How long to wait before it."""
     was_called: bool = False
     """Whether any call of the handler may have begun."""
     is_open: bool = False
@@ -174,8 +200,10 @@ class Reference:
         self.ends = 0
         self.moves: list[tuple[Token, str, bool]] = []
         """Tokens on their way into a node, in the order in which they set out, and whether an operator sent them."""
+        self.delay_ms = 0
+        """How long the first node was not entered."""
         self.has_parent = False
-        self.told_parent: list[tuple[str, object]] = []
+        self.told_parent: list[tuple[str, object, str]] = []
 
     @property
     def is_over(self) -> bool:
@@ -216,7 +244,7 @@ class Reference:
             case c.CancelWorkflow(reason=reason):
                 return not self.back and self._cancel(reason)
             case c.PassDeadline():
-                return not self.back and self._cancel(ANYTHING)
+                return "deadline" in self.timers and self._cancel(ANYTHING)
             case c.AbortWorkflow(reason=reason):
                 return self._abort(reason)
             case c.EndGrace():
@@ -255,7 +283,7 @@ class Reference:
 
     def _start(self, command: c.StartWorkflow) -> bool:
         self.status = "running"
-        self.has_parent = bool(command.parent)
+        self.has_parent, self.delay_ms = bool(command.parent), command.delay_ms
         self.tokens = [Token("0", dict(command.input))]
         if self.policies.deadline_ms is not None:
             self.timers.add("deadline")
@@ -299,7 +327,8 @@ class Reference:
         if may_again and (step.of is not None or not self.back):
             step.status = "running"
             step.call += 1
-            self._call(step)
+            asked = None if command.after is None else Wait(command.after, command.after)
+            self._call(step, asked or _wait(work.retry, step.call - 1))
         elif step.of is not None:
             self._give_up_undoing(step)
         else:
@@ -466,8 +495,9 @@ class Reference:
         else:
             self._end_token(step.token)
 
-    def _call(self, step: Step) -> None:
+    def _call(self, step: Step, wait: Wait | None = None) -> None:
         """Have the handler called, as soon as anything may begin."""
+        step.wait = wait or Wait()
         if self.status == "paused":
             step.is_frozen = True
         else:
@@ -510,8 +540,8 @@ class Reference:
             return
         edge = self._edge(node, outcome, token.data)
         if edge is not None:
-            for name, stored in edge.assign.items():
-                token.data = token.data | {name: _read(stored).evaluate({"input": token.data})}
+            more = {name: _value(stored, token.data) for name, stored in edge.assign.items()}
+            token.data = token.data | more
             self.moves.append((token, edge.target, False))
         elif self.policies.on_no_edge == "complete":
             self._end_token(token)
@@ -822,7 +852,9 @@ class Reference:
         for step in self.steps:
             step.has_timer = False
         if self.has_parent:
-            self.told_parent.append((status, self.root.data if status == "completed" else None))
+            result = self.root.data if status == "completed" else None
+            error = ANYTHING if self.stuck else self.error
+            self.told_parent.append((status, result, error))
 
     def is_at(self, step: Step, kind: type[g.Op]) -> bool:
         """Whether a step is an entry of a node of this kind."""

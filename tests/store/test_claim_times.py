@@ -36,7 +36,9 @@ def test_a_claim_says_when(desk: Desk) -> None:
     identity = new_id()
     desk.commit(born(identity, issued=3, effects=[effect(identity, number) for number in range(3)]))
     assert claim_times(desk, identity) == [None] * 3
-    assert [each.claimed_at for each in desk.effects.waiting("ship", waited=HOUR, now=NOW + HOUR, limit=9)] == [None] * 3
+    assert [each.claimed_at for each in desk.effects.waiting("ship", waited=HOUR, now=NOW + HOUR, limit=9)] == [
+        None
+    ] * 3
     taken = desk.effects.claim(new_worker(), SHIP, 2, LATER)
     assert [each.claimed_at for each in taken] == [LATER, LATER]
     assert [each.created_at for each in taken] == [NOW, NOW]

@@ -13,7 +13,7 @@ import pytest
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterRaised, TaskOpened
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Change, InstanceQuery
+from holdfast.store.shapes import Change, InstanceQuery, Wanted
 from support.desks import Desk
 from support.rows import LATER, NOW, OTHER_TENANT, born, effect, new_id, new_worker
 
@@ -55,17 +55,19 @@ class Effort:
     @contextmanager
     def _counting_instructions(self) -> Iterator[None]:
         database: Any = self._desk.store._database  # type: ignore[attr-defined]
-        connection = database._reader() if database.is_file else database._writer
+        connections = {database._writer, database._reader() if database.is_file else database._writer}
 
         def count() -> int:
             self.spent += 1
             return 0
 
-        connection.set_progress_handler(count, 1)
+        for connection in connections:
+            connection.set_progress_handler(count, 1)
         try:
             yield
         finally:
-            connection.set_progress_handler(None, 1)
+            for connection in connections:
+                connection.set_progress_handler(None, 1)
 
     @contextmanager
     def _counting_rows(self, asked: Any) -> Iterator[None]:
@@ -198,4 +200,15 @@ def test_work_that_nobody_can_do_is_counted_up_to_a_limit(desk: Desk) -> None:
     with effort.of(desk.keeper):
         found = desk.keeper.unhandled(waited=timedelta(0), now=LATER, most=10)
     assert [(each.handler, each.waiting) for each in found] == [("fax", 10)]
+    assert effort.is_small, f"{effort.spent}"
+
+
+@pytest.mark.parametrize("now", [LATER, None])
+def test_a_claim_looks_at_what_it_takes(desk: Desk, now: datetime | None) -> None:
+    """However much waits: the index leads to the most urgent ones of each handler, whoever says what time it is."""
+    handled(desk)
+    effort = Effort(desk)
+    with effort.of(desk.effects):
+        taken = desk.effects.claim(new_worker(), [Wanted("h0", FEW), Wanted("h1", FEW), Wanted("h2", FEW)], 4, now)
+    assert len(taken) == 4
     assert effort.is_small, f"{effort.spent}"

@@ -134,7 +134,7 @@ def test_waits_come_and_go(desk: Desk) -> None:
 def raised(number: int, name: str = "charge") -> DeadLetterRaised:
     """A dead letter of a step."""
     return DeadLetterRaised(
-        source="step", number=number, name=name, type="task", reason="spent", error="no", payload=b"input"
+        source="step", number=number, name=name, type="task", reason="spent", error="no", attempts=3, payload=b"input"
     )
 
 
@@ -149,7 +149,7 @@ def test_dead_letters_are_raised_and_settled(desk: Desk) -> None:
     (first, _) = desk.reader.dead_letters(instance=head.id)
     assert (first.source, first.number, first.name, first.reason, first.error) == ("step", 1, "charge", "spent", "no")
     assert (first.data, first.definition, first.key, first.created_at) == (b"input", "order", "o-1", NOW)
-    assert (first.instance, first.type, first.tenant) == (head.id, "task", "default")
+    assert (first.instance, first.type, first.tenant, first.attempts) == (head.id, "task", "default", 3)
     goes_on(desk, head, DeadLetterSettled(source="step", number=1))
     assert letters(desk, head.id) == [(2, "charge")]
 

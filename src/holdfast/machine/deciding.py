@@ -24,6 +24,7 @@ from holdfast.machine.nodes.task import failed, resume, returned
 from holdfast.machine.nodes.wait import signal
 from holdfast.machine.rollback import (
     DEADLINE,
+    GRACE,
     awaited_calls,
     cancel,
     end_grace,
@@ -191,14 +192,17 @@ def _time_out(turn: Turn, command: c.TimeOut) -> Answer | None:
 
 
 def _pass_deadline(turn: Turn, _command: c.PassDeadline) -> Answer | None:
-    if turn.state.rollback is not None:
+    if DEADLINE not in turn.moment.pending_timers:
         return LATE
     cancel(turn, SYSTEM, "the deadline has passed")
     return None
 
 
-def _end_grace(turn: Turn, _command: c.EndGrace) -> None:
+def _end_grace(turn: Turn, _command: c.EndGrace) -> Answer | None:
+    if GRACE not in turn.moment.pending_timers:
+        return LATE
     end_grace(turn)
+    return None
 
 
 def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
