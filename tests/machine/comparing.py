@@ -16,10 +16,13 @@ from holdfast.machine import graph as g
 from holdfast.machine.compiling import compile_graph
 from holdfast.machine.events import Event
 from holdfast.machine.machine import GraphMachine
+from holdfast.machine.state import State
 from machine.hosting import Call, Host
 from machine.reference import ANYTHING, Reference, Step, Wait
 
 ANYHOW = "taken back"
+REBUILT_EVERY = 8
+"""Decisions after which a run is made again from its whole history."""
 TERMINAL_ROWS = frozenset({"completed", "failed", "skipped", "cancelled"})
 
 View = dict[str, object]
@@ -228,12 +231,14 @@ def _timer(command: object) -> str:
 
 
 class History:
-    """All that has happened to a run so far, read back from JSON and folded anew each time."""
+    """All that has happened to a run so far, read back from JSON and folded: event by event, and now and then anew."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._fresh = GraphMachine(host.graph)
         self._events: list[Event] = []
+        self._state = self._fresh.initial()
+        self._decisions = 0
         self._statuses: dict[int, str] = {}
         self._seen = 0
 
@@ -243,15 +248,24 @@ class History:
         for event in host.history[len(self._events) :]:
             encoded = WORDS.encode(event)
             self._events.append(cast("Event", WORDS.decode(encoded.type, encoded.version, encoded.data)))
-        state, rows = self._fresh.rebuild(self._events)
-        found = []
-        folded, carried = msgspec.to_builtins(state), msgspec.to_builtins(host.state)
-        if folded != carried:
-            found.append(f"the events fold to {_only(folded, carried)}, the decision carried {_only(carried, folded)}")
-        made, written = _by_row(rows), _by_row(host.rows)
-        if made != written:
-            found.append(f"rebuilt rows {_only(made, written)}, written {_only(written, made)}")
+            self._state = self._fresh.evolve(self._state, self._events[-1])
+        self._decisions += 1
+        found = list(self._wrong_fold(self._state))
+        if host.state.is_terminal or self._decisions % REBUILT_EVERY == 0:
+            found += self._wrong_rebuild()
         return found + list(self._illegal_moves())
+
+    def _wrong_fold(self, state: State) -> Iterator[str]:
+        folded, carried = msgspec.to_builtins(state), msgspec.to_builtins(self._host.state)
+        if folded != carried:
+            yield f"the events fold to {_only(folded, carried)}, the decision carried {_only(carried, folded)}"
+
+    def _wrong_rebuild(self) -> Iterator[str]:
+        state, rows = self._fresh.rebuild(self._events)
+        yield from self._wrong_fold(state)
+        made, written = _by_row(rows), _by_row(self._host.rows)
+        if made != written:
+            yield f"rebuilt rows {_only(made, written)}, written {_only(written, made)}"
 
     def _illegal_moves(self) -> Iterator[str]:
         records = self._host.records[self._seen :]

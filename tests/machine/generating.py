@@ -18,6 +18,8 @@ Exit = tuple[str, str]
 
 SIGNALS = ("red", "blue")
 QUESTIONS = ("input.x > 3", "input.x > 0", "input.x > 6", "input.x == 2")
+UNANSWERABLE = "input.missing > 1"
+LISTS = (*["input.items"] * 18, "input.x", "input.items > 1")
 DEEPEST = 3
 MAX_NODES = 16
 
@@ -105,17 +107,14 @@ class _Maker:
         rng = self.rng
         work = self._work("do", rng.randint(1, 3))
         name = self._node("task", g.Task(work=work), exits, compensation=self._compensation(0.6))
-        leads = [(name, g.OK)]
-        if rng.random() < 0.15:
-            leads += self.sequence([(name, g.ERROR)], 1, depth=depth)
-            self._guard(name, g.ERROR)
-        return leads
+        return [(name, g.OK), *self._error_way(name, depth, 0.15)]
 
     def condition(self, exits: list[Exit], depth: int) -> list[Exit]:
         rng = self.rng
-        question = "input.missing > 1" if rng.random() < 0.05 else rng.choice(QUESTIONS)
+        question = UNANSWERABLE if rng.random() < 0.05 else rng.choice(QUESTIONS)
         name = self._node("if", g.Condition(expression=stored(question)), exits)
         leads = self.sequence([(name, g.TRUE)], rng.randint(1, 2), depth=depth)
+        leads += self._error_way(name, depth, 0.1)
         if rng.random() < 0.15:
             self.end(leads)
             leads = []
@@ -140,7 +139,7 @@ class _Maker:
         if self.rng.random() < 0.4:
             leads += self.sequence([(name, g.REJECTED)], 1, depth=depth)
             self._guard(name, g.REJECTED)
-        return leads + self._timeout_way(name, depth)
+        return [*leads, *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
 
     def timer(self, exits: list[Exit], _depth: int) -> list[Exit]:
         return [(self._node("sleep", g.WaitTimer(duration_ms=1000), exits), g.OK)]
@@ -148,17 +147,14 @@ class _Maker:
     def signal(self, exits: list[Exit], depth: int) -> list[Exit]:
         op = g.WaitEvent(signal=self.rng.choice(SIGNALS))
         name = self._node("wait", op, exits, timeout_ms=self._timeout())
-        return [(name, g.OK), *self._timeout_way(name, depth)]
+        return [(name, g.OK), *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
 
     def call(self, exits: list[Exit], depth: int) -> list[Exit]:
         compensation = self._compensation(0.4)
         name = self._node(
             "call", g.Call(definition="child"), exits, timeout_ms=self._timeout(), compensation=compensation
         )
-        leads = [(name, g.OK), *self._timeout_way(name, depth)]
-        if self.rng.random() < 0.2:
-            leads += self.sequence([(name, g.ERROR)], 1, depth=depth)
-        return leads
+        return [(name, g.OK), *self._timeout_way(name, depth), *self._error_way(name, depth, 0.2)]
 
     def fork(self, exits: list[Exit], depth: int) -> list[Exit]:
         name = self._node("fork", g.Split(), exits)
@@ -169,9 +165,12 @@ class _Maker:
         return self._join(name, leads, count)
 
     def each(self, exits: list[Exit], depth: int) -> list[Exit]:
-        op = g.Split(items=stored("input.items", "mapping"), limit=self.rng.choice((None, 1, 2)), item=f"it{depth}")
+        op = g.Split(
+            items=stored(self.rng.choice(LISTS), "mapping"), limit=self.rng.choice((None, 1, 2)), item=f"it{depth}"
+        )
         name = self._node("each", op, exits)
-        return self._join(name, [self._branch(name, 0, depth)], 3)
+        leads = self._join(name, [self._branch(name, 0, depth)], 3)
+        return [*leads, *self._error_way(name, depth, 0.1)]
 
     def _branch(self, split: str, priority: int, depth: int) -> list[Exit]:
         first = len(self.nodes)
@@ -205,10 +204,18 @@ class _Maker:
         """Now and then a way has a condition, or adds to the data."""
         for place, edge in enumerate(self.edges):
             if edge.source == source and edge.on == outcome:
-                when = stored(self.rng.choice(QUESTIONS)) if self.rng.random() < 0.4 else None
-                assign = {"x": stored("input.items", "mapping"), "y": stored("input.x", "mapping")}
+                when = stored(self.rng.choice((*QUESTIONS, UNANSWERABLE))) if self.rng.random() < 0.4 else None
+                given = self.rng.choice(("input.items", "input.k", "input.items > 1"))
+                assign = {"x": stored(given, "mapping"), "y": stored("input.x", "mapping")}
                 has_more = self.rng.random() < 0.3
                 self.edges[place] = msgspec.structs.replace(edge, when=when, assign=assign if has_more else {})
+
+    def _error_way(self, name: str, depth: int, share: float) -> list[Exit]:
+        if self.rng.random() >= share:
+            return []
+        leads = self.sequence([(name, g.ERROR)], 1, depth=depth)
+        self._guard(name, g.ERROR)
+        return leads
 
     def _timeout_way(self, name: str, depth: int) -> list[Exit]:
         if self.nodes[self._place(name)].timeout_ms is None or self.rng.random() < 0.5:
@@ -254,14 +261,14 @@ class _Maker:
         compensation: g.Work | None = None,
     ) -> str:
         name = f"{word}{len(self.nodes)}"
-        priority, metadata = self.rng.choice((0, 0, 3)), self.rng.choice(({}, {}, {"k": "v"}))
+        metadata: dict[str, g.Plain] = {"k": "v"} if self.rng.random() < 0.3 else {}
         self.nodes.append(
             g.Node(
                 id=name,
                 op=op,
                 timeout_ms=timeout_ms,
                 compensation=compensation,
-                priority=priority,
+                priority=self.rng.choice((0, 0, 3)),
                 metadata=metadata,
             )
         )

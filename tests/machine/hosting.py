@@ -64,12 +64,13 @@ class Host:
     """What they have come to, one for each row."""
     calls: dict[int, Call] = field(default_factory=dict)
     timers: dict[str, Command] = field(default_factory=dict)
-    after: dict[str, timedelta] = field(default_factory=dict)
+    after: dict[str, timedelta | None] = field(default_factory=dict)
     """How long each timer was set for."""
     inbox: list[Command] = field(default_factory=list)
     """Commands that were taken back with their effects and are on their way."""
     children: list[Child] = field(default_factory=list)
     told_parent: list[EndChild] = field(default_factory=list)
+    now: datetime = NOW
     version: int = 0
     issued: int = 0
 
@@ -80,7 +81,7 @@ class Host:
     def tell(self, command: Command, *, effect: int | None = None, timer: str | None = None) -> Answer:
         """Decide a command and do to the world what the decision asks for."""
         moment = Moment(
-            now=NOW,
+            now=self.now,
             instance=RUN,
             actor=ACTOR,
             version=self.version,

@@ -74,7 +74,7 @@ class Laws:
 
 def _stands_still(host: Host, view: View) -> bool:
     """Whether nothing can ever happen to the run, though it has not ended."""
-    if host.state.status == "paused" or host.state.is_terminal:
+    if host.state.status in {"new", "paused"} or host.state.is_terminal:
         return False
     waits = ("calls", "recalled", "people", "signals", "timers", "letters")
     has_child = any(not child.has_ended for child in host.children)

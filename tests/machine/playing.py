@@ -169,6 +169,8 @@ def play_at_random(play: Play, rng: Random) -> None:
         parent_definition="p",
         parent_step=1,
     )
+    if rng.random() < 0.02:
+        play.act(Say(c.CancelWorkflow(reason="early")))
     play.act(Say(start))
     for _ in range(LONGEST):
         if play.run.is_over and rng.random() < 0.3:
@@ -179,6 +181,8 @@ def play_at_random(play: Play, rng: Random) -> None:
 
 def _next(play: Play, rng: Random, mood: Mood) -> Act:
     chance = rng.random()
+    if play.run.back:
+        chance /= 2
     if chance < mood.stopping:
         stop = c.CancelWorkflow if rng.random() < 0.7 else c.AbortWorkflow
         return Say(stop(reason="enough", by_parent=rng.random() < 0.3))
@@ -213,6 +217,8 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
 
 def _on_call(call: Call, rng: Random, failing: float) -> Act:
     step = call.body.step
+    if call.recall is not None and call.recall.stop and rng.random() < 0.2:
+        return Answer(c.FailStep(step=step, error="stopped", was_called=False))
     if rng.random() < failing / 10:
         return Say(c.NoteMissingHandler(step=step, handler="h"))
     if not call.is_begun and rng.random() < failing / 4:
@@ -270,12 +276,12 @@ def _intrusion(play: Play, rng: Random) -> c.Command:
 
 def _drive_home(play: Play, rng: Random) -> None:
     """Bring a run to its end: let things go well, then cancel, then abort."""
-    for turn in range(400):
+    for turn in range(200):
         if play.run.is_over:
             return
-        if turn == 100 and not play.run.back:
+        if turn == 40 and not play.run.back:
             play.act(Say(c.CancelWorkflow(reason="home")))
-        elif turn == 300:
+        elif turn == 120:
             play.act(Say(c.AbortWorkflow(reason="home")))
         else:
             play.act(rng.choice([*_inside(play, rng, 0.0), *_operating(play, rng)] or [Say(c.AbortWorkflow())]))

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from holdfast.errors import DefinitionError
+from holdfast.kernel.decider import Failure
 from holdfast.machine import commands as c
 from holdfast.machine import graph as g
 from holdfast.machine.compiling import compile_graph
@@ -90,11 +95,40 @@ def test_a_run_begins_once() -> None:
     play([task("a")], [], [Say(c.BeginWorkflow())])
 
 
-def test_the_result_of_a_child_is_an_answer_like_any_other() -> None:
-    """An answer that is an object is laid over the data; None changes nothing."""
+def test_the_result_of_a_child_is_found_under_the_name_of_the_call() -> None:
+    """Also if it is an object, or nothing; and the compensation of the call is told the same answer, whenever the child ended."""
     call = node("call", g.Call(definition="child"))
-    play([call, task("a")], [edge("call", "a")], [Say(c.EndChild(step=1, status="completed", result={"x": 2}))])
-    play([call, task("a")], [edge("call", "a")], [Say(c.EndChild(step=1, status="completed"))])
+    for result in ({"x": 2}, 7, None):
+        played = play([call], [], [Say(c.EndChild(step=1, status="completed", result=result))])
+        assert played.host.state.result == {"x": 1, "call": result}
+    undone = g.Node(id="call", op=call.op, compensation=task("call", is_undone=True).compensation)
+    ended = Say(c.EndChild(step=1, status="completed", result=7))
+    for acts in ([Say(c.CancelWorkflow()), ended], [ended, Say(c.CancelWorkflow())]):
+        played = play([undone, task("a")], [edge("call", "a")], [*acts, Deliver()])
+        assert [each.body.output for each in played.host.calls.values()] == [{"call": 7}]
+
+
+def test_a_child_does_not_answer_for_a_handler_nor_a_handler_for_a_child() -> None:
+    """Also not for steps that were stopped and are waited for."""
+    nodes, edges = fork("a", "call")
+    stopped: list[Act] = [Begin(2), Say(c.CancelWorkflow())]
+    wrong: list[Act] = [Say(c.EndChild(step=2, status="completed")), Say(c.CompleteStep(step=3))]
+    right: list[Act] = [done(2), Say(c.EndChild(step=3, status="cancelled"))]
+    branches = [task("a", is_undone=True), node("call", g.Call(definition="child"))]
+    play([*nodes, *branches], edges, [*stopped, *wrong, *right])
+
+
+def test_only_a_call_misses_its_handler() -> None:
+    """A note about a missing handler is not taken for a step that has none."""
+    play([node("ask", g.Human())], [], [Say(c.NoteMissingHandler(step=1, handler="h"))])
+    play([task("a")], [], [Say(c.NoteMissingHandler(step=1, handler="do a"))])
+
+
+def test_times_end_only_while_their_timers_are_set() -> None:
+    """The deadline and the time that handlers have to stop as well."""
+    play([task("a")], [], [Say(c.PassDeadline()), Say(c.EndGrace())])
+    nodes, edges = fork("a", "b", strategy=g.Join(split="f", strategy="any"))
+    play([*nodes, task("a"), task("b")], edges, [Begin(2), Begin(3), failed(2), Say(c.EndGrace())])
 
 
 def test_an_empty_branch_has_no_last_step() -> None:
@@ -139,7 +173,90 @@ def test_an_end_can_cancel_the_run() -> None:
     assert played.run.status == "cancelled"
 
 
+def test_edges_for_any_outcome_count_only_without_edges_of_its_own() -> None:
+    """Where the outcome has an edge whose condition does not hold, no edge leads on."""
+    own = edge("a", "b", when="input.x > 5")
+    assert play([task("a"), task("b")], [own, edge("a", "b", "*")], [done(1)]).run.status == "completed"
+    assert play([task("a"), task("b")], [edge("a", "b", "*")], [done(1)]).run.status == "running"
+
+
+def test_a_condition_that_cannot_be_answered_does_not_hold() -> None:
+    """The next edge is tried."""
+    ways = [edge("a", "b", when="input.missing > 5"), edge("a", "d")]
+    assert 2 in {each.body.step for each in play([*map(task, "abd")], ways, [done(1)]).host.calls.values()}
+
+
+def test_what_an_edge_adds_is_computed_from_the_data_before_it() -> None:
+    """What cannot be computed is null."""
+    assign = {"x": stored("input.items > 1", "mapping"), "y": stored("input.x", "mapping")}
+    way = g.Edge(source="a", target="e", assign=assign)
+    played = play([task("a"), node("e", g.End())], [way], [done(1, {"items": []})])
+    assert played.host.state.result == {"x": None, "y": 1, "items": []}
+
+
+@pytest.mark.xfail(strict=True, reason="the checks let it pass")
+def test_a_task_has_no_timeout_as_a_node() -> None:
+    """Its calls have one; the checks refuse the other."""
+    slow = g.Node(id="a", op=task("a").op, timeout_ms=5)
+    with pytest.raises(DefinitionError, match="no use for a timeout"):
+        play([slow], [], [])
+
+
+# -- calls
+
+
+def test_the_wait_before_a_call_is_asked_for_or_follows_the_rule() -> None:
+    """Grown with each failure, and at most the cap."""
+    retry = g.Retry(max_calls=5, delay_ms=10, backoff="exponential", cap_ms=35)
+    patient = g.Node(id="a", op=g.Task(work=g.Work(handler="do a", retry=retry)))
+    played = play([patient], [], [])
+    waits = []
+    for after in (None, None, timedelta(seconds=9), None):
+        played.act(Answer(c.FailStep(step=1, error="no", after=after)))
+        waits += [each.effect.delay / timedelta(milliseconds=1) for each in played.host.calls.values()]
+    assert waits == [10, 20, 9000, 35]
+
+
+def test_a_repeat_has_the_key_of_the_first_step_unless_its_data_is_new() -> None:
+    """What is done again with other data is other work."""
+    again, anew = Say(c.RequeueStep(step=2)), Say(c.RequeueStep(step=3, input={"x": 9}))
+    played = play([task("a", is_undone=True)], [], [failed(1), Say(c.RequeueStep(step=1)), failed(2), again], DLQ)
+    assert [each.body.first for each in played.host.calls.values()] == [1]
+    played.act(failed(3))
+    played.act(anew)
+    assert [each.body.first for each in played.host.calls.values()] == [4]
+    played.act(failed(4))
+    played.act(Say(c.CancelWorkflow()))
+    assert [each.body.first for each in played.host.calls.values()] == [4]
+
+
 # -- waiting for an operator
+
+
+def test_to_resume_is_refused_while_there_are_dead_steps() -> None:
+    """They are requeued instead."""
+    assert play([task("a")], [], [failed(1), Say(c.ResumeWorkflow())], DLQ).run.status == "paused"
+
+
+def test_a_token_that_no_edge_leads_on_from_ends_when_the_run_goes_on() -> None:
+    """It does not wait a second time; if an edge leads on by then, it is taken."""
+    ways = [edge("a", "b", when="now > '2031-01-01T00:00:00Z'")]
+    played = play([task("a"), task("b")], ways, [done(1), Say(c.ResumeWorkflow())], PAUSE)
+    assert played.run.status == "completed"
+    host = play([task("a"), task("b")], ways, [done(1)], PAUSE).host
+    host.now = datetime(2032, 1, 1, tzinfo=UTC)
+    host.tell(c.ResumeWorkflow())
+    assert [call.body.node for call in host.calls.values()] == ["b"]
+
+
+def test_a_requeue_is_a_word_from_outside() -> None:
+    """The calls in a row are counted from it, also if the run goes on already."""
+    nodes, edges = fork("a", "b")
+    policies = g.Policies(on_failure="dlq", chain_limit=3)
+    acts: list[Act] = [Begin(2), Begin(3), failed(2), failed(3), Say(c.RequeueStep(step=2)), done(4)]
+    acts += [Say(c.RequeueStep(step=3)), done(5), done(6)]
+    lines = [*edges, edge("j", "p"), edge("p", "q")]
+    play([*nodes, *map(task, "abpq")], lines, acts, policies)
 
 
 def test_nothing_begins_while_the_run_waits_for_an_operator() -> None:
@@ -198,6 +315,37 @@ def test_an_aborted_run_has_no_reason_to_wait() -> None:
 # -- rollback
 
 
+def test_a_repeat_stands_for_the_step_that_it_repeats() -> None:
+    """Once its handler was called, only the repeat is undone."""
+    acts: list[Act] = [failed(1), Say(c.RequeueStep(step=1)), done(2), Say(c.CancelWorkflow()), done(4)]
+    played = play([task("a", is_undone=True), task("b")], [edge("a", "b")], [*acts, Deliver()], DLQ)
+    assert [each.body.first for each in played.host.calls.values()] == [2]
+
+
+def test_a_dead_step_is_undone_with_its_own_error() -> None:
+    """Whether it was stopped or requeued before."""
+    for acts in ([failed(1)], [failed(1), Say(c.RequeueStep(step=1))]):
+        stop: list[Act] = [Say(c.CancelWorkflow(reason="enough")), Deliver()]
+        played = play([task("a", is_undone=True)], [], [*acts, *stop], DLQ)
+        assert [each.body.error for each in played.host.calls.values()] == ["no"]
+
+
+def test_a_call_that_was_lost_before_the_handler_began_is_no_call() -> None:
+    """A step that was called again after such a loss, and taken back then, was never called."""
+    nodes, edges = fork("a", "b")
+    branches = [task("a", calls=2, is_undone=True), task("b")]
+    played = play([*nodes, *branches], edges, [failed(2, was_called=False), failed(3), Deliver()])
+    assert not played.host.calls
+
+
+def test_a_child_that_took_too_long_is_cancelled_and_not_waited_for() -> None:
+    """The step is left by `timeout`, or has failed."""
+    call = node("call", g.Call(definition="child"), 5)
+    played = play([task("a", is_undone=True), call], [edge("a", "call")], [done(1), Fire(c.TimeOut(step=2))])
+    assert [each.body.first for each in played.host.calls.values()] == [1]
+    play([call, task("b")], [edge("call", "b", g.TIMEOUT)], [Fire(c.TimeOut(step=1)), done(2)])
+
+
 def test_a_rollback_ends_what_waits_for_an_operator() -> None:
     """Dead steps are settled and undone, and what was taken back is skipped."""
     nodes, edges = fork("a", "b", "d")
@@ -246,3 +394,17 @@ def test_steps_that_were_stopped_together_are_undone_in_reverse_order_of_their_n
     branches = [task("a", is_undone=True), task("b", is_undone=True), task("d")]
     acts: list[Act] = [Begin(3), failed(4), Deliver(), Say(c.RequeueStep(step=4)), Begin(2), Say(c.CancelWorkflow())]
     play([*nodes, *branches], edges, [*acts, done(2), done(3), Deliver()], DLQ)
+
+
+# -- what the runtime asks of the machine
+
+
+def test_every_failure_of_a_handler_is_a_command() -> None:
+    """The machine decides about it; a missing handler is told as well."""
+    host = play([task("a")], [], []).host
+    body = host.calls[0].body
+    failure = Failure(error="no", is_final=True, after=timedelta(seconds=1), was_called=False)
+    told = c.FailStep(step=1, error="no", is_final=True, after=timedelta(seconds=1), was_called=False)
+    assert host.machine.effect_failed(body, failure) == told
+    assert host.machine.handler_missing(body, "do a") == c.NoteMissingHandler(step=1, handler="do a")
+    assert host.machine.key_of(told) == ""

@@ -180,8 +180,6 @@ def _token_ended(_routes: Routes, state: State, event: e.TokenEnded) -> None:
     scope = state.scopes.get(token.scope)
     if scope is not None:
         scope.live.remove(event.token)
-        if event.token in scope.arrived:
-            scope.arrived.remove(event.token)
 
 
 def _branches_opened(_routes: Routes, state: State, event: e.BranchesOpened) -> None:

@@ -155,7 +155,7 @@ def look_at_branches(turn: Turn, number: int) -> None:
     join = turn.routes.join_of(scope.node)
     if join is not None and _have_met(scope, join):
         _meet(turn, scope, join)
-    elif not scope.items and len(scope.live) == len(scope.arrived):
+    elif not scope.items and not scope.live:
         _close(turn, scope)
 
 
@@ -191,8 +191,6 @@ def _answers(turn: Turn, scope: Scope) -> dict[str, object]:
 
 def _close(turn: Turn, scope: Scope) -> None:
     """All branches have ended and there is nothing to meet for: the token that was split ends too."""
-    for branch in list(scope.arrived):
-        turn.emit(TokenEnded(token=branch))
     turn.emit(BranchesClosed(step=scope.step))
     end(turn, turn.state.tokens[scope.parent])
 

@@ -112,3 +112,8 @@ def run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
         return asyncio.run(make())
     with ThreadPoolExecutor(1, thread_name_prefix="holdfast-handler") as thread:
         return thread.submit(lambda: asyncio.run(make())).result()
+
+
+def too_slow(limit: float | None) -> TimeoutError:
+    """What becomes of a call that took too long."""
+    return TimeoutError(f"no answer within {limit} s")

@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.kernel.ids import WorkerId
-from holdfast.runtime.calling import Ends, Execution, Key, run_coroutine
+from holdfast.runtime.calling import Ends, Execution, Key, run_coroutine, too_slow
 from holdfast.runtime.giving_up import RecalledError, describe
 from holdfast.runtime.issuing import options_of
 from holdfast.runtime.shared import Shared
@@ -193,7 +193,7 @@ class Worker:
         for execution in late:
             if execution.settle():
                 self._alert(execution)
-                self._ends.failed(execution, _too_slow(self._limit(execution)))
+                self._ends.failed(execution, too_slow(self._limit(execution)))
 
     def stop(self, timeout: float) -> list[EffectClaim]:
         """Take nothing new, let running calls finish for a while, then tell them to stop; the effects that did not finish."""
@@ -263,7 +263,7 @@ class Worker:
             if execution.settle():
                 self._ends.failed(execution, RuntimeError("the handler was cancelled"))
         except BaseException as error:  # noqa: BLE001 - what a handler raises is data
-            failure = _too_slow(limit) if isinstance(error, TimeoutError) and execution.is_late(limit) else error
+            failure = too_slow(limit) if isinstance(error, TimeoutError) and execution.is_late(limit) else error
             self._end(execution, describe(failure))
             if execution.settle():
                 self._ends.failed(execution, failure)
@@ -300,7 +300,7 @@ class Worker:
 
     def _come_back(self, execution: Execution, result: object, limit: float | None) -> None:
         """A plain function cannot be stopped in time, but an answer that came too late does not count."""
-        failure = _too_slow(limit) if execution.is_late(limit) else None
+        failure = too_slow(limit) if execution.is_late(limit) else None
         self._end(execution, "" if failure is None else describe(failure))
         if not execution.settle():
             return
@@ -383,10 +383,6 @@ class Worker:
 
 
 _LAST_WORDS_SECONDS = 2.0
-
-
-def _too_slow(limit: float | None) -> TimeoutError:
-    return TimeoutError(f"no answer within {limit} s")
 
 
 def _cancel(execution: Execution) -> None:

@@ -174,11 +174,13 @@ class Branch:
         version: str | int = "",
         timeout: Duration | None = None,
         on_error: Build | None = None,
+        on_timeout: Build | None = None,
     ) -> Self:
         """Start another workflow with the data so far and wait for its end; its result is found under the name of the step."""
         limit = None if timeout is None else milliseconds(timeout)
         self._append(Node(id=name, op=Call(definition=definition, version=str(version)), timeout_ms=limit))
-        return self._side(name, ERROR, on_error)
+        self._side(name, ERROR, on_error)
+        return self._side(name, TIMEOUT, on_timeout)
 
     # -- ways that part
 
