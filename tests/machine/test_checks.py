@@ -175,6 +175,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "no time for the handler": ("timeout", "a", alone(g.Task(work=work(timeout_ms=0)))),
     "no time for the step": ("timeout", "a", alone(g.Human(), timeout_ms=0)),
     "a timeout where nobody waits": ("timeout", "a", alone(g.SavePoint(), timeout_ms=5)),
+    "a timeout of a task": ("timeout", "a", alone(g.Task(work=work()), timeout_ms=5)),
     "a timeout of a timer": ("timeout", "a", alone(g.WaitTimer(duration_ms=1), timeout_ms=5)),
     "waiting backwards": ("wait_duration", "a", alone(g.WaitTimer(duration_ms=-1))),
     "no signal": ("no_signal", "a", alone(g.WaitEvent(signal=""))),

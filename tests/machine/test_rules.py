@@ -194,7 +194,6 @@ def test_what_an_edge_adds_is_computed_from_the_data_before_it() -> None:
     assert played.host.state.result == {"x": None, "y": 1, "items": []}
 
 
-@pytest.mark.xfail(strict=True, reason="the checks let it pass")
 def test_a_task_has_no_timeout_as_a_node() -> None:
     """Its calls have one; the checks refuse the other."""
     slow = g.Node(id="a", op=task("a").op, timeout_ms=5)

@@ -46,7 +46,7 @@ POLICY_WORDS = {
 }
 
 OUTCOMES: dict[type[g.Op], frozenset[str]] = {
-    g.Task: frozenset({g.OK, g.ERROR, g.TIMEOUT}),
+    g.Task: frozenset({g.OK, g.ERROR}),  # A call that took too long has failed.
     g.Condition: frozenset({g.TRUE, g.FALSE, g.ERROR}),
     g.Split: frozenset({g.BRANCH, g.ERROR}),
     g.Join: frozenset({g.OK}),
