@@ -1,4 +1,4 @@
-"""A workflow that survives being killed half-way. Run it with: python3 dev.py run
+"""A workflow that survives being killed half-way. Run it with: .venv/bin/python examples/survivor.py
 
 An order is placed, paid and shipped. In the middle of the shipping call the process kills itself the hard way (SIGKILL: no clean-up,
 no goodbye). A second process opens the same database file and finishes what the first one began.

@@ -7,6 +7,7 @@ the first five hundred, and `grown_mb` how much the memory of the process grew i
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 
 from bench.figures import Figures, peak_memory_mb
 from bench.rounds import Round
@@ -47,8 +48,8 @@ def measure(this: Round) -> Figures:
     )
 
 
-def _chain(function: object, steps: int) -> SagaDefinition:
+def _chain(function: Callable[[], Awaitable[None]], steps: int) -> SagaDefinition:
     saga = Saga("long")
     for number in range(1, steps + 1):
-        saga.step(f"step-{number}", function)  # type: ignore[arg-type]
+        saga.step(f"step-{number}", function)
     return saga.build()

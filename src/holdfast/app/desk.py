@@ -56,7 +56,7 @@ class Desk:
     ) -> Reply[Outcome]:
         """Have a command carried out; what came of it."""
         try:
-            check_text(comment, "comment")
+            checked_text(comment, "comment")
             asking = checked_key(actor, "actor") if actor else self.actor
         except HoldfastError as error:
             return failed(error)
@@ -129,11 +129,18 @@ def failed(error: BaseException) -> Reply[T]:
 
 def checked_key(given: object, what: str, *, may_be_empty: bool = False) -> str:
     """Text that every database can keep as a key."""
-    text = given if isinstance(given, str) else ""
-    if not text and not may_be_empty:
-        raise PayloadError(f"the {what} must be non-empty text, not {given!r}")
-    check_key(text, what)
-    return text
+    if not isinstance(given, str) or not (given or may_be_empty):
+        raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {given!r}")
+    check_key(given, what)
+    return given
+
+
+def checked_text(given: object, what: str) -> str:
+    """Text that a person wrote, which every database can keep."""
+    if not isinstance(given, str):
+        raise PayloadError(f"the {what} must be text, not {given!r}")
+    check_text(given, what)
+    return given
 
 
 def checked_instance(given: object) -> InstanceId:

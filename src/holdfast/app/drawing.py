@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from holdfast.app.workflow_views import Step
+from holdfast.errors import PayloadError
 from holdfast.machine import drawing
 from holdfast.machine.graph import BRANCH, Graph
 from holdfast.machine.routes import ANY_OUTCOME
@@ -13,6 +14,7 @@ from holdfast.store.shapes import StoredStep
 
 Format = Literal["mermaid", "dot", "json"]
 
+_LANGUAGES = {"mermaid": drawing.mermaid, "dot": drawing.dot, "json": drawing.graph_json}
 _UNDOING = {"pending": "running", "completed": "completed", "running": "running"}
 
 
@@ -24,7 +26,9 @@ def drawn(
     rows: Sequence[StoredStep] = (),
 ) -> str:
     """A graph in one of the languages for drawings; with steps, it shows what became of each node and which ways were taken."""
-    draw = {"mermaid": drawing.mermaid, "dot": drawing.dot, "json": drawing.graph_json}[format]
+    draw = _LANGUAGES.get(format)
+    if draw is None:
+        raise PayloadError(f"there is no drawing as {format!r}; there are {', '.join(_LANGUAGES)}")
     return draw(graph, _lives(graph, steps, rows), taken=_taken(graph, rows)) if rows else draw(graph)
 
 

@@ -18,6 +18,7 @@ from holdfast.app.endings import Endings
 from holdfast.app.registry import Registry
 from holdfast.app.stepping import step_handler
 from holdfast.app.workflows import final_state
+from holdfast.authoring.saga.builder import Branch
 from holdfast.authoring.saga.definition import SagaDefinition
 from holdfast.authoring.saga.options import handler_name
 from holdfast.errors import ConfigurationError
@@ -154,6 +155,8 @@ class Engine(Calls):
         """
         if isinstance(definition, SagaDefinition):
             return self._register_saga(definition)
+        if isinstance(definition, Branch):
+            raise ConfigurationError("a saga is registered once it is built: give saga.build()")
         program = self.registry.add(definition)
         if effects is not None:
             function = cast("Function", getattr(effects, "handle", effects))
@@ -175,6 +178,8 @@ class Engine(Calls):
         It may ask for the step's context, for the data as a whole, or for values of it by name. A process without the handler leaves
         the steps to others.
         """
+        if not name:
+            raise ConfigurationError("a handler needs a name of its own; steps find it by that")
         before = self._functions.get(name)
         if (
             before is not None and before != function

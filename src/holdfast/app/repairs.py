@@ -99,8 +99,8 @@ class Repairs(Desk):
         """A page of instances of any kind, newest first; give the last id as `before` for the next page."""
         return self._read(lambda: self._reader.instances(query or InstanceQuery()))
 
-    def _letter(self, letter: int) -> DeadLetter:
-        found = self._reader.dead_letter(letter)
+    def _letter(self, letter: object) -> DeadLetter:
+        found = self._reader.dead_letter(letter) if isinstance(letter, int) else None
         return found if found is not None else _not_found(letter)
 
     def _repair(self, found: DeadLetter, command: object) -> None:
@@ -114,5 +114,5 @@ class Repairs(Desk):
             raise
 
 
-def _not_found(letter: int) -> Never:
+def _not_found(letter: object) -> Never:
     raise NotFoundError("dead letter", letter)

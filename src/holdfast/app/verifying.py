@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import msgspec
 
@@ -18,6 +19,7 @@ from holdfast.kernel.records import (
     SubscriptionOpened,
     TaskOpened,
 )
+from holdfast.machine.events import Event
 from holdfast.machine.machine import GraphMachine
 from holdfast.runtime.tracking import Tracked
 from holdfast.store.reading import Reader
@@ -50,7 +52,7 @@ def verified(reader: Reader, registry: Registry, address: Address) -> Verificati
     if whole is None or cached is None or program is None or not isinstance(program.decider, GraphMachine):
         raise NotFoundError("workflow instance", instance)
     events = [program.decode(event) for event in whole.events if not event.is_system]
-    state, records = program.decider.rebuild(events)  # type: ignore[arg-type]
+    state, records = program.decider.rebuild(cast("list[Event]", events))
     found = [
         *_compare_header(whole.header, program, state, len(whole.events)),
         *_compare("state", msgspec.to_builtins(Tracked.of(cached, program).state), msgspec.to_builtins(state)),

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, cast
 from uuid import UUID
 
 from holdfast.app import workflow_views as views
-from holdfast.app.desk import Desk, checked_instance, checked_key, failed
+from holdfast.app.desk import Desk, checked_instance, checked_key, checked_text, failed
 from holdfast.app.drawing import Format, drawn
 from holdfast.app.endings import Ending
 from holdfast.app.stepping import plain, plain_data
@@ -64,11 +64,8 @@ class WorkflowCalls(Desk):
         key gives the same instance. `delay` puts the first step off, as a timedelta or in seconds.
         """
         try:
-            name, pinned = self._registry.library.find(definition, str(version))
-            seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
-            if seconds < 0:
-                raise PayloadError(f"the delay must not be negative, not {delay!r}")
-            command = c.StartWorkflow(input=plain_data(input, "input"), delay_ms=round(seconds * 1000))
+            name, pinned = self._registry.library.find(checked_key(definition, "definition"), str(version))
+            command = c.StartWorkflow(input=plain_data(input, "input"), delay_ms=_milliseconds(delay))
             self._registry.get(name, pinned).commands.encode(command)
             address = self._birthplace(name, checked_key(key, "key", may_be_empty=True))
             receipt = self._receipt(name, checked_key(idempotency_key, "idempotency key", may_be_empty=True))
@@ -95,12 +92,18 @@ class WorkflowCalls(Desk):
 
         Handlers that are running are told to stop and waited for, so do not wait for the reply inside one of them.
         """
-        command = c.CancelWorkflow(reason=reason)
+        try:
+            command = c.CancelWorkflow(reason=checked_text(reason, "reason"))
+        except HoldfastError as error:
+            return failed(error)
         return self._after(self._tell(instance, command, actor=requested_by), instance)
 
     def abort(self, instance: Instance, reason: str = "", *, requested_by: str = "") -> Reply[str]:
         """End a workflow at once; nothing is undone."""
-        command = c.AbortWorkflow(reason=reason)
+        try:
+            command = c.AbortWorkflow(reason=checked_text(reason, "reason"))
+        except HoldfastError as error:
+            return failed(error)
         return self._after(self._tell(instance, command, actor=requested_by), instance)
 
     def decide(
@@ -116,6 +119,7 @@ class WorkflowCalls(Desk):
             instance, number = _step_of(step)
             if decision not in {"confirmed", "rejected"}:
                 raise PayloadError(f"{decision!r} is no decision; it must be 'confirmed' or 'rejected'")
+            checked_text(comment, "comment")
         except HoldfastError as error:
             return failed(error)
         command = c.DecideStep(step=number, decision=decision, comment=comment)
@@ -333,6 +337,16 @@ class WorkflowCalls(Desk):
 def _instance_of(outcome: Outcome) -> InstanceId:
     assert outcome.instance is not None, "a start that was accepted has an instance"
     return outcome.instance
+
+
+def _milliseconds(delay: timedelta | float) -> int:
+    try:
+        milliseconds = round(1000 * (delay.total_seconds() if isinstance(delay, timedelta) else delay))
+    except (TypeError, ValueError, OverflowError):
+        raise PayloadError(f"the delay must be a timedelta or a number of seconds, not {delay!r}") from None
+    if milliseconds < 0:
+        raise PayloadError(f"the delay must not be negative, not {delay!r}")
+    return milliseconds
 
 
 def _step_of(step: str) -> tuple[InstanceId, int]:

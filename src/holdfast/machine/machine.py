@@ -27,6 +27,7 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        # Every graph has a type of its own, where a decider written by hand has one for its class.
         self.type = graph.name  # type: ignore[misc]
         self.definition_version = graph.version
         self._routes = Routes(graph)

@@ -23,8 +23,10 @@ class Fail(Exception):  # noqa: N818 - it reads as what a handler says
 class Retry(Exception):  # noqa: N818 - it reads as what a handler says
     """Raised by a handler: try again, after this long if given, else by the policy."""
 
-    def __init__(self, reason: str = "", *, after: timedelta | None = None) -> None:
-        self.after = after
+    def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
+        self.after = timedelta(seconds=after) if isinstance(after, int | float) else after
+        if self.after is not None and not isinstance(self.after, timedelta):
+            raise TypeError(f"Retry(after={after!r}): give a timedelta or a number of seconds")
         super().__init__(reason or "the handler asked to be tried again")
 
 

@@ -219,8 +219,10 @@ class Branch:
             )
             strategy = "all"
         fork, self._fork = self._fork, None
-        count = strategy if isinstance(strategy, int) else 0
-        op = Join(split=fork.id, strategy="count" if count else strategy, count=count)  # type: ignore[arg-type]
+        if isinstance(strategy, int):
+            op = Join(split=fork.id, strategy="count", count=strategy)
+        else:
+            op = Join(split=fork.id, strategy=strategy)
         return self._append(Node(id=name, op=op))
 
     def join_step(self, name: str, wait_for: Sequence[str], strategy: Strategy = "all") -> Self:
@@ -260,6 +262,9 @@ class Branch:
         return [*self._loose, *self._ends]
 
     def _append(self, node: Node, *, on: str = OK) -> Self:
+        name: object = node.id  # What a caller without types gave.
+        if not isinstance(name, str):
+            self._parts.find("step_name", f"the name of a step is {name!r}; it must be text", str(name))
         if not isinstance(node.op, Join):
             self._close_parallel()
             if self._fork is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Literal, TypedDict
 
+from holdfast.errors import ConfigurationError
 from holdfast.machine.graph import Plain, Retry, Work
 
 Duration = timedelta | float
@@ -92,5 +93,7 @@ def work_of(function: Function | str, step: str, options: StepOptions) -> Work:
 
 def milliseconds(duration: Duration) -> int:
     """A duration as the graph keeps it."""
-    seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
-    return round(seconds * 1000)
+    try:
+        return round(1000 * (duration.total_seconds() if isinstance(duration, timedelta) else duration))
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigurationError(f"{duration!r} is no duration; give a timedelta or a number of seconds") from None

@@ -51,6 +51,13 @@ class Parts:
             self.find("unknown_option", f"{step!r} has the option {unknown!r}, which does not exist; {remedy}", step)
         if isinstance(function, str):
             return
+        if not callable(getattr(function, "execute", function)):
+            self.find(
+                "handler",
+                f"the handler of {step!r} is {function!r}; give a function, an object with `execute`, or a name",
+                step,
+            )
+            return
         name = handler_name(function, default=self.default_name(step))
         if self.handlers.setdefault(name, function) != function:
             self.find(

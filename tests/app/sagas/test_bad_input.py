@@ -1,0 +1,85 @@
+"""What callers and authors get wrong: each mistake is told with a sentence that says what to do, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from holdfast import (
+    ConfigurationError,
+    DefinitionError,
+    Engine,
+    NotFoundError,
+    PayloadError,
+    Reply,
+    Retry,
+    Saga,
+)
+from support.engines import Place
+
+NOBODY = UUID(int=7)
+
+BUILDING: dict[str, tuple[Callable[[Any], object], str]] = {
+    "a number as a handler": (lambda saga: saga.step("a", 7), "give a function, an object with `execute`, or a name"),
+    "a number as a name": (lambda saga: saga.step(7, "h"), "the name of a step is 7; it must be text"),
+    "a text as a number of calls": (lambda saga: saga.step("a", "h", retries="3"), "it must be a whole number"),
+    "an option that does not exist": (lambda saga: saga.step("a", "h", retry=3), "there are retries, max_retries"),
+    "a text as a delay": (lambda saga: saga.step("a", "h", delay="3s"), "give a timedelta or a number of seconds"),
+    "an endless wait": (lambda saga: saga.wait("a", float("inf")), "give a timedelta or a number of seconds"),
+}
+
+ASKING: dict[str, tuple[Callable[[Any], Reply[object]], type[Exception], str]] = {
+    "a number as a definition": (lambda e: e.start(7), PayloadError, "definition must be non-empty text"),
+    "an unknown definition": (lambda e: e.start("nope"), NotFoundError, "register it first; known here are: s"),
+    "an unknown version": (lambda e: e.start("s", version=9), NotFoundError, "s version 9"),
+    "a number as a key": (lambda e: e.start("s", key=7), PayloadError, "the key must be text, not 7"),
+    "a number as an idempotency key": (lambda e: e.start("s", idempotency_key=7), PayloadError, "must be text, not 7"),
+    "a text as a delay": (lambda e: e.start("s", delay="x"), PayloadError, "a timedelta or a number of seconds"),
+    "an endless delay": (lambda e: e.start("s", delay=float("inf")), PayloadError, "number of seconds"),
+    "a delay into the past": (lambda e: e.start("s", delay=timedelta(-1)), PayloadError, "must not be negative"),
+    "an input that is too large": (lambda e: e.start("s", {"x": "y" * 2_000_000}), PayloadError, "pass a reference"),
+    "a reason that is no text": (lambda e: e.cancel(NOBODY, 7), PayloadError, "the reason must be text, not 7"),
+    "a reason with a NUL": (lambda e: e.abort(NOBODY, "a\x00"), PayloadError, "NUL"),
+    "a comment that is no text": (lambda e: e.decide(f"{NOBODY}:1", "confirmed", comment=7), PayloadError, "comment"),
+    "a drawing that nobody can make": (lambda e: e.diagram("s", format="png"), PayloadError, "mermaid, dot, json"),
+    "a letter that is no number": (lambda e: e.requeue("abc"), NotFoundError, "no dead letter 'abc'"),
+}
+
+
+@pytest.mark.parametrize("mistake", BUILDING)
+def test_mistakes_of_authors_are_told(mistake: str) -> None:
+    """The message names the culprit and the remedy, whatever the types say."""
+    build, remedy = BUILDING[mistake]
+    with pytest.raises((DefinitionError, ConfigurationError), match=remedy):
+        build(Saga("s")).build()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("mistake", ASKING)
+def test_mistakes_of_callers_are_told(place: Place, mistake: str) -> None:
+    """The error has a class and a sentence of its own, and no instance exists afterwards."""
+    ask, error, remedy = ASKING[mistake]
+    engine: Engine = place.engine().register(Saga("s").step("a", "h").build())
+    with pytest.raises(error, match=remedy):
+        ask(engine).result(0)
+    assert engine.list_instances().result().items == []
+
+
+def test_a_saga_is_registered_once_it_is_built(place: Place) -> None:
+    """Who forgets `build()` is told so; and a handler has a name."""
+    engine: Any = place.engine()
+    with pytest.raises(ConfigurationError, match=r"give saga\.build\(\)"):
+        engine.register(Saga("s").step("a", "h"))
+    with pytest.raises(ConfigurationError, match="needs a name"):
+        engine.handle("", print)
+
+
+def test_a_handler_may_ask_for_its_next_call_in_seconds() -> None:
+    """A number means seconds, as everywhere in a saga; anything else is a mistake of the handler."""
+    assert Retry(after=1.5).after == timedelta(seconds=1.5)
+    strange: Any = "soon"
+    with pytest.raises(TypeError, match="give a timedelta or a number of seconds"):
+        Retry(after=strange)
