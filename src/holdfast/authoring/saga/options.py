@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, TypeVar
 
 from holdfast.errors import ConfigurationError
 from holdfast.machine.graph import Plain, Retry, Work
@@ -13,6 +13,7 @@ Duration = timedelta | float
 """A timedelta, or seconds."""
 
 Function = Callable[..., object]
+F = TypeVar("F", bound=Function)
 
 DEFAULT_CALLS = 3
 
@@ -50,10 +51,10 @@ class StepOptions(TypedDict, total=False):
     """Anything; the handler sees it."""
 
 
-def handler(name: str) -> Callable[[Function], Function]:
+def handler(name: str) -> Callable[[F], F]:
     """Decorator: the name under which workers know a handler. Default: the name of the function."""
 
-    def mark(function: Function) -> Function:
+    def mark(function: F) -> F:
         setattr(function, _NAME, name)
         return function
 
