@@ -146,6 +146,7 @@ QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
     "open tasks": (lambda reader: reader.open_tasks(), "default"),
     "open tasks of a role": (lambda reader: reader.open_tasks(role="boss"), "default"),
     "a page of dead letters": (lambda reader: reader.dead_letters(limit=3), "default"),
+    "rows of named instances": (lambda reader: reader.headers([PARENT, new_id()]), "default"),
     "what has begun": (lambda reader: reader.begun([PARENT]), "default"),
 }
 
