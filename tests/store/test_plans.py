@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -12,8 +13,14 @@ import pytest
 
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterRaised, TaskOpened
+from holdfast.store.postgres import commits as postgres_commits
+from holdfast.store.postgres import loading as postgres_loading
+from holdfast.store.postgres import reads as postgres_reads
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Change, InstanceQuery, Wanted
+from holdfast.store.sqlite import commits as sqlite_commits
+from holdfast.store.sqlite import reads as sqlite_reads
+from holdfast.store.statements import numbered
 from support.desks import Desk
 from support.rows import LATER, NOW, OTHER_TENANT, born, effect, new_id, new_worker
 
@@ -213,3 +220,45 @@ def test_a_claim_looks_at_what_it_takes(desk: Desk, now: datetime | None) -> Non
         taken = desk.effects.claim(new_worker(), [Wanted("h0", FEW), Wanted("h1", FEW), Wanted("h2", FEW)], 4, now)
     assert len(taken) == 4
     assert effort.is_small, f"{effort.spent}"
+
+
+BY_ID = {
+    "postgres": (
+        numbered(postgres_commits._sql.moved),
+        postgres_loading._sql.headers,
+        postgres_loading._sql.lock,
+        postgres_reads._sql.headers,
+    ),
+    "sqlite": (
+        sqlite_commits._sql.update_instance,
+        sqlite_commits._sql.touch_instance,
+        sqlite_commits._sql.instance_by_id,
+        sqlite_reads._sql.headers,
+    ),
+}
+"""The statements that name instances by their ids."""
+
+
+def plan_of(desk: Desk, statement: str) -> str:
+    """How the database means to carry out a statement, whatever its arguments are."""
+    if not desk.store.url.startswith("postgresql"):
+        with desk.store._database.reading() as connection:  # type: ignore[attr-defined]
+            names = dict.fromkeys(re.findall(r":(\w+)", statement))
+            arguments: Any = names or (None,) * statement.count("?")
+            return " ".join(row[3] for row in connection.execute(f"explain query plan {statement}", arguments))
+    nothing = ", ".join(["null"] * len(set(re.findall(r"\$\d+", statement))))
+    with desk.writer._line.use() as connection:  # type: ignore[attr-defined]
+        connection.execute(f"prepare asked as {statement}")
+        rows = connection.execute(f"explain execute asked({nothing})").fetchall()
+        connection.execute("deallocate asked")
+    return " ".join(row[0] for row in rows)
+
+
+def test_an_instance_is_found_by_its_id_in_a_new_database(desk: Desk) -> None:
+    """A planner that knows nothing yet about the tables keeps its first plan for long: it must not be one that reads a whole tenant."""
+    kind, key = ("postgres", "instances_pkey") if desk.store.url.startswith("postgresql") else ("sqlite", "(id=?)")
+    for statement in BY_ID[kind]:
+        plan = plan_of(desk, statement)
+        assert key in plan, plan
+        assert "instances_by_status" not in plan, plan
+        assert "instances_by_definition" not in plan, plan

@@ -65,10 +65,10 @@ create table holdfast.instances (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 -- For look-ups, and for lists that name a key alone.
 create unique index instances_by_key on holdfast.instances (tenant, key, definition) where key is not null;
--- For lists, which are read status by status, each newest first. Its condition is always true and only lists state it: a planner
--- without statistics takes this index for look-ups by key otherwise, and reads every instance of the definition.
+-- For lists, which are read status by status, each newest first. Their conditions are always true and only lists state them: a planner
+-- without statistics takes these indexes for look-ups by id or key otherwise, and reads every instance of the tenant or definition.
 create index instances_by_definition on holdfast.instances (tenant, definition, status, id) where created_at > '-infinity';
-create index instances_by_status on holdfast.instances (tenant, status, id);
+create index instances_by_status on holdfast.instances (tenant, status, id) where created_at < 'infinity';
 create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
 
 create trigger instances_identity before update on holdfast.instances for each row

@@ -54,17 +54,24 @@ order by n.id desc limit $9::int8
 
 -- name: instances_of_status
 with recursive s (status) as (
-    (select i.status from holdfast.instances i where i.tenant = $1::text and $2::text[] = '{}' order by i.status limit 1)
+    (
+        select i.status from holdfast.instances i
+        where i.tenant = $1::text and i.created_at < 'infinity' and $2::text[] = '{}'
+        order by i.status limit 1
+    )
     union all
-    select (select i.status from holdfast.instances i where i.tenant = $1::text and i.status > s.status order by i.status limit 1)
-    from s where s.status is not null
+    select (
+        select i.status from holdfast.instances i
+        where i.tenant = $1::text and i.created_at < 'infinity' and i.status > s.status
+        order by i.status limit 1
+    ) from s where s.status is not null
 )
 select n.* from (select status from s where status is not null union select unnest($2::text[])) as w
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.key, i.status, i.reason, i.version, i.issued, i.parent, i.created_at,
         i.updated_at, i.ended_at
     from holdfast.instances i
-    where i.tenant = $1::text and i.status = w.status
+    where i.tenant = $1::text and i.status = w.status and i.created_at < 'infinity'
         and ($3::text = '' or i.definition_version = $3::text)
         and i.id >= $4::uuid and i.id < $5::uuid
         and ($6::timestamptz is null or i.created_at >= $6::timestamptz) and ($7::timestamptz is null or i.created_at < $7::timestamptz)
