@@ -269,7 +269,7 @@ class Reference:
                 self._return(step)
             case c.TimeOut() if step.has_timer:
                 self._time_out(step)
-            case c.DecideStep(decision=decision) if step.is_open and self.is_at(step, g.Human):
+            case c.DecideStep(decision=decision) if step.is_open and step.of is None and self.is_at(step, g.Human):
                 self._decide(step, decision)
             case c.EndChild() if step.child and (step.is_open or step.is_stopping):
                 self._end_child(step, command)

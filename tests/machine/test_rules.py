@@ -167,6 +167,16 @@ def test_a_rejection_aborts_and_does_nothing_else() -> None:
         play([*nodes, node("ask", g.Human()), task("b")], edges, [done(3), reject], g.Policies(on_no_edge=policy))
 
 
+def test_nobody_decides_on_the_compensation_of_a_question() -> None:
+    """It is a call like every other: only its handler says when it is done."""
+    undo = g.Work(handler="undo ask", retry=g.Retry(max_calls=1))
+    asked = g.Node(id="ask", op=g.Human(), compensation=undo)
+    confirm = Say(c.DecideStep(step=1, decision="confirmed"))
+    again = Say(c.DecideStep(step=4, decision="confirmed"))
+    played = play([asked, task("b")], [edge("ask", "b", g.CONFIRMED)], [confirm, failed(2), again])
+    assert played.host.state.open[4].of == 1
+
+
 def test_an_end_can_cancel_the_run() -> None:
     """An end with the status `cancelled` cancels the run."""
     played = play([task("a"), node("e", g.End(status="cancelled"))], [edge("a", "e")], [done(1)])

@@ -25,10 +25,10 @@ from holdfast.machine.nodes.wait import signal
 from holdfast.machine.rollback import (
     DEADLINE,
     GRACE,
-    awaited_calls,
     cancel,
     end_grace,
     go_on,
+    is_awaited,
     retry_undoing,
     stopped,
     undoing_failed,
@@ -72,11 +72,11 @@ def decide(routes: Routes, state: State, command: c.Command, moment: Moment) -> 
 
 
 def _refusal(state: State, command: c.Command) -> Answer | None:
-    is_start = isinstance(command, c.StartWorkflow)
-    if is_start and state.status != "new":
+    if state.status == "new":
+        is_start = isinstance(command, c.StartWorkflow)
+        return None if is_start else Rejection(code="not_started", message="there is no such workflow")
+    if isinstance(command, c.StartWorkflow):
         return Rejection(code="already_started", message="this workflow has been started before")
-    if not is_start and state.status == "new":
-        return Rejection(code="not_started", message="there is no such workflow")
     if not state.is_terminal or isinstance(command, c.RetryCompensation):
         return None
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
@@ -138,7 +138,7 @@ def _enter(turn: Turn) -> None:
 
 
 def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
-    if command.step in awaited_calls(turn):
+    if is_awaited(turn, command.step):
         stopped(turn, command.step, came_back=True, is_done=True, output=command.output)
         return None
     step = _called(turn, command.step)
@@ -147,13 +147,13 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
     if step.of is not None:
         undone(turn, step)
     else:
-        turn.cancel_timer(step_timer(step.number))
+        turn.cancel_step_timer(step)
         finish(turn, step, output=command.output)
     return None
 
 
 def _fail_step(turn: Turn, command: c.FailStep) -> Answer | None:
-    if command.step in awaited_calls(turn):
+    if is_awaited(turn, command.step):
         stopped(turn, command.step, came_back=command.was_called)
         return None
     step = _called(turn, command.step)
@@ -167,7 +167,7 @@ def _fail_step(turn: Turn, command: c.FailStep) -> Answer | None:
 
 
 def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
-    if command.step in awaited_calls(turn):
+    if is_awaited(turn, command.step):
         stopped(turn, command.step, came_back=False)
         return None
     step = _called(turn, command.step)

@@ -7,7 +7,7 @@ from holdfast.machine.graph import ERROR, Node
 from holdfast.machine.moving import is_outlived, leave_by, way_out
 from holdfast.machine.rollback import roll_back
 from holdfast.machine.state import Step, Token
-from holdfast.machine.turn import Turn, step_timer
+from holdfast.machine.turn import Turn
 
 
 def fail_at_once(turn: Turn, token: Token, node: Node, error: str) -> None:
@@ -17,7 +17,7 @@ def fail_at_once(turn: Turn, token: Token, node: Node, error: str) -> None:
 
 def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> None:
     """A step has failed for good."""
-    turn.cancel_timer(step_timer(step.number))
+    turn.cancel_step_timer(step)
     failure = StepFailed(step=step.number, error=error, was_called=was_called)
     if turn.state.rollback is not None:
         turn.emit(failure)

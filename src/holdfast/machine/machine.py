@@ -15,9 +15,19 @@ from holdfast.machine.events import Event
 from holdfast.machine.evolving import evolve
 from holdfast.machine.graph import Graph
 from holdfast.machine.nodes import kind_of
-from holdfast.machine.projecting import records_of
+from holdfast.machine.projecting import Projection
 from holdfast.machine.routes import Routes
 from holdfast.machine.state import State
+
+_STATUSES = {
+    "new": Status("running"),
+    "running": Status("running"),
+    "paused": Status("paused"),
+    "completed": Status("completed"),
+    "failed": Status("failed"),
+    "cancelled": Status("cancelled"),
+    "aborted": Status("aborted"),
+}
 
 
 class GraphMachine(Decider[State, Command, Event, RunStep]):
@@ -46,6 +56,8 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
 
     def status(self, state: State) -> Status:
         """Where the run stands."""
+        if not state.reason:
+            return _STATUSES[state.status]
         return Status("running" if state.status == "new" else state.status, state.reason)
 
     def key_of(self, command: Command) -> str:
@@ -70,7 +82,8 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
     def rebuild(self, events: Iterable[Event]) -> tuple[State, list[Record]]:
         """The state and the rows that a history leads to: what the stored ones are compared with."""
         state, records = State(), list[Record]()
+        projection = Projection(self._routes, kind_of, state)
         for event in events:
-            records += records_of(self._routes, kind_of, state, event)
+            records += projection.records_of(event)
             evolve(self._routes, state, event)
         return state, merge(records)

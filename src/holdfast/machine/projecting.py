@@ -48,14 +48,8 @@ class NodeRows(Protocol):
 Rows = Callable[[Node], NodeRows]
 
 
-def records_of(routes: Routes, rows: Rows, state: State, event: e.Event) -> Sequence[Record]:
-    """The rows that change with an event; `state` is the one before it."""
-    make = _TABLE.get(type(event))
-    return make(_View(routes, rows, state), event) if make is not None else ()
-
-
-class _View:
-    """What the functions below look at."""
+class Projection:
+    """The rows of one run."""
 
     __slots__ = ("_rows", "routes", "state")
 
@@ -64,27 +58,33 @@ class _View:
         self.state = state
         self._rows = rows
 
+    def records_of(self, event: e.Event) -> Sequence[Record]:
+        """The rows that change with an event; the state is still the one before it."""
+        make = _TABLE.get(type(event))
+        return make(self, event) if make is not None else ()
+
     def input_of(self, name: str) -> bytes:
         """What a step of this token works on."""
         token = self.state.token(name)
         return _encode(token.data if token is not None else {})
 
-    def opened(self, node: str, step: int) -> Sequence[Record]:
-        found = self.routes.node(node)
-        return self._rows(found).opened(found, step)
+    def rows_of(self, node: Node) -> NodeRows:
+        """What its steps leave besides their own row."""
+        return self._rows(node)
 
     def closed(self, step: Step, outcome: str) -> Sequence[Record]:
-        found = self.routes.node(step.node)
-        return self._rows(found).closed(found, step.number, outcome)
-
-    def wait_kind(self, node: str) -> str:
-        return self._rows(self.routes.node(node)).wait_kind
+        """What ends with a step besides its own row."""
+        node = self.routes.node(step.node)
+        return self._rows(node).closed(node, step.number, outcome)
 
     def type_of(self, node: str) -> str:
+        """The kind of a node, as it is called in graphs."""
         return type(self.routes.node(node).op).__struct_config__.tag  # type: ignore[return-value]
 
 
-def _step_started(view: _View, event: e.StepStarted) -> list[Record]:
+def _step_started(view: Projection, event: e.StepStarted) -> list[Record]:
+    node = view.routes.node(event.node)
+    rows = view.rows_of(node)
     return [
         StepOpened(
             number=event.step,
@@ -92,14 +92,14 @@ def _step_started(view: _View, event: e.StepStarted) -> list[Record]:
             token=event.token,
             visit=event.visit,
             retry_of=event.retry_of,
-            wait_kind=view.wait_kind(event.node),
+            wait_kind=rows.wait_kind,
             input=view.input_of(event.token),
         ),
-        *view.opened(event.node, event.step),
+        *rows.opened(node, event.step),
     ]
 
 
-def _step_completed(view: _View, event: e.StepCompleted) -> list[Record]:
+def _step_completed(view: Projection, event: e.StepCompleted) -> list[Record]:
     output = None if event.output is None else _encode(event.output)
     step = view.state.open.get(event.step)
     if step is not None:
@@ -123,16 +123,16 @@ def _step_completed(view: _View, event: e.StepCompleted) -> list[Record]:
     ]
 
 
-def _step_retried(_view: _View, event: e.StepRetried) -> list[Record]:
+def _step_retried(_view: Projection, event: e.StepRetried) -> list[Record]:
     attempts = event.attempt if event.was_called else None
     return [StepMoved(number=event.step, status="running", attempts=attempts, error=event.error)]
 
 
-def _compensation_retried(_view: _View, event: e.CompensationRetried) -> list[Record]:
+def _compensation_retried(_view: Projection, event: e.CompensationRetried) -> list[Record]:
     return [StepMoved(number=event.step, status="running", attempts=event.attempt, error=event.error)]
 
 
-def _step_failed(view: _View, event: e.StepFailed) -> list[Record]:
+def _step_failed(view: Projection, event: e.StepFailed) -> list[Record]:
     if event.step in view.state.dead:
         return [DeadLetterSettled(source="step", number=event.step)]  # Its row has said that it failed.
     step = view.state.open.get(event.step) or view.state.frozen[event.step]
@@ -144,11 +144,11 @@ def _step_failed(view: _View, event: e.StepFailed) -> list[Record]:
     return [moved, *view.closed(step, "failed")]
 
 
-def _step_stopped(_view: _View, event: e.StepStopped) -> list[Record]:
+def _step_stopped(_view: Projection, event: e.StepStopped) -> list[Record]:
     return [StepMoved(number=event.step, status="skipped", attempts=event.attempt)] if event.attempt else []
 
 
-def _step_paused(view: _View, event: e.StepPaused) -> list[Record]:
+def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
     step = view.state.open[event.step]
     waits = view.routes.policies.on_failure == "pause"
     attempts = None if step.effect is None else step.attempt
@@ -166,25 +166,25 @@ def _step_paused(view: _View, event: e.StepPaused) -> list[Record]:
     return [moved, letter, *view.closed(step, "failed")]
 
 
-def _step_withdrawn(view: _View, event: e.StepWithdrawn) -> list[Record]:
+def _step_withdrawn(view: Projection, event: e.StepWithdrawn) -> list[Record]:
     if view.state.status == "paused":
         return []  # It is called after all once the run goes on.
     return [StepMoved(number=event.step, status="skipped")]
 
 
-def _step_requeued(_view: _View, event: e.StepRequeued) -> list[Record]:
+def _step_requeued(_view: Projection, event: e.StepRequeued) -> list[Record]:
     return [DeadLetterSettled(source="step", number=event.step)]
 
 
-def _approved(_view: _View, event: e.Approved) -> list[Record]:
+def _approved(_view: Projection, event: e.Approved) -> list[Record]:
     return [TaskClosed(number=event.step, outcome=CONFIRMED, actor=event.actor, comment=event.comment)]
 
 
-def _rejected(_view: _View, event: e.Rejected) -> list[Record]:
+def _rejected(_view: Projection, event: e.Rejected) -> list[Record]:
     return [TaskClosed(number=event.step, outcome=REJECTED, actor=event.actor, comment=event.comment)]
 
 
-def _compensation_started(view: _View, event: e.CompensationStarted) -> list[Record]:
+def _compensation_started(view: Projection, event: e.CompensationStarted) -> list[Record]:
     of = view.state.executed[event.of]
     opened: list[Record] = []
     if view.state.rollback is not None and view.state.rollback.stuck == event.of:
@@ -203,11 +203,11 @@ def _undoing(of: Executed, number: int) -> StepOpened:
     )
 
 
-def _compensation_succeeded(view: _View, event: e.CompensationSucceeded) -> list[Record]:
+def _compensation_succeeded(view: Projection, event: e.CompensationSucceeded) -> list[Record]:
     return [StepMoved(number=event.step, status="completed", attempts=view.state.open[event.step].attempt)]
 
 
-def _compensation_exhausted(view: _View, event: e.CompensationExhausted) -> list[Record]:
+def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) -> list[Record]:
     step = view.state.open[event.step]
     assert step.of is not None
     of = view.state.executed[step.of]
@@ -225,7 +225,7 @@ def _compensation_exhausted(view: _View, event: e.CompensationExhausted) -> list
     return [StepMoved(number=event.step, status="failed", error=event.error, attempts=calls), letter]
 
 
-def _step_rolled_back(view: _View, event: e.StepRolledBack) -> list[Record]:
+def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]:
     of = view.state.executed[event.of]
     return [
         StepOpened(

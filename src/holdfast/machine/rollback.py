@@ -69,6 +69,11 @@ def end_grace(turn: Turn) -> None:
         stopped(turn, step, came_back=True)
 
 
+def is_awaited(turn: Turn, step: int) -> bool:
+    """Whether a step was stopped and its handler may still be running."""
+    return step in turn.state.stopping and turn.state.executed[step].attempt > 0
+
+
 def awaited_calls(turn: Turn) -> list[int]:
     """The stopped steps whose handlers may still be running; children take the time that their own rollback needs."""
     return [step for step in turn.state.stopping if turn.state.executed[step].attempt]

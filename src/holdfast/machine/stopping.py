@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.machine.events import AbortStarted, StepFailed, WorkflowAborted
 from holdfast.machine.state import Step
-from holdfast.machine.turn import Ending, Turn, step_timer
+from holdfast.machine.turn import Ending, Turn
 
 STOPPED = "workflow_stopped"
 NOT_NEEDED = "branch_not_needed"
@@ -13,7 +13,7 @@ MESSAGE = "Stopped due to workflow cancellation/abort"
 
 def stop_step(turn: Turn, step: Step, ending: Ending, *, error: str = MESSAGE, reason: str = STOPPED) -> None:
     """End a step that has not ended: one that is open, whose work was taken back, or that waits for an operator."""
-    turn.cancel_timer(step_timer(step.number))
+    turn.cancel_step_timer(step)
     awaits_stop = False
     if step.number in turn.state.open:
         if step.of is None:

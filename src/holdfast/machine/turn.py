@@ -5,7 +5,6 @@ What a node does is the business of its module in `nodes`; the turn knows no kin
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Literal, Protocol
@@ -18,7 +17,7 @@ from holdfast.machine.commands import ReturnStep, RunStep, TimeOut
 from holdfast.machine.events import Event, PauseReason, StepStarted, TokenHeld, WorkflowPaused
 from holdfast.machine.evolving import evolve
 from holdfast.machine.graph import Execution, Node, Retry, Work
-from holdfast.machine.projecting import NodeRows, records_of
+from holdfast.machine.projecting import NodeRows, Projection
 from holdfast.machine.routes import Routes
 from holdfast.machine.state import Executed, State, Step, Token
 
@@ -49,8 +48,23 @@ class NodeKind(NodeRows, Protocol):
         ...
 
 
+class _Rarely:
+    """What few decisions ask for."""
+
+    __slots__ = ("cancelled", "messages", "recalls", "timers", "withdrawn")
+
+    def __init__(self) -> None:
+        self.timers: list[Timer] = []
+        self.cancelled: list[str] = []
+        self.withdrawn: list[int] = []
+        self.recalls: list[Recall] = []
+        self.messages: list[Message] = []
+
+
 class Turn:
     """A decision in the making."""
+
+    __slots__ = ("_effects", "_entering", "_events", "_kinds", "_projection", "_rarely", "_records", "moment", "routes", "state")
 
     def __init__(self, routes: Routes, state: State, moment: Moment, kinds: Callable[[Node], NodeKind]) -> None:
         self.routes = routes
@@ -59,33 +73,34 @@ class Turn:
         self._kinds = kinds
         self._events: list[Event] = []
         self._effects: list[Effect] = []
-        self._timers: list[Timer] = []
-        self._cancelled: list[str] = []
-        self._withdrawn: list[int] = []
-        self._recalls: list[Recall] = []
-        self._messages: list[Message] = []
         self._records: list[Record] = []
-        self._entering: deque[tuple[str, str, bool]] = deque()
+        self._rarely: _Rarely | None = None
+        self._entering: list[tuple[str, str, bool]] = []
+        self._projection = Projection(routes, kinds, state)
 
     # -- what happens
 
     def emit(self, event: Event) -> None:
         """Something happened: the state knows it from now on."""
-        self._records += records_of(self.routes, self._kinds, self.state, event)
+        self._records += self._projection.records_of(event)
         evolve(self.routes, self.state, event)
         self._events.append(event)
 
     def decision(self) -> Decision:
         """All that came of the turn."""
+        events, effects, records = tuple(self._events), tuple(self._effects), tuple(self._records)
+        rarely = self._rarely
+        if rarely is None:
+            return Decision(events=events, effects=effects, records=records, state=self.state)
         return Decision(
-            events=tuple(self._events),
-            effects=tuple(self._effects),
-            timers=tuple(self._timers),
-            cancelled_timers=tuple(self._cancelled),
-            withdrawn_effects=tuple(self._withdrawn),
-            recalls=tuple(self._recalls),
-            messages=tuple(self._messages),
-            records=tuple(self._records),
+            events=events,
+            effects=effects,
+            timers=tuple(rarely.timers),
+            cancelled_timers=tuple(rarely.cancelled),
+            withdrawn_effects=tuple(rarely.withdrawn),
+            recalls=tuple(rarely.recalls),
+            messages=tuple(rarely.messages),
+            records=records,
             state=self.state,
         )
 
@@ -102,8 +117,7 @@ class Turn:
 
     def run(self) -> None:
         """Let tokens enter nodes until all of them rest."""
-        while self._entering:
-            name, target, is_asked = self._entering.popleft()
+        for name, target, is_asked in self._entering:  # It grows while tokens move on.
             token = self.state.tokens.get(name)
             if token is None or self.state.rollback is not None or self.state.is_terminal:
                 continue
@@ -114,6 +128,7 @@ class Turn:
                 self.emit(TokenHeld(token=name, target=target))
             else:
                 self._kinds(node).enter(self, token, node)
+        self._entering.clear()
 
     def _watch_loops(self, token: Token, node: Node) -> None:
         """A run that goes in circles by itself waits for an operator."""
@@ -195,23 +210,28 @@ class Turn:
 
     def withdraw(self, effect: int) -> None:
         """Nobody wants the work of an effect any more."""
-        self._withdrawn.append(effect)
+        self._more.withdrawn.append(effect)
 
     def recall(self, step: Step, *, stop: bool) -> None:
         """Take the work of a step back if nobody has begun it; it comes back by itself otherwise, sooner if told to stop."""
         assert step.effect is not None
-        self._recalls.append(Recall(effect=step.effect, command=ReturnStep(step=step.number), stop=stop))
+        self._more.recalls.append(Recall(effect=step.effect, command=ReturnStep(step=step.number), stop=stop))
 
     def set_timer(self, key: str, after_ms: int, command: object) -> None:
         """Have a command sent later."""
-        self._timers.append(Timer(command=command, after=timedelta(milliseconds=after_ms), key=key))
+        self._more.timers.append(Timer(command=command, after=timedelta(milliseconds=after_ms), key=key))
 
     def cancel_timer(self, key: str) -> None:
         """A timer is not wanted any more."""
-        if self._timers:
-            self._timers = [timer for timer in self._timers if timer.key != key]
+        if self._rarely is not None:
+            self._rarely.timers = [timer for timer in self._rarely.timers if timer.key != key]
         if key in self.moment.pending_timers:
-            self._cancelled.append(key)
+            self._more.cancelled.append(key)
+
+    def cancel_step_timer(self, step: Step) -> None:
+        """The time of a step does not run any more."""
+        if self.moment.pending_timers or self._rarely is not None:
+            self.cancel_timer(step_timer(step.number))
 
     def wait_after(self, retry: Retry, attempt: int) -> timedelta:
         """How long to wait after the failure of a call; what is left to chance is the same each time this is decided."""
@@ -220,7 +240,13 @@ class Turn:
 
     def send(self, message: Message) -> None:
         """Tell another run something."""
-        self._messages.append(message)
+        self._more.messages.append(message)
+
+    @property
+    def _more(self) -> _Rarely:
+        if self._rarely is None:
+            self._rarely = _Rarely()
+        return self._rarely
 
 
 def step_timer(step: int) -> str:

@@ -19,7 +19,7 @@ from holdfast.machine.moving import finish
 from holdfast.machine.nodes.kind import Kind
 from holdfast.machine.rollback import stopped
 from holdfast.machine.state import Executed, Step, Token
-from holdfast.machine.turn import Ending, Turn, step_timer
+from holdfast.machine.turn import Ending, Turn
 
 
 class CallKind(Kind):
@@ -68,7 +68,7 @@ def _tell(turn: Turn, step: Step | Executed, stop: type[CancelWorkflow | AbortWo
 
 def child_ended(turn: Turn, step: Step, command: EndChild) -> None:
     """The other workflow has ended."""
-    turn.cancel_timer(step_timer(step.number))
+    turn.cancel_step_timer(step)
     if command.status == "completed":
         finish(turn, step, output=_answer(step, command))
     else:

@@ -18,7 +18,7 @@ from holdfast.machine.moving import finish, way_out
 from holdfast.machine.nodes.kind import Kind
 from holdfast.machine.state import Token
 from holdfast.machine.stopping import abort
-from holdfast.machine.turn import Turn, step_timer
+from holdfast.machine.turn import Turn
 
 
 class HumanKind(Kind):
@@ -43,10 +43,10 @@ class HumanKind(Kind):
 def decide_step(turn: Turn, command: DecideStep) -> Rejection | None:
     """A person answers."""
     step = turn.state.open.get(command.step)
-    if step is None or not isinstance(turn.routes.node(step.node).op, Human):
+    if step is None or step.of is not None or not isinstance(turn.routes.node(step.node).op, Human):
         return Rejection(code="not_waiting", message=f"step {command.step} does not wait for a decision")
     actor = turn.moment.actor
-    turn.cancel_timer(step_timer(step.number))
+    turn.cancel_step_timer(step)
     if command.decision == CONFIRMED:
         turn.emit(Approved(step=step.number, actor=actor, comment=command.comment))
         finish(turn, step, CONFIRMED)

@@ -71,5 +71,5 @@ def signal(turn: Turn, command: SendSignal) -> None:
 
 
 def _take(turn: Turn, step: Step, payload: object) -> None:
-    turn.cancel_timer(step_timer(step.number))
+    turn.cancel_step_timer(step)
     finish(turn, step, output=payload)
