@@ -20,7 +20,10 @@ from holdfast.errors import PayloadError
 _HEADER = Struct("!iiIii")
 _EMPTY = Struct("!iiI")
 _LENGTH = Struct("!i")
+_SMALL = [_LENGTH.pack(number) for number in range(2048)]
+"""Small numbers, which most integers and lengths are: looking one up is cheaper than packing it."""
 _NULL = b"\xff\xff\xff\xff"
+_FOUR, _EIGHT, _SIXTEEN = _SMALL[4], _SMALL[8], _SMALL[16]
 _POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -84,14 +87,19 @@ class Booleans(Packed):
 
 def uuids(values: Sequence[UUID | None]) -> Uuids:
     """A column of ids."""
-    return Uuids(_assemble(Uuids, [None if value is None else value.bytes for value in values]))
+    if values and all(value is values[0] for value in values):  # To compare two ids takes longer than to pack them.
+        first = values[0]
+        return Uuids(_repeated(Uuids, None if first is None else first.bytes, len(values)))
+    if None in values:
+        return Uuids(_assemble(Uuids, [None if value is None else value.bytes for value in values]))
+    return Uuids(_joined(Uuids, [value.int.to_bytes(16, "big") for value in values], _SIXTEEN))  # type: ignore[union-attr]
 
 
 def texts(values: Sequence[str | None]) -> Texts:
-    """A column of text. Most columns of a batch say the same in every row, and then it is packed once."""
+    """A column of text."""
     try:
-        if values and values[0] is not None and values.count(values[0]) == len(values):
-            return Texts(_repeated(Texts, values[0].encode(), len(values)))
+        if _is_constant(values):
+            return Texts(_repeated(Texts, None if values[0] is None else values[0].encode(), len(values)))
         return Texts(_assemble(Texts, [None if value is None else value.encode() for value in values]))
     except UnicodeEncodeError as error:
         raise PayloadError(f"a text cannot be stored: {error}") from error
@@ -99,25 +107,30 @@ def texts(values: Sequence[str | None]) -> Texts:
 
 def blobs(values: Sequence[bytes | None]) -> Blobs:
     """A column of bytes."""
-    return Blobs(_assemble(Blobs, values))
+    return Blobs(_repeated(Blobs, values[0], len(values)) if _is_constant(values) else _assemble(Blobs, values))
 
 
 def integers(values: Sequence[int | None]) -> Integers:
     """A column of 32-bit integers."""
+    if _is_constant(values):
+        return Integers(_repeated(Integers, None if values[0] is None else _LENGTH.pack(values[0]), len(values)))
     if None in values:
-        return Integers(_assemble(Integers, [None if value is None else pack("!i", value) for value in values]))
-    return Integers(_fixed(Integers, values, 4, "i"))
+        return Integers(_assemble(Integers, [None if value is None else _LENGTH.pack(value) for value in values]))
+    few = len(_SMALL)
+    packed = [_SMALL[value] if 0 <= value < few else _LENGTH.pack(value) for value in values]  # type: ignore[operator,index]
+    return Integers(_joined(Integers, packed, _FOUR))
 
 
 def longs(values: Sequence[int]) -> Longs:
     """A column of 64-bit integers."""
-    return Longs(_fixed(Longs, values, 8, "q"))
+    return Longs(_joined(Longs, [pack("!q", value) for value in values], _EIGHT))
 
 
 def instants(values: Sequence[datetime | None]) -> Instants:
     """A column of instants."""
-    packed = [None if value is None else pack("!q", (value - _POSTGRES_EPOCH) // _MICROSECOND) for value in values]
-    return Instants(_assemble(Instants, packed))
+    if _is_constant(values):
+        return Instants(_repeated(Instants, None if values[0] is None else _instant(values[0]), len(values)))
+    return Instants(_assemble(Instants, [None if value is None else _instant(value) for value in values]))
 
 
 def booleans(values: Sequence[bool]) -> Booleans:
@@ -125,24 +138,36 @@ def booleans(values: Sequence[bool]) -> Booleans:
     return Booleans(_assemble(Booleans, [b"\x01" if value else b"\x00" for value in values]))
 
 
+def _instant(at: datetime) -> bytes:
+    return pack("!q", (at - _POSTGRES_EPOCH) // _MICROSECOND)
+
+
+def _is_constant(values: Sequence[object]) -> bool:
+    """Whether a column says the same in every row, as most columns of a batch do: then it is packed once."""
+    return bool(values) and values.count(values[0]) == len(values)
+
+
+def _header(kind: type[Packed], count: int, *, has_nulls: bool = False) -> bytes:
+    return _HEADER.pack(1, has_nulls, kind.element_oid, count, 1) if count else _EMPTY.pack(0, 0, kind.element_oid)
+
+
 def _assemble(kind: type[Packed], elements: Sequence[bytes | None]) -> bytes:
-    if not elements:
-        return _EMPTY.pack(0, 0, kind.element_oid)
-    length = _LENGTH.pack
-    body = b"".join([_NULL if each is None else length(len(each)) + each for each in elements])
-    return _HEADER.pack(1, 1 if None in elements else 0, kind.element_oid, len(elements), 1) + body
+    body = b"".join([_NULL if each is None else _length(each) + each for each in elements])
+    return _header(kind, len(elements), has_nulls=None in elements) + body
 
 
-def _repeated(kind: type[Packed], element: bytes, count: int) -> bytes:
-    return _HEADER.pack(1, 0, kind.element_oid, count, 1) + (_LENGTH.pack(len(element)) + element) * count
+def _joined(kind: type[Packed], elements: Sequence[bytes], length: bytes) -> bytes:
+    """Elements of one length, none of them null."""
+    return _header(kind, len(elements)) + (length + length.join(elements) if elements else b"")
 
 
-def _fixed(kind: type[Packed], values: Sequence[int | None], width: int, letter: str) -> bytes:
-    if not values:
-        return _EMPTY.pack(0, 0, kind.element_oid)
-    flat = [part for value in values for part in (width, value)]
-    body = pack("!" + f"i{letter}" * len(values), *flat)
-    return _HEADER.pack(1, 0, kind.element_oid, len(values), 1) + body
+def _repeated(kind: type[Packed], element: bytes | None, count: int) -> bytes:
+    body = _NULL if element is None else _length(element) + element
+    return _header(kind, count, has_nulls=element is None) + body * count
+
+
+def _length(element: bytes) -> bytes:
+    return _SMALL[len(element)] if len(element) < len(_SMALL) else _LENGTH.pack(len(element))
 
 
 class _PackedDumper(Dumper):

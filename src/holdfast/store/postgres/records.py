@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -28,33 +29,18 @@ Owned = list[tuple[Header, R]]
 
 def record_parts(changes: Sequence[Change], now: datetime) -> list[Part]:
     """The parts that write the records of these changes."""
-    rows = [(change.header, record) for change in changes for record in change.records]
-    if not rows:
-        return []
-    found = [
-        _opened_steps(_of(rows, StepOpened), now),
-        _moved_steps(_of(rows, StepMoved), now),
-        _opened_tasks(_of(rows, TaskOpened), now),
-        _closed_tasks(_of(rows, TaskClosed), now),
-        _raised_letters(_of(rows, DeadLetterRaised), now),
-        _settled_letters(_of(rows, DeadLetterSettled)),
-        _opened_subscriptions(_of(rows, SubscriptionOpened), now),
-        _closed_subscriptions(_of(rows, SubscriptionClosed)),
-    ]
-    return [part for part in found if part is not None]
-
-
-def _of(rows: Sequence[tuple[Header, Record]], kind: type[R]) -> Owned[R]:
-    return [(head, row) for head, row in rows if isinstance(row, kind)]
+    kinds: defaultdict[type[Record], Owned[Record]] = defaultdict(list)
+    for change in changes:
+        for record in change.records:
+            kinds[type(record)].append((change.header, record))
+    return [_MAKERS[kind](rows, now) for kind, rows in sorted(kinds.items(), key=lambda each: _ORDER[each[0]])]
 
 
 def _keys(rows: Owned[R]) -> Arguments:
     return [uuids([head.id for head, _ in rows]), integers([row.number for _, row in rows])]
 
 
-def _opened_steps(rows: Owned[StepOpened], now: datetime) -> Part | None:
-    if not rows:
-        return None
+def _opened_steps(rows: Owned[StepOpened], now: datetime) -> Part:
     arguments = [
         *_keys(rows),
         texts([head.tenant for head, _ in rows]),
@@ -76,9 +62,7 @@ def _opened_steps(rows: Owned[StepOpened], now: datetime) -> Part | None:
     return Part("opened_steps", arguments)
 
 
-def _moved_steps(rows: Owned[StepMoved], now: datetime) -> Part | None:
-    if not rows:
-        return None
+def _moved_steps(rows: Owned[StepMoved], now: datetime) -> Part:
     arguments = [
         *_keys(rows),
         texts([row.status for _, row in rows]),
@@ -92,9 +76,7 @@ def _moved_steps(rows: Owned[StepMoved], now: datetime) -> Part | None:
     return Part("moved_steps", arguments)
 
 
-def _opened_tasks(rows: Owned[TaskOpened], now: datetime) -> Part | None:
-    if not rows:
-        return None
+def _opened_tasks(rows: Owned[TaskOpened], now: datetime) -> Part:
     arguments = [
         *_keys(rows),
         texts([head.tenant for head, _ in rows]),
@@ -110,9 +92,7 @@ def _opened_tasks(rows: Owned[TaskOpened], now: datetime) -> Part | None:
     return Part("opened_tasks", arguments)
 
 
-def _closed_tasks(rows: Owned[TaskClosed], now: datetime) -> Part | None:
-    if not rows:
-        return None
+def _closed_tasks(rows: Owned[TaskClosed], now: datetime) -> Part:
     arguments = [
         *_keys(rows),
         texts([row.outcome for _, row in rows]),
@@ -123,7 +103,7 @@ def _closed_tasks(rows: Owned[TaskClosed], now: datetime) -> Part | None:
     return Part("closed_tasks", arguments)
 
 
-def _raised_letters(rows: Owned[DeadLetterRaised], now: datetime) -> Part | None:
+def _raised_letters(rows: Owned[DeadLetterRaised], now: datetime) -> Part:
     letters = [
         DeadLetter(
             tenant=head.tenant,
@@ -142,7 +122,7 @@ def _raised_letters(rows: Owned[DeadLetterRaised], now: datetime) -> Part | None
         )
         for head, row in rows
     ]
-    return Part("raised_letters", letter_columns(letters)) if letters else None
+    return Part("raised_letters", letter_columns(letters))
 
 
 def letter_columns(letters: Sequence[DeadLetter]) -> Arguments:
@@ -171,9 +151,7 @@ def letter_columns(letters: Sequence[DeadLetter]) -> Arguments:
     ]
 
 
-def _settled_letters(rows: Owned[DeadLetterSettled]) -> Part | None:
-    if not rows:
-        return None
+def _settled_letters(rows: Owned[DeadLetterSettled], _now: datetime) -> Part:
     arguments = [
         uuids([head.id for head, _ in rows]),
         texts([row.source for _, row in rows]),
@@ -182,9 +160,7 @@ def _settled_letters(rows: Owned[DeadLetterSettled]) -> Part | None:
     return Part("settled_letters", list(arguments))
 
 
-def _opened_subscriptions(rows: Owned[SubscriptionOpened], now: datetime) -> Part | None:
-    if not rows:
-        return None
+def _opened_subscriptions(rows: Owned[SubscriptionOpened], now: datetime) -> Part:
     arguments = [
         *_keys(rows),
         texts([head.tenant for head, _ in rows]),
@@ -196,5 +172,19 @@ def _opened_subscriptions(rows: Owned[SubscriptionOpened], now: datetime) -> Par
     return Part("opened_subscriptions", arguments)
 
 
-def _closed_subscriptions(rows: Owned[SubscriptionClosed]) -> Part | None:
-    return Part("closed_subscriptions", _keys(rows)) if rows else None
+def _closed_subscriptions(rows: Owned[SubscriptionClosed], _now: datetime) -> Part:
+    return Part("closed_subscriptions", _keys(rows))
+
+
+_MAKERS: dict[type[Record], Callable[..., Part]] = {
+    StepOpened: _opened_steps,
+    StepMoved: _moved_steps,
+    TaskOpened: _opened_tasks,
+    TaskClosed: _closed_tasks,
+    DeadLetterRaised: _raised_letters,
+    DeadLetterSettled: _settled_letters,
+    SubscriptionOpened: _opened_subscriptions,
+    SubscriptionClosed: _closed_subscriptions,
+}
+_ORDER = {kind: place for place, kind in enumerate(_MAKERS)}
+"""The parts always come in this order, so that there are few different statements."""
