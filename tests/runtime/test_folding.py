@@ -63,7 +63,7 @@ def test_a_memory_that_lies_is_noticed(place: Place) -> None:
     engine.execute(Counter, Add("c-1")).result()
     header = engine.instances().result()[0]
     memory = engine.service.committer.lanes[0].memory
-    memory._by_id[header.id].state = 77
+    memory._by_id[header.id.int].state = 77
     with pytest.raises(AssertionError, match="the state in memory is wrong"):
         assert_folded(engine)
     place.must_fold = False

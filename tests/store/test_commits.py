@@ -157,13 +157,13 @@ def spoilt(change: Change, kind: str) -> Change:
     head = change.header
     match kind:
         case "doubled event":
-            change.events += events_of(head, [1])
+            change.events = [*change.events, *events_of(head, [1])]
         case "doubled effect":
-            change.effects += [effect(head.id), effect(head.id)]
+            change.effects = [effect(head.id), effect(head.id)]
         case "doubled receipt":
-            change.receipts += [receipt(head.id, "taken"), receipt(head.id, "taken")]
+            change.receipts = [receipt(head.id, "taken"), receipt(head.id, "taken")]
         case "void claim":
-            change.consumed.append(InboxClaim(10**9))
+            change.consumed = [InboxClaim(10**9)]
         case _:
             change.expected = 5
     return change

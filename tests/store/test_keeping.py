@@ -10,10 +10,10 @@ import pytest
 
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
-from holdfast.store.findings import Unhandled
+from holdfast.store.findings import Backlog, Unhandled
 from holdfast.store.port import LostRaceError
 from holdfast.store.ranks import rank_of
-from holdfast.store.shapes import Backlog, DeadLetter, Header, Maintenance, Snapshot, Wanted
+from holdfast.store.shapes import DeadLetter, Header, Maintenance, Snapshot, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,

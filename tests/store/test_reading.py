@@ -19,8 +19,9 @@ from holdfast.kernel.records import (
     TaskClosed,
     TaskOpened,
 )
+from holdfast.store.findings import StoredTask, Transition
 from holdfast.store.reading import DeadLetters, Instances, Reader, Work
-from holdfast.store.shapes import Header, InstanceQuery, Snapshot, StoredTask, Transition, Wanted
+from holdfast.store.shapes import Header, InstanceQuery, Snapshot, Wanted
 from support.desks import Desk
 from support.rows import (
     LATER,

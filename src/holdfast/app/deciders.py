@@ -17,7 +17,8 @@ from holdfast.runtime.checking import check_text
 from holdfast.runtime.clockwork import receipt_key
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.tracking import Tracked
-from holdfast.store.shapes import Address, Header, Observation, StoredMessage, Transition
+from holdfast.store.findings import Transition
+from holdfast.store.shapes import Address, Header, Observation, StoredMessage
 
 S = TypeVar("S")
 C = TypeVar("C")

@@ -10,7 +10,7 @@ from holdfast.errors import PayloadError
 from holdfast.machine import drawing
 from holdfast.machine.graph import BRANCH, Graph
 from holdfast.machine.routes import ANY_OUTCOME
-from holdfast.store.shapes import StoredStep
+from holdfast.store.findings import StoredStep
 
 Format = Literal["mermaid", "dot", "json"]
 

@@ -36,10 +36,10 @@ from holdfast.runtime.running import Runtime
 from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.telemetry import Listener
-from holdfast.store.findings import Unhandled
+from holdfast.store.findings import Backlog, Unhandled
 from holdfast.store.opening import DEFAULT_URL, open_store
 from holdfast.store.port import Store
-from holdfast.store.shapes import DEFAULT_TENANT, Backlog, Header, Maintenance, WorkerInfo
+from holdfast.store.shapes import DEFAULT_TENANT, Header, Maintenance, WorkerInfo
 
 S = TypeVar("S")
 C = TypeVar("C")

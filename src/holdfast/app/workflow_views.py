@@ -15,7 +15,8 @@ from holdfast.kernel.program import Program
 from holdfast.machine.commands import RunStep
 from holdfast.machine.graph import Graph, Human
 from holdfast.machine.state import ROOT, State
-from holdfast.store.shapes import Header, StoredEffect, StoredStep, StoredTask
+from holdfast.store.findings import StoredStep, StoredTask
+from holdfast.store.shapes import Header, StoredEffect
 
 Called: TypeAlias = Mapping[int, datetime]
 """Steps whose calls a worker has in hand, by number: when it took them."""

@@ -22,7 +22,8 @@ from holdfast.machine.state import State
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.submissions import Outcome
 from holdfast.runtime.tracking import Tracked
-from holdfast.store.shapes import Address, Header, InstanceQuery, ReceiptKey, StoredStep, TaskPlace
+from holdfast.store.findings import StoredStep, TaskPlace
+from holdfast.store.shapes import Address, Header, InstanceQuery, ReceiptKey
 
 Instance = InstanceId | UUID | str
 """The id of an instance, as such or as text."""

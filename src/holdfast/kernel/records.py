@@ -6,7 +6,7 @@ here can be made again from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -136,12 +136,25 @@ Record: TypeAlias = (
 
 _Row = tuple[str, int]
 
+_TABLE: dict[type[Record], str] = {
+    StepOpened: "step",
+    StepMoved: "step",
+    TaskOpened: "task",
+    TaskClosed: "task",
+    DeadLetterRaised: "letter",
+    DeadLetterSettled: "letter",
+    SubscriptionOpened: "subscription",
+    SubscriptionClosed: "subscription",
+}
 
-def merge(records: Iterable[Record]) -> list[Record]:
+
+def merge(records: Sequence[Record]) -> list[Record]:
     """The same rows with at most one record each: what a commit does to a row, it does at once.
 
     Several commands may be decided before anything is written, so a row can begin and move, or begin and end, in one commit.
     """
+    if len({(_TABLE[type(record)], record.number) for record in records}) == len(records):
+        return list(records)
     rows: dict[_Row, Record] = {}
     for record in records:
         row = _row(record)

@@ -97,7 +97,7 @@ class Vocabulary:
         except KeyError:
             raise self._stranger(value) from None
         data = self._codec.encode(value)
-        if type(value) in self._untyped and not comes_back(self._codec, data, value):
+        if self._untyped and type(value) in self._untyped and not comes_back(self._codec, data, value):
             raise PayloadError(
                 f"{self.kind} {name} of {self.decider!r} holds a value that would come back as another one: give the field "
                 "its type, because in an untyped one only text, numbers, true, false, None, lists and dicts stay what they are"

@@ -64,7 +64,18 @@ class _Rarely:
 class Turn:
     """A decision in the making."""
 
-    __slots__ = ("_effects", "_entering", "_events", "_kinds", "_projection", "_rarely", "_records", "moment", "routes", "state")
+    __slots__ = (
+        "_effects",
+        "_entering",
+        "_events",
+        "_kinds",
+        "_projection",
+        "_rarely",
+        "_records",
+        "moment",
+        "routes",
+        "state",
+    )
 
     def __init__(self, routes: Routes, state: State, moment: Moment, kinds: Callable[[Node], NodeKind]) -> None:
         self.routes = routes

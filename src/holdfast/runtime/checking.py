@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 
 from holdfast.errors import CommandError, PayloadError
 from holdfast.kernel.decision import Decision
@@ -15,7 +16,7 @@ def check_decision(decision: Decision, now: datetime) -> None:
     """Raise if a text cannot be kept, or if an instant lies beyond the calendar or has no zone."""
     for effect in decision.effects:
         if effect.handler:
-            check_key(effect.handler, "name of a handler")
+            _check_handler(effect.handler)
         if effect.delay:
             now + effect.delay
     for timer in decision.timers:
@@ -27,6 +28,12 @@ def check_decision(decision: Decision, now: datetime) -> None:
         check_key(message.key, "key of a message")
         check_key(message.command_id, "command id of a message")
         check_key(message.definition_version, "version of a definition")
+
+
+@lru_cache(1024)
+def _check_handler(name: str) -> None:
+    """Definitions name few handlers, and every step names one of them."""
+    check_key(name, "name of a handler")
 
 
 def check_key(text: str, what: str) -> None:

@@ -15,9 +15,10 @@ from holdfast.errors import ConflictError, HoldfastError, NotFoundError, Payload
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.deciding import Batch, Found, Round
-from holdfast.runtime.drafting import Draft, Surroundings
+from holdfast.runtime.drafting import Draft
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import Memory, Tracked
 from holdfast.store.port import LostRaceError, Unit, Writer
 from holdfast.store.shapes import Address, Change, Claim, Loaded, Receipt
@@ -253,7 +254,7 @@ class Committing:
 def _changes(drafts: Sequence[Draft]) -> list[Change]:
     """The changes in the order of their instances' ids, which is the order in which rows are locked everywhere."""
     changes = [draft.finish() for draft in drafts if not draft.is_empty]
-    changes.sort(key=lambda change: change.header.id)
+    changes.sort(key=lambda change: change.header.id.int)
     return changes
 
 

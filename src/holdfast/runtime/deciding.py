@@ -8,9 +8,10 @@ from uuid import UUID
 
 from holdfast.errors import CommandError, HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.drafting import Draft, Surroundings, VoidClaimError
+from holdfast.runtime.drafting import Draft, VoidClaimError
 from holdfast.runtime.heading import new_header
 from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import Tracked
 from holdfast.store.shapes import Address, Claim, Observation, ReceiptKey
 
@@ -19,8 +20,8 @@ Answer = tuple[Submission, Outcome | None, BaseException | None]
 Found = dict[Address, Tracked | HoldfastError]
 """The instances that exist, by address; an error stands for one that cannot be read."""
 
-Name = InstanceId | Address
-"""How a batch tells instances apart: by their id, or, while they are not there, by the address that names them."""
+Name = int | Address
+"""How a batch tells instances apart: by the number that their id is, or, while they are not there, by the address that names them."""
 
 _VOID = Outcome(None, 0, "the claim is void")
 _ID_VERSION = 7
@@ -96,10 +97,10 @@ class Round:
         return list(self._drafts.values())
 
     def _decide(self, each: Submission, tracked: Tracked | None) -> None:
-        name: Name = tracked.header.id if tracked else each.address
+        name: Name = tracked.header.id.int if tracked else each.address
         if each.receipt is not None and each.receipt in self._receipts:
             name = self._receipts[each.receipt][0]  # Whatever its address says: the first one with this receipt tells.
-        if name in self._doubted:
+        if self._doubted and name in self._doubted:
             self._batch.doubtful.append(each)
             return
         answer = self._answer(each, name, tracked)
@@ -107,13 +108,18 @@ class Round:
         if (outcome is None or outcome.ignored) and self._may_be_wrong(each, tracked):
             self._doubt(each, name)
             return
-        self._answers.setdefault(name, []).append(answer)
-        if name in self._drafts and self._drafts[name].is_tainted:
+        before = self._answers.get(name)
+        if before is None:
+            self._answers[name] = [answer]
+        else:
+            before.append(answer)
+        if outcome is None and name in self._drafts and self._drafts[name].is_tainted:
             self._doubted.add(name)  # The state may be spoilt: what follows is decided on a new one.
 
     def _answer(self, each: Submission, name: Name, tracked: Tracked | None) -> Answer:
         if each.receipt is not None and each.receipt in self._receipts:
-            self._drafts[name].finished += [each.claim] if each.claim is not None else []
+            if each.claim is not None:
+                self._drafts[name].finished = (*self._drafts[name].finished, each.claim)
             return each, self._receipts[each.receipt][1], None  # The same command twice in one batch.
         try:
             draft = self._drafts.get(name)

@@ -6,7 +6,9 @@ the same batch do not notice.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,13 +16,14 @@ from holdfast.errors import RejectedError
 from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, StoredEvent
 from holdfast.kernel.moment import Moment
-from holdfast.kernel.program import Program, Programs
+from holdfast.kernel.program import Program
 from holdfast.kernel.records import merge
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.checking import check_decision, check_text
 from holdfast.runtime.heading import moved_header
-from holdfast.runtime.issuing import Leasing, effect_row, message_row, recall_row, timer_row
+from holdfast.runtime.issuing import effect_row, message_row, recall_row, timer_row
 from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import NO_SNAPSHOTS, Tracked
 from holdfast.store.shapes import (
     Change,
@@ -30,6 +33,7 @@ from holdfast.store.shapes import (
     Observation,
     Receipt,
     Snapshot,
+    StoredMessage,
     StoredRecall,
     TimerClaim,
 )
@@ -39,22 +43,12 @@ class VoidClaimError(Exception):
     """What the command comes from was withdrawn, cancelled or taken over meanwhile."""
 
 
-class Surroundings:
-    """What drafts need to know besides the instance."""
+class _Rest(NamedTuple):
+    """What few decisions ask for."""
 
-    def __init__(self, programs: Programs, *, ageing: float, snapshot_events: int, observe: bool) -> None:
-        self.programs = programs
-        self.ageing = ageing
-        self.snapshot_events = snapshot_events
-        self.observe = observe
-        self.leasing: Leasing | None = None
-        """Set while this process has a worker."""
-
-    def without_leasing(self) -> Surroundings:
-        """The same for commits that hand nothing over, because nobody learns for certain what became of them."""
-        return Surroundings(
-            self.programs, ageing=self.ageing, snapshot_events=self.snapshot_events, observe=self.observe
-        )
+    timers: list[Encoded]
+    recalls: list[StoredRecall]
+    messages: list[StoredMessage]
 
 
 class Draft:
@@ -65,6 +59,7 @@ class Draft:
         "before",
         "bodies",
         "change",
+        "ends",
         "finished",
         "header",
         "is_tainted",
@@ -82,30 +77,21 @@ class Draft:
         """The row as it will be."""
         self.state = before.state if before else program.initial()
         self.timers = dict(before.timers) if before else {}
-        self.change = Change(
-            header=header,
-            expected=header.version,
-            events=[],
-            effects=[],
-            withdrawn=[],
-            timers=[],
-            cancelled=[],
-            messages=[],
-            records=[],
-            receipts=[],
-            consumed=[],
-        )
+        self.change = Change(header=header, expected=header.version)
         self.bodies: dict[int, object] = {}
         """Bodies of the new effects by number, so that nobody decodes them again."""
-        self.finished: list[Claim] = []
+        self.finished: Sequence[Claim] = ()
         """Claims that are used up without a change."""
-        self.observations: list[Observation] = []
+        self.observations: Sequence[Observation] = ()
+        self.ends = False
+        """Whether the change ends the instance."""
         self.is_tainted = False
         """Whether the decider failed on it: a state that it may have spoilt is not kept."""
 
     def apply(self, submission: Submission, now: datetime) -> Outcome:
         """Decide one command and add what follows from it. Raises, and adds nothing, if it is refused or fails."""
-        self._check_claim(submission.claim)
+        if submission.claim is not None:
+            self._check_claim(submission.claim)
         header = self.header
         moment = Moment(
             now=now,
@@ -133,23 +119,24 @@ class Draft:
         """The change to write."""
         change = self.change
         change.header = self.header
-        change.keeps_status = self._keeps_status()
-        if change.records:
+        self._compare_status()
+        if len(change.records) > 1:
             change.records = merge(change.records)
         change.snapshot = self._snapshot()
         return change
 
     def after(self) -> Tracked:
-        """The instance as it is once the change is written."""
-        before, change = self.before, self.change
-        tracked = Tracked(self.header, self.program, self.state, self.timers)
-        tracked.is_fresh = False
+        """The instance once the change is written: the tracked one, brought up to date."""
+        change = self.change
+        tracked = self.before or Tracked(self.header, self.program, self.state, self.timers)
         if change.snapshot is not None:
+            tracked.events_since = tracked.bytes_since = 0
             tracked.snapshot_bytes = len(change.snapshot.data)
-            return tracked
-        tracked.events_since = self._events_since()
-        tracked.bytes_since = self._bytes_since()
-        tracked.snapshot_bytes = before.snapshot_bytes if before else 0
+        else:
+            tracked.events_since += len(change.events)
+            tracked.bytes_since += _size(change.events)
+        tracked.header, tracked.state, tracked.timers = self.header, self.state, self.timers
+        tracked.is_fresh = False
         return tracked
 
     def give_up(self) -> None:
@@ -160,61 +147,80 @@ class Draft:
                 if effect.owner is not None:
                     leasing.release(effect.handler)
 
-    def _check_claim(self, claim: Claim | None) -> None:
+    def _check_claim(self, claim: Claim) -> None:
         """A command of this very batch may have voided the claim of a later one."""
-        match claim:
-            case TimerClaim() if self.timers.get(claim.key) != claim.number:
+        if isinstance(claim, TimerClaim):
+            if self.timers.get(claim.key) != claim.number:
                 raise VoidClaimError
-            case EffectClaim() if claim.instance == self.header.id and self._is_spent(claim):
-                raise VoidClaimError
-            case _:
-                pass
+        elif isinstance(claim, EffectClaim) and self.change.events and self._is_spent(claim):
+            raise VoidClaimError
 
     def _is_spent(self, claim: EffectClaim) -> bool:
-        return claim.number in self.change.withdrawn or claim in self.change.consumed
+        change = self.change
+        return claim.instance == self.header.id and (claim.number in change.withdrawn or claim in change.consumed)
 
     def _accept(self, decision: Decision, submission: Submission, now: datetime) -> Outcome:
-        program, header = self.program, self.header
+        program, header, change = self.program, self.header, self.change
         events = [program.events.encode(event) for event in decision.events]
         effects = [program.effects.encode(effect.body) for effect in decision.effects]
-        timers = [program.commands.encode(timer.command) for timer in decision.timers]
-        messages = [message_row(each, self._around.programs, header.tenant) for each in decision.messages]
-        recalls = [recall_row(each, program, header) for each in decision.recalls]
+        rest = self._rest_of(decision)
         check_decision(decision, now)
         evolved = decision.state
         state = program.apply(self.state, decision.events) if evolved is msgspec.UNSET else evolved
         status = program.status(state)
-        check_text(status.reason, "reason of a status")
+        if status.reason:
+            check_text(status.reason, "reason of a status")
         # Nothing can fail from here on: the draft takes all of it.
         self.state = state
-        self._use_up(submission.claim)
-        if decision.cancelled_timers:
-            events += self._cancel_timers(decision.cancelled_timers)
-        for number, (effect, encoded) in enumerate(zip(decision.effects, effects, strict=True), start=header.issued):
-            self._issue(effect, encoded, number, now)
-        issued = header.issued + len(effects)
-        for number, (timer, encoded) in enumerate(zip(decision.timers, timers, strict=True), start=issued):
-            self._set_timer(timer, encoded, number, now)
-        self._withdraw(decision.withdrawn_effects)
-        for recall in recalls:
-            self._recall(recall)
-        if status.is_terminal and self.timers:
+        if submission.claim is not None:
+            self._use_up(submission.claim)
+        if effects:
+            self._issue(decision.effects, effects, now)
+        if rest is not None:
+            events += self._take_rest(decision, rest, now)
+        if self.timers and status.is_terminal:
             self._cancel_timers(tuple(self.timers))
         self._append(events, submission, now)
-        self.change.messages += messages
-        self.change.records += decision.records
-        self.header = moved_header(
-            header, status, version=header.version + len(events), issued=issued + len(timers), now=now
-        )
+        if decision.records:
+            change.records = (*change.records, *decision.records)
+        version, issued = header.version + len(events), header.issued + len(effects) + len(decision.timers)
+        self.header = moved_header(header, status, version=version, issued=issued, now=now)
         if submission.receipt is not None:
-            self.change.receipts.append(Receipt(submission.receipt, header.id, self.header.version))
+            change.receipts = (*change.receipts, Receipt(submission.receipt, header.id, version))
         if self._around.observe:
             self._observe(submission, header, skipped=False, now=now)
-        return Outcome(header.id, self.header.version)
+        return Outcome(header.id, version)
+
+    def _rest_of(self, decision: Decision) -> _Rest | None:
+        """The rows of what few decisions ask for; None if this one does not."""
+        if not (
+            decision.timers
+            or decision.cancelled_timers
+            or decision.withdrawn_effects
+            or decision.recalls
+            or decision.messages
+        ):
+            return None
+        program, header = self.program, self.header
+        return _Rest(
+            timers=[program.commands.encode(timer.command) for timer in decision.timers],
+            recalls=[recall_row(each, program, header) for each in decision.recalls],
+            messages=[message_row(each, self._around.programs, header.tenant) for each in decision.messages],
+        )
+
+    def _take_rest(self, decision: Decision, rest: _Rest, now: datetime) -> list[Encoded]:
+        """Take it into the change; the events that tell of cancelled timers."""
+        events = self._cancel_timers(decision.cancelled_timers)
+        self._set_timers(decision.timers, rest.timers, self.header.issued + len(decision.effects), now)
+        self._withdraw(decision.withdrawn_effects)
+        for recall in rest.recalls:
+            self._recall(recall)
+        self.change.messages = [*self.change.messages, *rest.messages]
+        return events
 
     def _skip(self, answer: Ignored, submission: Submission, now: datetime) -> Outcome:
         if submission.claim is not None:
-            self.finished.append(submission.claim)
+            self.finished = (*self.finished, submission.claim)
             self._stop_timer(submission.claim)
         if self._around.observe and self.header.version:
             self._observe(submission, self.header, skipped=True, now=now)
@@ -222,8 +228,8 @@ class Draft:
         return Outcome(self.header.id if self.header.version else None, self.header.version, reason)
 
     def _append(self, events: list[Encoded], submission: Submission, now: datetime) -> None:
-        header = self.header
-        self.change.events += [
+        header, change = self.header, self.change
+        new = [
             StoredEvent(
                 instance=header.id,
                 sequence=sequence,
@@ -238,45 +244,55 @@ class Draft:
             )
             for sequence, encoded in enumerate(events, start=header.version + 1)
         ]
+        change.events = [*change.events, *new] if change.events else new
 
-    def _issue(self, effect: Effect, encoded: Encoded, number: int, now: datetime) -> None:
-        handler = effect.handler or self.program.type
-        leasing = self._around.leasing
-        owner = leasing.worker if leasing and not effect.delay and leasing.reserve(handler) else None
-        self.bodies[number] = effect.body
-        ageing = self._around.ageing
-        self.change.effects.append(
-            effect_row(
-                self.header, effect, encoded, handler=handler, number=number, owner=owner, now=now, ageing=ageing
+    def _issue(self, effects: Sequence[Effect], bodies: Sequence[Encoded], now: datetime) -> None:
+        header, change, around = self.header, self.change, self._around
+        leasing = around.leasing
+        new = []
+        for number, (effect, encoded) in enumerate(zip(effects, bodies, strict=True), start=header.issued):
+            handler = effect.handler or self.program.type
+            owner = leasing.worker if leasing and not effect.delay and leasing.reserve(handler) else None
+            self.bodies[number] = effect.body
+            new.append(
+                effect_row(
+                    header,
+                    effect,
+                    encoded,
+                    handler=handler,
+                    number=number,
+                    owner=owner,
+                    now=now,
+                    ageing=around.ageing,
+                )
             )
-        )
+        change.effects = [*change.effects, *new] if change.effects else new
 
     def _withdraw(self, numbers: tuple[int, ...]) -> None:
         for number in numbers:
             if not self._drop_effect(number):
                 self._forget_recall(number)
-                self.change.withdrawn.append(number)
+                self.change.withdrawn = (*self.change.withdrawn, number)
 
     def _recall(self, recall: StoredRecall) -> None:
         """Take an effect back. One that is not even written is; one that has just ended, or that nobody wants, needs nothing."""
         change, number = self.change, recall.number
         if self._drop_effect(number):
-            change.messages.append(recall.message)
+            change.messages = [*change.messages, recall.message]
         elif number not in change.withdrawn and not any(
             isinstance(claim, EffectClaim) and claim.instance == self.header.id and claim.number == number
             for claim in change.consumed
         ):
             before = self._forget_recall(number)
             # Of two commands that recall it the first one takes it back; either may ask for it to be stopped.
-            change.recalls.append(
-                recall if before is None else msgspec.structs.replace(before, stop=before.stop or recall.stop)
-            )
+            both = recall if before is None else msgspec.structs.replace(before, stop=before.stop or recall.stop)
+            change.recalls = (*change.recalls, both)
 
     def _forget_recall(self, number: int) -> StoredRecall | None:
         recalls = self.change.recalls
         found = next((each for each in recalls if each.number == number), None) if recalls else None
         if found is not None:
-            recalls.remove(found)
+            self.change.recalls = [each for each in recalls if each is not found]
         return found
 
     def _drop_effect(self, number: int) -> bool:
@@ -285,16 +301,20 @@ class Draft:
             return False
         del self.bodies[number]
         dropped = next(each for each in self.change.effects if each.number == number)
-        self.change.effects.remove(dropped)
+        self.change.effects = [each for each in self.change.effects if each is not dropped]
         if dropped.owner is not None and self._around.leasing:
             self._around.leasing.release(dropped.handler)
         return True
 
-    def _set_timer(self, timer: Timer, encoded: Encoded, number: int, now: datetime) -> None:
-        key = timer.key or f"#{number}"
-        self._drop_timer(key)
-        self.timers[key] = number
-        self.change.timers.append(timer_row(self.header, timer, encoded, key=key, number=number, now=now))
+    def _set_timers(self, timers: Sequence[Timer], commands: Sequence[Encoded], first: int, now: datetime) -> None:
+        new = {}
+        for number, (timer, encoded) in enumerate(zip(timers, commands, strict=True), start=first):
+            key = timer.key or f"#{number}"
+            if key not in new:
+                self._drop_timer(key)
+            self.timers[key] = number
+            new[key] = timer_row(self.header, timer, encoded, key=key, number=number, now=now)
+        self.change.timers = [*self.change.timers, *new.values()]
 
     def _cancel_timers(self, keys: tuple[str, ...]) -> list[Encoded]:
         """Drop the timers that are pending, and say so in the words of the history."""
@@ -307,16 +327,15 @@ class Draft:
         number = self.timers.pop(key, None)
         if number is None:
             return
-        fresh = [timer for timer in self.change.timers if timer.number == number]
-        if fresh:
-            self.change.timers.remove(fresh[0])
+        change = self.change
+        left = [timer for timer in change.timers if timer.number != number]
+        if len(left) < len(change.timers):
+            change.timers = left
         else:
-            self.change.cancelled.append(key)
+            change.cancelled = (*change.cancelled, key)
 
-    def _use_up(self, claim: Claim | None) -> None:
-        if claim is None:
-            return
-        self.change.consumed.append(claim)
+    def _use_up(self, claim: Claim) -> None:
+        self.change.consumed = (*self.change.consumed, claim)
         self._stop_timer(claim)
         if self.change.recalls and isinstance(claim, EffectClaim) and claim.instance == self.header.id:
             self._forget_recall(claim.number)
@@ -328,18 +347,17 @@ class Draft:
 
     def _observe(self, submission: Submission, before: Header, *, skipped: bool, now: datetime) -> None:
         header = self.header
-        self.observations.append(
-            Observation(
-                tenant=header.tenant,
-                instance=header.id,
-                definition=header.definition,
-                input=type(submission.command).__name__,
-                from_status=before.status if before.version else "",
-                to_status=header.status,
-                skipped=skipped,
-                at=now,
-            )
+        seen = Observation(
+            tenant=header.tenant,
+            instance=header.id,
+            definition=header.definition,
+            input=type(submission.command).__name__,
+            from_status=before.status if before.version else "",
+            to_status=header.status,
+            skipped=skipped,
+            at=now,
         )
+        self.observations = (*self.observations, seen)
 
     def _snapshot(self) -> Snapshot | None:
         """A snapshot when the events since the last one outweigh it: so histories of any length stay cheap to load."""
@@ -356,15 +374,19 @@ class Draft:
             before.snapshot_bytes = NO_SNAPSHOTS
         return None
 
-    def _keeps_status(self) -> bool:
-        if self.before is None:
-            return False
-        old, new = self.before.header, self.header
-        return old.status == new.status and old.reason == new.reason and old.ended_at == new.ended_at
+    def _compare_status(self) -> None:
+        """What the change makes of the status."""
+        old, new = self.before.header if self.before else None, self.header
+        if old is not None and old.status == new.status and old.reason == new.reason:
+            self.change.keeps_status = old.ended_at == new.ended_at
+        self.ends = new.ended_at is not None and (old is None or old.ended_at is None)
 
     def _events_since(self) -> int:
         return len(self.change.events) + (self.before.events_since if self.before else 0)
 
     def _bytes_since(self) -> int:
-        new = sum(len(event.data) for event in self.change.events)
-        return new + (self.before.bytes_since if self.before else 0)
+        return _size(self.change.events) + (self.before.bytes_since if self.before else 0)
+
+
+def _size(events: Sequence[StoredEvent]) -> int:
+    return sum(len(event.data) for event in events)

@@ -24,7 +24,6 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.committer import Committer
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
-from holdfast.runtime.drafting import Surroundings
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.issuing import Leasing
 from holdfast.runtime.lanes import Lane, Lanes
@@ -32,6 +31,7 @@ from holdfast.runtime.loops import Loop
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Settled, Submission
+from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import Memory
 from holdfast.store.port import Parts, Store, Writer
 from holdfast.store.shapes import Address, Change, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
@@ -219,11 +219,7 @@ class Service:
         return any(not self.holds((change.header.id, number)) for number in numbers)
 
     def _tell_ended(self, batch: Batch, on_ended: Callable[[Sequence[Ended]], None]) -> None:
-        ended = [
-            Ended(draft.header, draft.state)
-            for draft in batch.written
-            if draft.header.ended_at is not None and (draft.before is None or draft.before.header.ended_at is None)
-        ]
+        ended = [Ended(draft.header, draft.state) for draft in batch.written if draft.ends]
         if not ended:
             return
         try:

@@ -49,42 +49,50 @@ class Tracked:
 
 
 class Memory:
-    """The instances that were used last. The version gate of a commit makes a stale one harmless."""
+    """The instances that were used last. The version gate of a commit makes a stale one harmless.
+
+    They are kept by the number that an id is: Python compares and hashes ids themselves much more slowly.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._by_id: OrderedDict[InstanceId, Tracked] = OrderedDict()
-        self._ids: dict[tuple[str, str, str], InstanceId] = {}
+        self._by_id: OrderedDict[int, Tracked] = OrderedDict()
+        self._ids: dict[tuple[str, str, str], int] = {}
 
     def find(self, address: Address) -> Tracked | None:
         """The instance at an address, if it is remembered."""
-        identity = address.instance or self._ids.get((address.tenant, address.definition, address.key))
-        if identity is None:
+        if address.instance is not None:
+            number: int | None = address.instance.int
+        else:
+            number = self._ids.get((address.tenant, address.definition, address.key))
+        tracked = None if number is None else self._by_id.get(number)
+        if number is None or tracked is None or tracked.header.tenant != address.tenant:
             return None
-        tracked = self._by_id.get(identity)
-        if tracked is None or tracked.header.tenant != address.tenant:
-            return None
-        self._by_id.move_to_end(identity)
+        self._by_id.move_to_end(number)
         return tracked
 
     def knows(self, address: Address) -> bool:
         """Whether the instance at an address is remembered; any thread may ask."""
         if address.instance is not None:
-            return address.instance in self._by_id
+            return address.instance.int in self._by_id
         return (address.tenant, address.definition, address.key) in self._ids
 
     def keep(self, tracked: Tracked) -> None:
         """Remember an instance, and forget the one that was not used for the longest time."""
         header = tracked.header
-        self._by_id[header.id] = tracked
-        self._by_id.move_to_end(header.id)
+        number = header.id.int
+        self._by_id[number] = tracked
+        self._by_id.move_to_end(number)
         if header.key:
-            self._ids[header.tenant, header.definition, header.key] = header.id
+            self._ids[header.tenant, header.definition, header.key] = number
         while len(self._by_id) > self._size:
-            self.forget(next(iter(self._by_id)))
+            self._drop(next(iter(self._by_id)))
 
     def forget(self, identity: InstanceId) -> None:
         """Do not trust what is remembered of an instance."""
-        tracked = self._by_id.pop(identity, None)
+        self._drop(identity.int)
+
+    def _drop(self, number: int) -> None:
+        tracked = self._by_id.pop(number, None)
         if tracked is not None and tracked.header.key:
             self._ids.pop((tracked.header.tenant, tracked.header.definition, tracked.header.key), None)

@@ -12,12 +12,11 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.findings import Beat, Due, Unhandled
+from holdfast.store.findings import Backlog, Beat, Due, Unhandled
 from holdfast.store.ranks import DEFAULT_AGEING
 from holdfast.store.reading import Feed, Reader
 from holdfast.store.shapes import (
     Address,
-    Backlog,
     Change,
     Claim,
     DeadLetter,

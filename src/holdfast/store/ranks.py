@@ -7,6 +7,7 @@ priority is the order by the instant at which an effect would reach the highest 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 HIGHEST_PRIORITY = 100
 DEFAULT_AGEING = 0.5
@@ -18,6 +19,7 @@ _NEVER_CATCHES_UP = 10**15
 """Microseconds per point when waiting counts for nothing: 30 years."""
 
 
+@lru_cache(64)  # All effects of a commit are ready at the same instant.
 def rank_of(ready_at: datetime, priority: int, *, ageing: float = DEFAULT_AGEING) -> int:
     """The place in the claim order of an effect that is ready at an instant; lower is earlier."""
     missing = HIGHEST_PRIORITY - priority

@@ -9,7 +9,7 @@ from typing import Protocol
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
-from holdfast.store.findings import StoredSubscription
+from holdfast.store.findings import StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -18,11 +18,7 @@ from holdfast.store.shapes import (
     Loaded,
     Observation,
     StoredEffect,
-    StoredStep,
-    StoredTask,
     StoredTimer,
-    TaskPlace,
-    Transition,
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -258,19 +259,19 @@ class Change(msgspec.Struct, kw_only=True, gc=False):
     """Version that the instance must have now; 0 means that it is new."""
     keeps_status: bool = False
     """Whether status, reason and end stay as they are, which a driver may use to write less."""
-    events: list[StoredEvent] = []
-    effects: list[StoredEffect] = []
-    withdrawn: list[int] = []
+    events: Sequence[StoredEvent] = ()
+    effects: Sequence[StoredEffect] = ()
+    withdrawn: Sequence[int] = ()
     """Numbers of effects to remove."""
-    recalls: list[StoredRecall] = []
+    recalls: Sequence[StoredRecall] = ()
     """Effects to take back unless somebody holds them; none of them is removed, consumed or new in the same change."""
-    timers: list[StoredTimer] = []
-    cancelled: list[str] = []
+    timers: Sequence[StoredTimer] = ()
+    cancelled: Sequence[str] = ()
     """Keys of timers to remove; if one of them is gone, the change does not stand, because its history would lie."""
-    messages: list[StoredMessage] = []
-    records: list[Record] = []
-    receipts: list[Receipt] = []
-    consumed: list[Claim] = []
+    messages: Sequence[StoredMessage] = ()
+    records: Sequence[Record] = ()
+    receipts: Sequence[Receipt] = ()
+    consumed: Sequence[Claim] = ()
     """What led to the change and is used up by it."""
     snapshot: Snapshot | None = None
 
@@ -329,72 +330,3 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
     before: InstanceId | None = None
     """Only instances born before this one: the last of the page before."""
     limit: int = 100
-
-
-class StoredStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step row."""
-
-    instance: InstanceId
-    number: int
-    node: str
-    token: str
-    visit: int
-    kind: str
-    status: str
-    compensates: int | None
-    retry_of: int | None
-    wait_kind: str
-    attempts: int
-    outcome: str
-    error: str
-    input: bytes | None
-    output: bytes | None
-    opened_at: datetime
-    moved_at: datetime
-
-
-class TaskPlace(NamedTuple):
-    """Where a question stands in the list of open ones, which is in the order of asking."""
-
-    opened_at: datetime
-    instance: InstanceId
-    number: int
-
-
-class StoredTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to a person, with the answer once there is one."""
-
-    instance: InstanceId
-    number: int
-    subject: str
-    role: str
-    due_at: datetime | None
-    data: bytes | None
-    outcome: str | None
-    actor: str
-    comment: str
-    opened_at: datetime
-    closed_at: datetime | None
-
-    @property
-    def place(self) -> TaskPlace:
-        """Give it as `after` for the page that follows this question."""
-        return TaskPlace(self.opened_at, self.instance, self.number)
-
-
-class Backlog(msgspec.Struct, frozen=True):
-    """How much work waits, by what would do it."""
-
-    kind: Literal["effect", "timer", "inbox"]
-    name: str
-    """Handler of effects, definition of timers and messages."""
-    count: int
-
-
-class Transition(msgspec.Struct, frozen=True):
-    """An observed move, and how often it was seen."""
-
-    from_status: str
-    input: str
-    to_status: str
-    count: int

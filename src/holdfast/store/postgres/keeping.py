@@ -10,12 +10,12 @@ import msgspec
 from psycopg.types.numeric import Int2, Int4, Int8
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.findings import Unhandled
+from holdfast.store.findings import Backlog, Unhandled
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.lines import Connection, Line
 from holdfast.store.postgres.workers import free_orphans
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
-from holdfast.store.shapes import Address, Backlog, DeadLetter, Maintenance
+from holdfast.store.shapes import Address, DeadLetter, Maintenance
 from holdfast.store.statements import read_numbered
 
 

@@ -16,7 +16,7 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
-from holdfast.store.findings import StoredSubscription
+from holdfast.store.findings import StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
 from holdfast.store.paging import id_range
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.arrays import texts, uuids
@@ -31,11 +31,7 @@ from holdfast.store.shapes import (
     Loaded,
     Observation,
     StoredEffect,
-    StoredStep,
-    StoredTask,
     StoredTimer,
-    TaskPlace,
-    Transition,
 )
 from holdfast.store.statements import read_numbered
 

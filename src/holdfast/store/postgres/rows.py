@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.kernel.history import StoredEvent
-from holdfast.store.findings import StoredSubscription
+from holdfast.store.findings import StoredStep, StoredSubscription, StoredTask
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -15,8 +15,6 @@ from holdfast.store.shapes import (
     StoredDefinition,
     StoredEffect,
     StoredMessage,
-    StoredStep,
-    StoredTask,
     StoredTimer,
 )
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.findings import Unhandled
+from holdfast.store.findings import Backlog, Unhandled
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
-from holdfast.store.shapes import Address, Backlog, DeadLetter, Maintenance
+from holdfast.store.shapes import Address, DeadLetter, Maintenance
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.claims import read_clock
 from holdfast.store.sqlite.database import Database

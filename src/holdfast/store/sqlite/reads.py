@@ -11,7 +11,7 @@ import msgspec
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
-from holdfast.store.findings import StoredSubscription
+from holdfast.store.findings import StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
 from holdfast.store.paging import id_range, newest
 from holdfast.store.shapes import (
     Address,
@@ -21,11 +21,7 @@ from holdfast.store.shapes import (
     Loaded,
     Observation,
     StoredEffect,
-    StoredStep,
-    StoredTask,
     StoredTimer,
-    TaskPlace,
-    Transition,
 )
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.commits import load

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.findings import StoredSubscription
+from holdfast.store.findings import StoredStep, StoredSubscription, StoredTask
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -18,8 +18,6 @@ from holdfast.store.shapes import (
     StoredDefinition,
     StoredEffect,
     StoredMessage,
-    StoredStep,
-    StoredTask,
     StoredTimer,
 )
 
