@@ -23,7 +23,7 @@ from holdfast.store.shapes import Address, EffectClaim, StoredEffect, Wanted
 
 _log = logging.getLogger("holdfast.fetching")
 
-_MOST = 500
+_FEWEST, _MOST = 60, 500
 """Effects of one handler that are claimed at once."""
 
 
@@ -38,6 +38,9 @@ class Fetching:
         self._failing: set[EffectClaim] = set()
         self.claiming = threading.Lock()
         """Held while effects are on their way from the database into the worker's hands, where nobody else sees them."""
+        self._most = _FEWEST
+        """Effects of a handler to ask for. The slots for them are kept from commits, which could hand work over at no cost: so it is
+        little, and more only while there is more than that."""
         self._is_blind = False
         """Whether the answer to a claim got lost: nothing is claimed until what it took is free again."""
         self.on_lost_claim: Callable[[], None] = lambda: None
@@ -91,7 +94,7 @@ class Fetching:
     def _claim(self) -> int:
         if self._is_blind:
             return 0
-        room = self._worker.reserve_room(_MOST)
+        room = self._worker.reserve_room(self._most)
         if not room.wanted:
             return 0
         with self._worker.expecting():
@@ -106,7 +109,10 @@ class Fetching:
             self.on_lost_claim()
             raise
         finally:
-            self._worker.leave_room(room, Counter(effect.handler for effect in found))
+            used = Counter(effect.handler for effect in found)
+            self._worker.leave_room(room, used)
+        is_full = any(used[each.handler] == each.limit for each in room.wanted)
+        self._most = min(2 * self._most, _MOST) if is_full else _FEWEST
         ready = [(effect, self.readied(effect)) for effect in found]
         for effect, body in ready:
             if body is None:
