@@ -14,6 +14,7 @@ import pytest
 from holdfast import Decision, EffectContext, Engine, Moment, RetryPolicy, Settings
 from holdfast.kernel.decider import Failure
 from holdfast.kernel.decision import Recall
+from holdfast.runtime.calling import key_of
 from holdfast.runtime.giving_up import RecalledError, failure_of
 from holdfast.runtime.submissions import Submission
 from holdfast.store.shapes import Address, StoredEffect, Wanted
@@ -113,7 +114,7 @@ def test_an_effect_of_the_same_decision_is_taken_back(live: Live) -> None:
     tell(engine, BOTH)
     eventually(lambda: notes(engine) == (BOTH, "taken back"))
     eventually(lambda: calls.entries == ["stays"])
-    eventually(lambda: not engine.runtime.worker._total)
+    eventually(lambda: not engine.runtime.worker._slots._total)
 
 
 BATCHES: dict[tuple[str, ...], Notes] = {
@@ -241,7 +242,7 @@ def test_a_handler_is_disturbed_once(live: Live) -> None:
     tell(engine, STOP)
     arrives(cleaning)
     for claim in engine.runtime.worker.held():
-        engine.runtime.worker.interrupt([(claim.instance, claim.number)])
+        engine.runtime.worker.interrupt([key_of(claim.instance, claim.number)])
     gate.set()
     eventually(lambda: notes(engine) == ("do", STOP, "cleaned"))
 
@@ -352,7 +353,7 @@ def test_a_call_that_was_not_begun_is_not_made(live: Live, how: str, *, is_async
         tell(engine, how)
     expected = ("do", how, "failed, not called") if how == STOP else ("do", how)
     eventually(lambda: notes(engine) == expected)
-    eventually(lambda: not engine.runtime.worker.held() and not engine.runtime.worker._total)
+    eventually(lambda: not engine.runtime.worker.held() and not engine.runtime.worker._slots._total)
     assert calls.entries == []
     assert engine.backlog().result() == []
 

@@ -70,8 +70,8 @@ def test_slots_are_given_back_when_a_command_is_refused(live: Live) -> None:
         for engine in engines:
             engine.execute(Puppet, Do("p-1", "twice" if round_ % 2 else "once")).result()
     for engine in engines:
-        eventually(lambda engine=engine: engine.runtime.worker._total == 0)  # type: ignore[misc]
-        assert engine.runtime.worker._busy["puppet"] == 0
+        eventually(lambda engine=engine: engine.runtime.worker._slots._total == 0)  # type: ignore[misc]
+        assert engine.runtime.worker._slots._busy["puppet"] == 0
     eventually(lambda: not engines[0].backlog().result())
 
 
@@ -112,7 +112,7 @@ def test_no_handler_starves_another(live: Live) -> None:
     engine.start_worker()
     eventually(lambda: len(calls.entries) == 6)
     eventually(lambda: not engine.backlog().result())
-    assert engine.runtime.worker._total == 0
+    assert engine.runtime.worker._slots._total == 0
 
 
 def test_a_withdrawn_plain_handler_sees_it(live: Live) -> None:

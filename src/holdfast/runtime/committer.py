@@ -57,8 +57,9 @@ class Committer:
         self._has_ended = False
         self._owes_recovery = False
         self._when_recovered: list[Callable[[], None]] = []
+        self._claiming: set[Submission] = set()
         self._claims: set[Claim] = set()
-        """Work whose end was handed in here and is not committed yet."""
+        """Work whose end was handed in here, with a command or without, and is not committed yet."""
 
     def submit(self, submission: Submission) -> None:
         """Take a command; its `settled` is called when it is committed or has failed."""
@@ -66,7 +67,7 @@ class Committer:
             submission.settled(None, StoppedError("the engine is stopped"))
             return
         if submission.claim is not None:
-            self._claims.add(submission.claim)
+            self._claiming.add(submission)
         self._put(submission)
 
     def finish(self, claim: Claim) -> None:
@@ -76,7 +77,8 @@ class Committer:
 
     def claims(self) -> list[Claim]:
         """Work that nobody has in hand any more, because its end is waiting here."""
-        return list(self._claims.copy())
+        submissions = self._claiming.copy()
+        return [*self._claims.copy(), *(each.claim for each in submissions if each.claim is not None)]
 
     def owe_recovery(self, when_recovered: Callable[[], None]) -> None:
         """Somebody does not know what became of a statement: free what is owned without anybody knowing, as soon as possible."""
@@ -167,6 +169,7 @@ class Committer:
                 _log.exception("a commit failed unexpectedly")
                 for each in submissions:
                     each.settled(None, error)
+                self._claiming.difference_update(submissions)
                 had_outage = True  # What ended without a command may still be there.
                 self._claims.difference_update(finished)
                 break
@@ -218,7 +221,7 @@ class Committer:
             except Exception:  # noqa: BLE001 - its trouble is not that of its neighbours
                 _log.exception("the caller of a command failed when it was told the outcome")
             if submission.claim is not None:
-                self._claims.discard(submission.claim)
+                self._claiming.discard(submission)
 
     def _outlast(self, submissions: list[Submission], error: StoreUnavailableError) -> list[Submission]:
         """Tell those who wait no longer; the others stay, to be looked up when the database is back."""

@@ -15,9 +15,10 @@ from holdfast.runtime.giving_up import RecalledError, SpentError, Verdicts, code
 from holdfast.runtime.issuing import options_of
 from holdfast.runtime.loops import Chores
 from holdfast.runtime.shared import Shared
+from holdfast.runtime.slots import Room
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import EffectBuried
-from holdfast.runtime.worker import Room, Worker
+from holdfast.runtime.worker import Worker
 from holdfast.store.port import Effects
 from holdfast.store.shapes import Address, EffectClaim, StoredEffect, Wanted
 

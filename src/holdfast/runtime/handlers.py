@@ -33,6 +33,18 @@ class Retry(Exception):  # noqa: N818 - it reads as what a handler says
 class EffectContext:
     """What a handler knows about its call."""
 
+    __slots__ = (
+        "_is_cancelled",
+        "_told",
+        "attempt",
+        "connection",
+        "deadline",
+        "decider",
+        "instance",
+        "number",
+        "tenant",
+    )
+
     def __init__(
         self,
         *,

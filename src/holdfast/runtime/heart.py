@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from holdfast.runtime.calling import key_of
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.telemetry import WorkRevived
 from holdfast.runtime.worker import Worker
@@ -48,7 +49,7 @@ class Heart:
         if beat.lost:
             self._worker.lose(beat.lost)
         if beat.stopping:
-            self._worker.interrupt((claim.instance, claim.number) for claim in beat.stopping)
+            self._worker.interrupt(key_of(claim.instance, claim.number) for claim in beat.stopping)
         if beat.revived:
             _log.warning("took over the work of a worker that died: %s", ", ".join(beat.revived))
             self._shared.telemetry.tell(WorkRevived(handlers=tuple(beat.revived)))

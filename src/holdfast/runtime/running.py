@@ -7,10 +7,11 @@ import os
 import socket
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
 from holdfast.errors import StoreError
 from holdfast.kernel.ids import WorkerId, effect_key
-from holdfast.runtime.calling import Ends, Execution
+from holdfast.runtime.calling import Ends, Execution, key_of
 from holdfast.runtime.clockwork import Clockwork
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.fetching import Fetching
@@ -180,9 +181,9 @@ class Runtime:
 
     def _minded(self, change: Change) -> None:
         if change.withdrawn:
-            self.worker.cancel((change.header.id, number) for number in change.withdrawn)
+            self.worker.cancel(key_of(change.header.id, number) for number in change.withdrawn)
         if change.recalls:
-            self.worker.interrupt((change.header.id, recall.number) for recall in change.recalls if recall.stop)
+            self.worker.interrupt(key_of(change.header.id, recall.number) for recall in change.recalls if recall.stop)
             self.clockwork.look()
         for timer in change.timers:
             self.clockwork.expect(timer.due_at)
@@ -195,11 +196,6 @@ class Runtime:
             self._service.committer.finish(execution.claim)
             return
         effect = execution.effect
-
-        def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
-            if error is not None:
-                self.fetching.report(effect, error, may_retry=not execution.is_stopping)
-
         self._shared.submit(
             Submission(
                 address=result_address(effect, result, self._shared.programs(effect.definition)),
@@ -207,9 +203,13 @@ class Runtime:
                 cause=effect_key(effect.instance, effect.number),
                 claim=execution.claim,
                 may_create=True,
-                settled=settled,
+                settled=partial(self._settled, execution),
             )
         )
+
+    def _settled(self, execution: Execution, _outcome: Outcome | None, error: BaseException | None) -> None:
+        if error is not None:
+            self._failed(execution, error)
 
     def _failed(self, execution: Execution, error: BaseException) -> None:
         self.fetching.report(execution.effect, error, may_retry=not execution.is_stopping)

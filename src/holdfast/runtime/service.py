@@ -19,7 +19,7 @@ import msgspec
 from holdfast.errors import StoppedError
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.program import Programs
-from holdfast.runtime.calling import Key
+from holdfast.runtime.calling import Key, key_of
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.committer import Committer
 from holdfast.runtime.committing import Committing
@@ -216,7 +216,7 @@ class Service:
         if not change.withdrawn and not change.recalls:
             return False
         numbers = [*change.withdrawn, *(recall.number for recall in change.recalls if recall.stop)]
-        return any(not self.holds((change.header.id, number)) for number in numbers)
+        return any(not self.holds(key_of(change.header.id, number)) for number in numbers)
 
     def _tell_ended(self, batch: Batch, on_ended: Callable[[Sequence[Ended]], None]) -> None:
         ended = [Ended(draft.header, draft.state) for draft in batch.written if draft.ends]

@@ -14,27 +14,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import NamedTuple
 
 from holdfast.kernel.ids import WorkerId
-from holdfast.runtime.calling import Ends, Execution, Key, run_coroutine, too_slow
+from holdfast.runtime.calling import Ends, Execution, Key, key_of, run_coroutine, too_slow
 from holdfast.runtime.giving_up import RecalledError, describe
 from holdfast.runtime.issuing import options_of
 from holdfast.runtime.shared import Shared
+from holdfast.runtime.slots import Room, Slots
 from holdfast.runtime.telemetry import EffectEnded, WorkLost
 from holdfast.runtime.threads import Threads
-from holdfast.store.shapes import EffectClaim, StoredEffect, Wanted
+from holdfast.store.shapes import EffectClaim, StoredEffect
 
 _log = logging.getLogger("holdfast.worker")
-
-
-class Room(NamedTuple):
-    """Slots that are reserved while effects for them are looked for."""
-
-    wanted: list[Wanted]
-    """How many there are for each handler."""
-    limit: int
-    """How many there are for all of them together."""
 
 
 class Worker:
@@ -46,12 +37,9 @@ class Worker:
         self._clock = shared.clock
         self._handlers = shared.handlers
         self._telemetry = shared.telemetry
-        self._concurrency = shared.settings.concurrency
+        self._slots = Slots(shared.handlers, shared.settings.concurrency)
         self._default_timeout = shared.settings.handler_timeout
         self._lock = threading.Lock()
-        self._busy: dict[str, int] = {}
-        """Reserved and running calls by handler."""
-        self._total = 0
         self._held: dict[Key, Execution] = {}
         self._told: dict[Key, Callable[[Execution], None]] | None = None
         """What was said about effects that may be on their way here; None while none is."""
@@ -77,49 +65,19 @@ class Worker:
 
     def reserve(self, handler: str) -> bool:
         """Take a slot for an effect of this handler; False if there is none, or no such handler here."""
-        if not self._takes_work() or handler not in self._handlers:
-            return False
-        limit = self._handlers.get(handler).concurrency
-        with self._lock:
-            busy = self._busy.get(handler, 0)
-            if busy >= limit or self._total >= self._concurrency:
-                return False
-            self._busy[handler] = busy + 1
-            self._total += 1
-            return True
+        return self._takes_work() and self._slots.take(handler)
 
     def release(self, handler: str) -> None:
-        """Give a slot back."""
-        with self._lock:
-            self._busy[handler] -= 1
-            self._total -= 1
+        """Give a slot back that was not used."""
+        self._slots.give_back(self._handlers.get(handler))
 
     def reserve_room(self, most: int) -> Room:
-        """Take slots for as many effects as could run now, at most this many of each handler.
-
-        Every handler is asked for, however little room there is for all together: who is first is a matter of urgency.
-        """
-        if not self._takes_work():
-            return Room([], 0)
-        wanted = []
-        with self._lock:
-            free = self._concurrency - self._total
-            for each in self._handlers.all():
-                busy = self._busy.get(each.name, 0)
-                limit = min(most, each.concurrency - busy, free)
-                if limit > 0:
-                    self._busy[each.name] = busy + limit
-                    wanted.append(Wanted(each.name, limit))
-            room = Room(wanted, min(free, sum(each.limit for each in wanted)))
-            self._total += room.limit
-        return room
+        """Take slots for as many effects as could run now, at most this many of each handler."""
+        return self._slots.take_room(most) if self._takes_work() else Room([], 0)
 
     def leave_room(self, room: Room, used: Mapping[str, int]) -> None:
         """Give the slots back that were not used, by handler."""
-        with self._lock:
-            for each in room.wanted:
-                self._busy[each.handler] -= each.limit - used.get(each.handler, 0)
-            self._total -= room.limit - sum(used.values())
+        self._slots.leave_room(room, used)
 
     def held(self) -> list[EffectClaim]:
         """What the worker has in hand."""
@@ -129,8 +87,7 @@ class Worker:
     def run(self, work: Sequence[tuple[StoredEffect, object]]) -> None:
         """Call the handlers of these effects, for which slots are reserved."""
         executions = [self._prepare(effect, body) for effect, body in work]
-        for execution in executions:
-            self._hold(execution)
+        self._hold(executions)
         coroutines = [each for each in executions if each.handler.is_async and not each.options.transactional]
         if coroutines and self._loop is not None:
             self._loop.call_soon_threadsafe(self._launch, self._loop, coroutines)
@@ -141,7 +98,7 @@ class Worker:
     def run_here(self, effect: StoredEffect, body: object) -> None:
         """Call a handler on the caller's thread and come back when it has ended; for engines without threads."""
         execution = self._prepare(effect, body)
-        self._hold(execution)
+        self._hold([execution])
         if not execution.handler.is_async or execution.options.transactional:
             self._call(execution)
         else:
@@ -182,7 +139,7 @@ class Worker:
         """These claims are void. The effect of one may be in hand again by now, with a new claim: that call goes on."""
         for claim in claims:
             with self._lock:
-                execution = self._held.get((claim.instance, claim.number))
+                execution = self._held.get(key_of(claim.instance, claim.number))
             if execution is not None and execution.claim == claim:
                 self._give_up(execution)
 
@@ -215,16 +172,19 @@ class Worker:
     def _prepare(self, effect: StoredEffect, body: object) -> Execution:
         return Execution(effect, body, self._handlers.get(effect.handler), options_of(effect))
 
-    def _hold(self, execution: Execution) -> None:
-        """Answer for an effect. An earlier call of it whose claim is void, or this one would not be here, is told to stop."""
+    def _hold(self, executions: Sequence[Execution]) -> None:
+        """Answer for effects. An earlier call of one whose claim is void, or this one would not be here, is told to stop."""
         with self._lock:
-            earlier = self._held.get(execution.key)
-            self._held[execution.key] = execution
-            told = self._told.get(execution.key) if self._told else None
-        if earlier is not None and earlier.settle():
-            self._alert(earlier)
-        if told is not None:
-            told(execution)
+            held = self._held
+            earlier = [held[each.key] for each in executions if each.key in held]
+            for each in executions:
+                held[each.key] = each
+            told = [(self._told[each.key], each) for each in executions if each.key in self._told] if self._told else []
+        for each in earlier:
+            if each.settle():
+                self._alert(each)
+        for say, each in told:
+            say(each)
 
     def _tell(self, keys: Iterable[Key], say: Callable[[Execution], None]) -> None:
         for key in keys:
@@ -256,8 +216,7 @@ class Worker:
             return
         limit = self._begin(execution)
         try:
-            async with asyncio.timeout(limit) if limit is not None else contextlib.nullcontext():
-                result = await execution.handler.function(execution.context, execution.body)  # type: ignore[misc]
+            result = await _called(execution, limit)
         except asyncio.CancelledError:
             self._end(execution, "cancelled")
             if execution.settle():
@@ -325,12 +284,7 @@ class Worker:
         return limit
 
     def _free_slot(self, execution: Execution) -> None:
-        name = execution.effect.handler
-        with self._lock:
-            self._busy[name] -= 1
-            self._total -= 1
-            is_tight = self._busy[name] == execution.handler.concurrency - 1 or self._total == self._concurrency - 1
-        if is_tight:
+        if self._slots.give_back(execution.handler):
             self._slot_freed()
 
     def _end(self, execution: Execution, error: str) -> None:
@@ -383,6 +337,15 @@ class Worker:
 
 
 _LAST_WORDS_SECONDS = 2.0
+
+
+async def _called(execution: Execution, limit: float | None) -> object:
+    """What the handler answers, if it does so in time."""
+    call = execution.handler.function(execution.context, execution.body)
+    if limit is None:
+        return await call  # type: ignore[misc]
+    async with asyncio.timeout(limit):
+        return await call  # type: ignore[misc]
 
 
 def _cancel(execution: Execution) -> None:
