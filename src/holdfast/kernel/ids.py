@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NewType
 from uuid import UUID
 
@@ -38,4 +39,14 @@ def derive_uuid7(at: datetime, *parts: object) -> UUID:
 
 def effect_key(instance: UUID, number: int) -> str:
     """The idempotency key of an effect: equal over all its attempts, different from every other effect's."""
-    return f"{instance}:{number}"
+    return f"{id_text(instance)}:{number}"
+
+
+def id_text(identity: UUID) -> str:
+    """An id as text. Ids are written down again and again while their instances are at work, so the last ones are remembered."""
+    return _written(identity.int)
+
+
+@lru_cache(16_384)
+def _written(number: int) -> str:
+    return str(UUID(int=number))

@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from holdfast.kernel.history import StoredEvent
-from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.ids import InstanceId, WorkerId, id_text
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import (
     Address,
@@ -101,7 +101,7 @@ class SQLiteUnit:
         return {
             cause
             for instance, cause in zip(instances, causes, strict=True)
-            if look(_sql.cause_is_known, (str(instance), cause)).fetchone()
+            if look(_sql.cause_is_known, (id_text(instance), cause)).fetchone()
         }
 
     def write(self, changes: Sequence[Change], now: datetime) -> None:
@@ -123,7 +123,7 @@ def _proof(claim: Claim) -> tuple[str, tuple[object, ...]]:
         case EffectClaim():
             return _sql.effect_is_held, _effect_key(claim)
         case TimerClaim():
-            return _sql.timer_is_set, (str(claim.instance), claim.key, claim.number)
+            return _sql.timer_is_set, (id_text(claim.instance), claim.key, claim.number)
         case InboxClaim():
             return _sql.message_is_there, (claim.id,)
 
@@ -166,9 +166,9 @@ class SQLiteWriter:
 
     def disown(self, worker: WorkerId, held: Sequence[EffectClaim]) -> int:
         """Free the effects that a worker owns without knowing it."""
-        known = {(str(claim.instance), claim.number, claim.fence) for claim in held}
+        known = {(id_text(claim.instance), claim.number, claim.fence) for claim in held}
         with self._database.writing() as connection:
-            owned = connection.execute(_sql.owned_effects, (str(worker),)).fetchall()
+            owned = connection.execute(_sql.owned_effects, (id_text(worker),)).fetchall()
             unknown = [key for key in owned if key not in known]
             connection.executemany(_sql.free_effect, unknown)
             return len(unknown)
@@ -188,7 +188,7 @@ def load(connection: sqlite3.Connection, address: Address, *, whole: bool) -> Lo
     """One instance with its snapshot, the events after it and its timers."""
     run = connection.execute
     if address.instance is not None:
-        row = run(_sql.instance_by_id, (str(address.instance), address.tenant)).fetchone()
+        row = run(_sql.instance_by_id, (id_text(address.instance), address.tenant)).fetchone()
     else:
         row = run(_sql.instance_by_key, (address.tenant, address.definition, address.key)).fetchone()
     if row is None:
@@ -205,7 +205,7 @@ def load(connection: sqlite3.Connection, address: Address, *, whole: bool) -> Lo
 
 
 def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) -> None:
-    named = [(str(change.header.id), change) for change in changes]
+    named = [(id_text(change.header.id), change) for change in changes]
     _write_instances(connection, named)
     claims = [claim for change in changes for claim in change.consumed]
     if _consume(connection, claims) != len(claims):
@@ -224,9 +224,7 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) 
     many(_sql.insert_message, [_message(message, now) for each in changes for message in each.messages])
     many(_sql.insert_receipt, [_receipt(receipt, now) for each in changes for receipt in each.receipts])
     many(_sql.save_snapshot, [_snapshot(name, each) for name, each in named if each.snapshot])
-    for each in changes:
-        if each.records:
-            write_records(connection, each.header, each.records, now)
+    write_records(connection, named, now)
 
 
 def _recall(connection: sqlite3.Connection, name: str, recalls: Sequence[StoredRecall], now: str) -> None:
@@ -253,7 +251,7 @@ def _consume(connection: sqlite3.Connection, claims: Sequence[Claim]) -> int:
     if not claims:
         return 0
     effects = [_effect_key(claim) for claim in claims if isinstance(claim, EffectClaim)]
-    timers = [(str(claim.instance), claim.key, claim.number) for claim in claims if isinstance(claim, TimerClaim)]
+    timers = [(id_text(claim.instance), claim.key, claim.number) for claim in claims if isinstance(claim, TimerClaim)]
     messages = [(claim.id,) for claim in claims if isinstance(claim, InboxClaim)]
     ways = ((_sql.consume_effect, effects), (_sql.consume_timer, timers), (_sql.consume_message, messages))
     return sum(connection.executemany(statement, keys).rowcount for statement, keys in ways if keys)
@@ -263,7 +261,7 @@ def _birth(name: str, change: Change) -> tuple[object, ...]:
     head = change.header
     return (
         name, head.tenant, head.definition, head.definition_version, head.key or None, head.status, head.reason, head.version,
-        head.issued, None if head.parent is None else str(head.parent), text(head.created_at), text(head.updated_at),
+        head.issued, None if head.parent is None else id_text(head.parent), text(head.created_at), text(head.updated_at),
         text_or_none(head.ended_at),
     )  # fmt: skip
 
@@ -290,7 +288,7 @@ def _event(name: str, event: StoredEvent, now: str) -> tuple[object, ...]:
 def _effect(name: str, each: StoredEffect, now: str) -> tuple[object, ...]:
     return (
         name, each.number, each.tenant, each.definition, each.handler, each.type, each.version, each.data, each.options,
-        each.priority, each.rank, text_or_none(each.parked_until), None if each.owner is None else str(each.owner), each.fence,
+        each.priority, each.rank, text_or_none(each.parked_until), None if each.owner is None else id_text(each.owner), each.fence,
         each.attempts, each.error, now, None if each.owner is None else now,
     )  # fmt: skip
 
@@ -304,14 +302,14 @@ def _timer(name: str, timer: StoredTimer) -> tuple[object, ...]:
 def _message(each: StoredMessage, now: str) -> tuple[object, ...]:
     where = each.address
     return (
-        where.tenant, each.target, where.definition, where.key, None if where.instance is None else str(where.instance),
+        where.tenant, each.target, where.definition, where.key, None if where.instance is None else id_text(where.instance),
         each.type, each.version, each.data, each.command_id, each.actor, each.comment, each.definition_version,
-        None if each.parent is None else str(each.parent), now,
+        None if each.parent is None else id_text(each.parent), now,
     )  # fmt: skip
 
 
 def _receipt(receipt: Receipt, now: str) -> tuple[object, ...]:
-    return (*receipt.key, str(receipt.instance), receipt.version, now)
+    return (*receipt.key, id_text(receipt.instance), receipt.version, now)
 
 
 def _snapshot(name: str, change: Change) -> tuple[object, ...]:
@@ -321,11 +319,11 @@ def _snapshot(name: str, change: Change) -> tuple[object, ...]:
 
 
 def _effect_key(claim: EffectClaim) -> tuple[object, ...]:
-    return (str(claim.instance), claim.number, str(claim.worker), claim.fence)
+    return (id_text(claim.instance), claim.number, id_text(claim.worker), claim.fence)
 
 
 def _observation(each: Observation) -> tuple[object, ...]:
     return (
-        each.tenant, str(each.instance), each.definition, each.input, each.from_status, each.to_status, each.skipped,
+        each.tenant, id_text(each.instance), each.definition, each.input, each.from_status, each.to_status, each.skipped,
         text(each.at),
     )  # fmt: skip

@@ -19,7 +19,7 @@ from holdfast.kernel.records import (
     TaskClosed,
     TaskOpened,
 )
-from holdfast.store.shapes import DeadLetter, Header
+from holdfast.store.shapes import Change, DeadLetter, Header
 from holdfast.store.sqlite.rows import text, text_or_none
 from holdfast.store.statements import read_statements
 
@@ -40,12 +40,16 @@ _sql = read_statements(_Sql, __package__, "records.sql")
 Values = tuple[object, ...]
 
 
-def write_records(connection: sqlite3.Connection, header: Header, records: Sequence[Record], now: str) -> None:
-    """Write the records of one instance in the order of the decision."""
-    name = str(header.id)
-    for record in records:
-        statement, values = _WAYS[type(record)]
-        connection.execute(statement, values(name, header, record, now))
+def write_records(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]], now: str) -> None:
+    """Write the records of changes, each with the name of its instance; one kind after the other."""
+    rows: dict[type[Record], list[Values]] = {kind: [] for kind in _WAYS}
+    for name, change in named:
+        for record in change.records:
+            kind = type(record)
+            rows[kind].append(_WAYS[kind][1](name, change.header, record, now))
+    for kind, values in rows.items():
+        if values:
+            connection.executemany(_WAYS[kind][0], values)
 
 
 def bury(connection: sqlite3.Connection, letter: DeadLetter) -> None:
@@ -108,8 +112,8 @@ _WAYS: dict[type[Record], tuple[str, Callable[[str, Header, Any, str], Values]]]
     StepMoved: (_sql.move_step, _move_step),
     TaskOpened: (_sql.open_task, _open_task),
     TaskClosed: (_sql.close_task, _close_task),
-    DeadLetterRaised: (_sql.raise_letter, _raise_letter),
     DeadLetterSettled: (_sql.settle_letter, _settle_letter),
+    DeadLetterRaised: (_sql.raise_letter, _raise_letter),  # After the one that it may take the place of.
     SubscriptionOpened: (_sql.open_subscription, _open_subscription),
     SubscriptionClosed: (_sql.close_subscription, _close_subscription),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from holdfast.store.shapes import (
 Row = Sequence[Any]
 
 
+@lru_cache(64)  # All rows of a commit are written at the same instant.
 def text(at: datetime) -> str:
     """An instant as it is stored."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")

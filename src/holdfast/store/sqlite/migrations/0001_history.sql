@@ -53,9 +53,12 @@ create index instances_by_definition on instances (tenant, definition, status, i
 create index instances_by_status on instances (tenant, status, id);
 create index instances_by_parent on instances (parent, id) where parent is not null;
 
-create trigger instances_identity before update on instances
+-- A trigger on named columns costs nothing where they are not written.
+create trigger instances_identity before update of id, tenant, definition, key, created_at on instances
 when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.key is not old.key
-    or new.created_at <> old.created_at or new.version < old.version
+    or new.created_at <> old.created_at
+begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
+create trigger instances_history before update of version on instances when new.version < old.version
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 
 create table events (
@@ -213,12 +216,12 @@ create table steps (
     primary key (instance, number)
 ) strict, without rowid;
 
-create trigger steps_identity before update on steps
+create trigger steps_identity before update of instance, number, tenant, node, token, visit, kind, compensates, retry_of on steps
 when new.instance <> old.instance or new.number <> old.number or new.tenant <> old.tenant or new.node <> old.node
     or new.token <> old.token or new.visit <> old.visit or new.kind <> old.kind or new.compensates is not old.compensates
     or new.retry_of is not old.retry_of
 begin select raise(abort, 'HF104 the identity of a step never changes'); end;
-create trigger steps_final before update on steps
+create trigger steps_final before update of status on steps
 when old.status in ('completed', 'failed', 'skipped', 'cancelled') and new.status <> old.status
 begin select raise(abort, 'HF105 a step that has ended never moves again'); end;
 
