@@ -9,13 +9,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterRaised, TaskOpened
+from holdfast.store.opening import open_store
+from holdfast.store.postgres import claims as postgres_claims
 from holdfast.store.postgres import commits as postgres_commits
 from holdfast.store.postgres import loading as postgres_loading
 from holdfast.store.postgres import reads as postgres_reads
+from holdfast.store.postgres import workers as postgres_workers
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Change, InstanceQuery, Wanted
 from holdfast.store.sqlite import commits as sqlite_commits
@@ -246,12 +250,17 @@ def plan_of(desk: Desk, statement: str) -> str:
             names = dict.fromkeys(re.findall(r":(\w+)", statement))
             arguments: Any = names or (None,) * statement.count("?")
             return " ".join(row[3] for row in connection.execute(f"explain query plan {statement}", arguments))
-    nothing = ", ".join(["null"] * len(set(re.findall(r"\$\d+", statement))))
     with desk.writer._line.use() as connection:  # type: ignore[attr-defined]
-        connection.execute(f"prepare asked as {statement}")
-        rows = connection.execute(f"explain execute asked({nothing})").fetchall()
-        connection.execute("deallocate asked")
-    return " ".join(row[0] for row in rows)
+        return " ".join(explained(connection, statement))
+
+
+def explained(connection: Any, statement: str) -> list[str]:
+    """The lines of Postgres' plan for a statement with any arguments."""
+    nothing = ", ".join(["null"] * len(set(re.findall(r"\$\d+", statement))))
+    connection.execute(f"prepare asked as {statement}")
+    rows = connection.execute(f"explain execute asked({nothing})").fetchall()
+    connection.execute("deallocate asked")
+    return [row[0] for row in rows]
 
 
 def test_an_instance_is_found_by_its_id_in_a_new_database(desk: Desk) -> None:
@@ -262,3 +271,27 @@ def test_an_instance_is_found_by_its_id_in_a_new_database(desk: Desk) -> None:
         assert key in plan, plan
         assert "instances_by_status" not in plan, plan
         assert "instances_by_definition" not in plan, plan
+
+
+JOINED = {
+    f"{module.__name__.rpartition('.')[2]}.{name}": numbered(text)
+    for module in (postgres_commits, postgres_loading, postgres_claims, postgres_workers)
+    for name, text in msgspec.structs.asdict(module._sql).items()
+    if "unnest" in text and name not in {"free_owned", "disown"}
+}
+"""The statements that find rows by given ones. The two that are left out look for all that a worker owns."""
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_given_rows_are_looked_up_one_by_one(postgres_dsn: str, name: str) -> None:
+    """Queues are empty most of the time. A planner that saw them so would read all of them for every row that is asked for."""
+    store = open_store(postgres_dsn)
+    with psycopg.connect(postgres_dsn, autocommit=True) as connection:
+        connection.execute("analyze")
+    with store.writer()._line.use() as connection:  # type: ignore[attr-defined]
+        lines = explained(connection, JOINED[name])
+    store.close()
+    for place, line in enumerate(lines):
+        assert "Seq Scan" not in line, "\n".join(lines)
+        if "Index Scan" in line or "Index Only Scan" in line:
+            assert "Index Cond" in lines[place + 1], "\n".join(lines)

@@ -191,7 +191,7 @@ BLOCKED = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' 
 
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_a_recall_waits_for_a_claim_that_is_under_way(postgres_dsn: str, *, is_kept: bool) -> None:
-    """If the claim stands the effect stays with its worker, although nobody tells it to stop; if not, it is taken back."""
+    """If the claim stands the effect stays with its worker, who is told to stop; if not, it is taken back."""
     store = open_store(postgres_dsn)
     desk = Desk(store)
     head = waiting(desk)
@@ -206,6 +206,6 @@ def test_a_recall_waits_for_a_claim_that_is_under_way(postgres_dsn: str, *, is_k
         else:
             claim.rollback()
         thread.join()
-    assert [(each.number, each.stop_requested) for each in effects_of(desk, head.id)] == [(0, False)] * is_kept
+    assert [(each.number, each.stop_requested) for each in effects_of(desk, head.id)] == [(0, True)] * is_kept
     assert told(desk) == ([] if is_kept else ["taken back 0"])
     store.close()

@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int4, Int8
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.findings import Due
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.arrays import Texts, integers, texts
+from holdfast.store.postgres.columns import Integers, Texts
 from holdfast.store.postgres.commits import bury
 from holdfast.store.postgres.lines import Connection, Line
 from holdfast.store.postgres.parts import effect_columns
@@ -63,7 +63,7 @@ class PostgresEffects:
         self, worker: WorkerId, wanted: Sequence[Wanted], limit: int, now: datetime | None = None
     ) -> list[StoredEffect]:
         """The most urgent effects for these handlers."""
-        handlers, limits = texts([each.handler for each in wanted]), integers([each.limit for each in wanted])
+        handlers, limits = Texts([each.handler for each in wanted]), Integers([each.limit for each in wanted])
         with self._line.use() as connection:
             found = connection.execute(
                 _sql.claim_effects, [worker, now, handlers, limits, Int8(limit)], binary=True
@@ -147,7 +147,7 @@ class PostgresInbox:
             heads = connection.execute(_sql.claim_heads, [now, now, _names(definitions), Int8(limit)]).fetchall()
             if not heads:
                 return []
-            tenants, targets = texts([str(row[0]) for row in heads]), texts([str(row[1]) for row in heads])
+            tenants, targets = Texts([str(row[0]) for row in heads]), Texts([str(row[1]) for row in heads])
             values = [now, hold, tenants, targets, Int8(limit)]
             found = connection.execute(_sql.claim_behind, values, binary=True).fetchall()
         return sorted((rows.message(cast("rows.Row", row)) for row in found), key=lambda message: message.id)
@@ -177,7 +177,7 @@ class PostgresInbox:
 
 def _names(definitions: Sequence[str] | None) -> Texts | None:
     """A list of names as Postgres takes it."""
-    return None if definitions is None else texts(definitions)
+    return None if definitions is None else Texts(definitions)
 
 
 def _move(connection: Connection, take: str, key: Sequence[object], letter: DeadLetter) -> bool:

@@ -1,10 +1,11 @@
-"""Loading instances and writing commits. A commit is one statement, put together from the parts that it needs.
+"""Loading instances and writing commits. A commit is made of the parts that it needs, which are sent together.
 
-If the statement loses a race (the version gate, a unique key, a void claim) the database undoes all of it, and LostRaceError says so.
+If one of them loses a race (the version gate, a unique key, a void claim) the database undoes all of it, and LostRaceError says so.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -14,9 +15,9 @@ from typing import Any
 import msgspec
 import psycopg
 from psycopg.rows import tuple_row
-from psycopg.types.numeric import Int8
 
 from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.store.postgres.columns import Instants, Longs, pack_instant, pack_long
 from holdfast.store.postgres.lines import Connection, Line, lent
 from holdfast.store.postgres.loading import (
     causes_known,
@@ -35,6 +36,7 @@ from holdfast.store.postgres.parts import (
     observations_part,
     parts_of,
 )
+from holdfast.store.postgres.pipeline import Call, forget_prepared, send
 from holdfast.store.postgres.records import letter_columns, record_parts
 from holdfast.store.shapes import (
     Address,
@@ -52,7 +54,6 @@ from holdfast.store.statements import numbered, read_statements
 
 
 class _Sql(msgspec.Struct, frozen=True):
-    tx: str
     born: str
     moved: str
     consumed_effects: str
@@ -63,7 +64,6 @@ class _Sql(msgspec.Struct, frozen=True):
     finished_messages: str
     withdrawn: str
     recalled: str
-    recall_messages: str
     stopped: str
     cancelled: str
     events: str
@@ -145,30 +145,25 @@ class PostgresWriter:
         observations: Sequence[Observation] = (),
         now: datetime,
     ) -> None:
-        """One statement for everything."""
+        """One round trip for everything."""
         parts = [*parts_of(changes, now), *record_parts(changes, now)]
         if observations:
             parts.append(observations_part(observations))
-        if finished and any(change.recalls for change in changes):
-            self._write_in_turn(parts, finished_parts(finished))
-            return
         if finished:
             parts += finished_parts(finished)
         if parts:
             with self._line.use() as connection:
                 run(connection, parts, self._base)
 
-    def _write_in_turn(self, *statements: Sequence[Part]) -> None:
-        """Two parts of one statement that touch the same row undo one another: an effect may be recalled and finished."""
-        with self._line.transaction() as connection:
-            for parts in statements:
-                run(connection, parts, self._base)
-
     @contextmanager
     def unit(self) -> Iterator[PostgresUnit]:
         """A transaction that locks."""
         with self._line.transaction() as connection:
-            yield PostgresUnit(connection, self._base)
+            try:
+                yield PostgresUnit(connection, self._base)
+            except BaseException:
+                forget_prepared(connection)
+                raise
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""
@@ -183,7 +178,8 @@ class PostgresWriter:
 
 def accept(connection: Connection, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
     """Put messages into the inbox, in the transaction of the connection; their ids."""
-    rows = connection.execute(numbered(_sql.messages), message_columns(messages, now), binary=True).fetchall()
+    values = [*message_columns(messages), now]
+    rows = connection.execute(numbered(_sql.messages), values, binary=True).fetchall()
     return [row[0] for row in rows]  # type: ignore[misc]
 
 
@@ -206,23 +202,49 @@ def bury(connection: Connection, letter: DeadLetter) -> None:
 
 
 def run(connection: Connection, parts: Sequence[Part], base: int, *, floor: int = 0) -> None:
-    """Carry out the parts as one statement; all of them, or none and LostRaceError."""
-    if not parts:
-        return
-    arguments: list[object] = []
-    if any(part.name == "events" for part in parts):
-        arguments += [Int8(base), Int8(floor)]
-    for part in parts:
-        arguments += part.arguments
-    arguments += [Int8(part.must_touch) for part in parts if part.must_touch is not None]
-    connection.execute(_compose(tuple((part.name, part.must_touch is not None) for part in parts)), arguments)
+    """Carry out the parts in one round trip; all of them, or none and LostRaceError."""
+    if parts:
+        send(connection, [_call(part, base, floor) for part in parts])
+
+
+def _call(part: Part, base: int, floor: int) -> Call:
+    is_single = len(part.columns[0].values) == 1
+    oids: list[int] = []
+    arguments: list[bytes | None] = []
+    if part.name == "events":
+        oids += (Longs.element_oid, Longs.element_oid)
+        arguments += (pack_long(base), pack_long(floor))
+    for column in part.columns:
+        has_plain = is_single and part.name not in _ARRAYS
+        oids.append(column.element_oid if has_plain else column.array_oid)
+        arguments.append(column.single() if has_plain else column.array())
+    if part.now is not None:
+        oids.append(Instants.element_oid)
+        arguments.append(pack_instant(part.now))
+    if part.must_touch is not None:
+        oids.append(Longs.element_oid)
+        arguments.append(pack_long(part.must_touch))
+    return Call(_statement(part.name, part.must_touch is not None, is_single), oids, arguments)
 
 
 @cache
-def _compose(shape: tuple[tuple[str, bool], ...]) -> str:
-    """The statement for parts of these names; those that are marked must touch a given number of rows."""
-    clauses = [f"tx as materialized ({_sql.tx})"] if any(name == "events" for name, _ in shape) else []
-    clauses += [f"{name}_part as ({getattr(_sql, name)})" for name, _ in shape]
-    proofs = [f"(select count(*) from {name}_part) = ?::int8" for name, is_gate in shape if is_gate]  # noqa: S608 - our own names
-    last = f"select holdfast.require({' and '.join(proofs)})" if proofs else "select 1"
-    return numbered(f"with {', '.join(clauses)} {last}")
+def _statement(name: str, is_gate: bool, is_single: bool) -> str:  # noqa: FBT001 - they make the key of a cache
+    """The statement of a part. A gate fails unless the part touches a given number of rows."""
+    text: str = getattr(_sql, name)
+    if is_single:
+        text = _UNNEST.sub(_plain, text)
+    if is_gate:
+        text = f"with part as ({text}) select holdfast.require((select count(*) from part) = ?::int8)"  # noqa: S608 - our own
+    return numbered(text)
+
+
+_UNNEST = re.compile(r"unnest\(((?: ?\?::\w+\[\],?)+) ?\)( with ordinality)?")
+
+
+def _plain(found: re.Match[str]) -> str:
+    """The same row from plain values."""
+    return f"(select {found[1].replace('[]', '')}{', 1::int8' if found[2] else ''})"
+
+
+_ARRAYS = {name for name in _Sql.__struct_fields__ if "unnest" not in getattr(_sql, name)}
+"""Parts that want an array, however few rows there are."""

@@ -10,8 +10,9 @@ import psycopg
 from holdfast.errors import ConfigurationError, PayloadError, SchemaMismatchError, StoreError, StoreUnavailableError
 from holdfast.store.port import LostRaceError
 
-_LOST = ("HF001", "23505", "40001", "40P01")
-"""The gate of a commit, a unique key, a serialization failure, a deadlock: decide again on what is there now."""
+_LOST = ("HF001", "23505", "40001", "40P01", "26000")
+"""The gate of a commit, a unique key, a serialization failure, a deadlock, a prepared statement that was dropped: decide again on what
+is there now."""
 
 _UNAVAILABLE = ("08", "53", "57P", "58", "25006", "55P03", "57014", "XX000")
 """No connection, no resources, shutting down, disk trouble, read-only, a lock or statement that took too long."""

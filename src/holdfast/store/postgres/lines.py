@@ -10,7 +10,7 @@ from psycopg import RawCursor
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from holdfast.errors import ConfigurationError
-from holdfast.store.postgres import arrays
+from holdfast.store.postgres import columns
 from holdfast.store.postgres.faults import translate
 
 Connection = psycopg.Connection[tuple[object, ...]]
@@ -92,7 +92,7 @@ def connect(conninfo: str, *, prepare: bool) -> Connection:
 def prepare_connection(connection: Connection, *, prepare: bool) -> None:
     """What every connection of ours needs, also one that a pool made."""
     connection.prepare_threshold = 0 if prepare else None  # A transaction pooler cannot keep prepared statements.
-    arrays.register(connection)
+    columns.register(connection)
     connection.execute(_set(_SESSION, is_local=False))
 
 

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.arrays import integers, longs, texts, uuids
+from holdfast.store.postgres.columns import Integers, Longs, Texts, Uuids
 from holdfast.store.postgres.lines import Connection
 from holdfast.store.postgres.parts import effect_columns, timer_columns
 from holdfast.store.shapes import (
@@ -81,18 +81,18 @@ def _address_columns(addresses: Sequence[Address]) -> list[object]:
     by_id = [each for each in addresses if each.instance is not None]
     by_key = [each for each in addresses if each.instance is None]
     return [
-        texts([each.tenant for each in by_id]),
-        uuids([each.instance for each in by_id]),
-        texts([each.tenant for each in by_key]),
-        texts([each.definition for each in by_key]),
-        texts([each.key for each in by_key]),
+        Texts([each.tenant for each in by_id]),
+        Uuids([each.instance for each in by_id]),
+        Texts([each.tenant for each in by_key]),
+        Texts([each.definition for each in by_key]),
+        Texts([each.key for each in by_key]),
     ]
 
 
 def _events(connection: Connection, stretches: Mapping[UUID, tuple[int, int]]) -> dict[object, list[StoredEvent]]:
     """The events of instances, each after one number and up to another: the row was read before, and tells how many there are."""
     after, upto = zip(*stretches.values(), strict=True)
-    arguments = [uuids(list(stretches)), integers(after), integers(upto)]
+    arguments = [Uuids(list(stretches)), Integers(after), Integers(upto)]
     events: defaultdict[object, list[StoredEvent]] = defaultdict(list)
     for row in connection.execute(_sql.events, arguments, binary=True):
         event = rows.event(cast("rows.Row", row))
@@ -123,14 +123,14 @@ def void_claims(connection: Connection, claims: Sequence[Claim]) -> set[Claim]:
         pending = set(connection.execute(_sql.set_timers, timer_columns(timers), binary=True).fetchall())
         void.update(claim for claim in timers if msgspec.structs.astuple(claim) not in pending)
     if messages:
-        kept = set(connection.execute(_sql.kept_messages, [longs([claim.id for claim in messages])]).fetchall())
+        kept = set(connection.execute(_sql.kept_messages, [Longs([claim.id for claim in messages])]).fetchall())
         void.update(claim for claim in messages if (claim.id,) not in kept)
     return void
 
 
 def receipts_of(connection: Connection, keys: Sequence[ReceiptKey]) -> dict[ReceiptKey, Receipt]:
     """The receipts that exist."""
-    columns = [texts([each[place] for each in keys]) for place in range(3)]
+    columns = [Texts([each[place] for each in keys]) for place in range(3)]
     found = cast("list[rows.Row]", connection.execute(_sql.receipts, columns, binary=True).fetchall())
     receipts = (Receipt(ReceiptKey(*row[:3]), row[3], row[4]) for row in found)
     return {receipt.key: receipt for receipt in receipts}
@@ -141,12 +141,12 @@ def newest_position(connection: Connection, changes: Sequence[Change]) -> int:
     known = [change for change in changes if change.expected]
     if not known:
         return 0
-    columns = [uuids([change.header.id for change in known]), integers([change.expected for change in known])]
+    columns = [Uuids([change.header.id for change in known]), Integers([change.expected for change in known])]
     row = connection.execute(_sql.newest_position, columns).fetchone()
     return cast("int", row[0]) if row and row[0] is not None else 0
 
 
 def causes_known(connection: Connection, instances: Sequence[InstanceId], causes: Sequence[str]) -> set[str]:
     """Which of the causes the histories already name."""
-    found = connection.execute(_sql.causes, [uuids(instances), texts(causes)], binary=True).fetchall()
+    found = connection.execute(_sql.causes, [Uuids(instances), Texts(causes)], binary=True).fetchall()
     return {str(row[0]) for row in found}

@@ -1,6 +1,6 @@
 """A commit taken apart: for each table that it touches, the columns of its rows.
 
-Each function answers for one named part of `commits.sql` and gives the arguments of that part, in the order of its placeholders, or
+Each function answers for one named part of `commits.sql` and gives the columns of that part, in the order of its placeholders, or
 nothing when the commit has no such rows.
 """
 
@@ -8,31 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.store.postgres.arrays import blobs, booleans, instants, integers, longs, texts, uuids
+from holdfast.store.postgres.columns import Blobs, Booleans, Column, Instants, Integers, Longs, Texts, Uuids
 from holdfast.store.shapes import Change, Claim, EffectClaim, InboxClaim, Observation, StoredMessage, TimerClaim
 
 T = TypeVar("T")
 
-Arguments = list[object]
+Columns = list[Column[Any]]
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One part of the statement, and how many rows it must touch for the commit to stand; None means any number."""
+    """One part of a commit."""
 
     name: str
-    arguments: Arguments
+    columns: Columns
+    now: datetime | None = None
+    """The instant of the commit, for parts that write it down."""
     must_touch: int | None = None
+    """How many rows it must touch for the commit to stand; None means any number."""
 
 
 def parts_of(changes: Sequence[Change], now: datetime) -> list[Part]:
     """The parts of a commit of these changes."""
+    gates = [
+        _moved(changes, now),
+        _born(changes, now),
+    ]  # First, because they lock the instances, which everybody locks first.
     found = [make(changes, now) for make in _MAKERS]
     claims = [claim for change in changes for claim in change.consumed]
-    parts = [*consumed_parts(claims), *(part for part in found if part is not None)]
+    parts = [part for part in (*gates, *consumed_parts(claims), *found) if part is not None]
     if any(change.recalls for change in changes):
         parts += _recall_parts(changes, now)
     return parts
@@ -45,19 +52,19 @@ def _born(changes: Sequence[Change], now: datetime) -> Part | None:
     return Part(
         "born",
         [
-            uuids([head.id for head in heads]),
-            texts([head.tenant for head in heads]),
-            texts([head.definition for head in heads]),
-            texts([head.definition_version for head in heads]),
-            texts([head.key or None for head in heads]),
-            texts([head.status for head in heads]),
-            texts([head.reason for head in heads]),
-            integers([head.version for head in heads]),
-            integers([head.issued for head in heads]),
-            uuids([head.parent for head in heads]),
-            instants([head.ended_at for head in heads]),
-            now,
+            Uuids([head.id for head in heads]),
+            Texts([head.tenant for head in heads]),
+            Texts([head.definition for head in heads]),
+            Texts([head.definition_version for head in heads]),
+            Texts([head.key or None for head in heads]),
+            Texts([head.status for head in heads]),
+            Texts([head.reason for head in heads]),
+            Integers([head.version for head in heads]),
+            Integers([head.issued for head in heads]),
+            Uuids([head.parent for head in heads]),
+            Instants([head.ended_at for head in heads]),
         ],
+        now,
     )
 
 
@@ -69,51 +76,51 @@ def _moved(changes: Sequence[Change], now: datetime) -> Part | None:
     return Part(
         "moved",
         [
-            uuids([head.id for head in heads]),
-            texts([head.tenant for head in heads]),
-            integers([change.expected for change in moves]),
-            texts([head.status for head in heads]),
-            texts([head.reason for head in heads]),
-            integers([head.version for head in heads]),
-            integers([head.issued for head in heads]),
-            instants([head.ended_at for head in heads]),
-            now,
+            Uuids([head.id for head in heads]),
+            Texts([head.tenant for head in heads]),
+            Integers([change.expected for change in moves]),
+            Texts([head.status for head in heads]),
+            Texts([head.reason for head in heads]),
+            Integers([head.version for head in heads]),
+            Integers([head.issued for head in heads]),
+            Instants([head.ended_at for head in heads]),
         ],
+        now,
         must_touch=len(moves),
     )
 
 
-def effect_columns(claims: Sequence[EffectClaim]) -> Arguments:
+def effect_columns(claims: Sequence[EffectClaim]) -> Columns:
     """The columns by which a held effect is found."""
     return [
-        uuids([claim.instance for claim in claims]),
-        integers([claim.number for claim in claims]),
-        uuids([claim.worker for claim in claims]),
-        integers([claim.fence for claim in claims]),
+        Uuids([claim.instance for claim in claims]),
+        Integers([claim.number for claim in claims]),
+        Uuids([claim.worker for claim in claims]),
+        Integers([claim.fence for claim in claims]),
     ]
 
 
-def timer_columns(claims: Sequence[TimerClaim]) -> Arguments:
+def timer_columns(claims: Sequence[TimerClaim]) -> Columns:
     """The columns by which a set timer is found."""
     return [
-        uuids([claim.instance for claim in claims]),
-        texts([claim.key for claim in claims]),
-        integers([claim.number for claim in claims]),
+        Uuids([claim.instance for claim in claims]),
+        Texts([claim.key for claim in claims]),
+        Integers([claim.number for claim in claims]),
     ]
 
 
-def _claim_columns(claims: Sequence[Claim]) -> list[tuple[str, Arguments, int]]:
+def _claim_columns(claims: Sequence[Claim]) -> list[tuple[str, Columns, int]]:
     """The claims by kind, as columns, and how many there are of each."""
     effects = [claim for claim in claims if isinstance(claim, EffectClaim)]
     timers = [claim for claim in claims if isinstance(claim, TimerClaim)]
     messages = [claim.id for claim in claims if isinstance(claim, InboxClaim)]
-    found: list[tuple[str, Arguments, int]] = []
+    found: list[tuple[str, Columns, int]] = []
     if effects:
         found.append(("effects", effect_columns(effects), len(effects)))
     if timers:
         found.append(("timers", timer_columns(timers), len(timers)))
     if messages:
-        found.append(("messages", [longs(messages)], len(messages)))
+        found.append(("messages", [Longs(messages)], len(messages)))
     return found
 
 
@@ -129,7 +136,7 @@ def finished_parts(claims: Sequence[Claim]) -> list[Part]:
 
 def _withdrawn(changes: Sequence[Change], _now: datetime) -> Part | None:
     rows = [(change.header.id, number) for change in changes for number in change.withdrawn]
-    return Part("withdrawn", [uuids([row[0] for row in rows]), integers([row[1] for row in rows])]) if rows else None
+    return Part("withdrawn", [Uuids([row[0] for row in rows]), Integers([row[1] for row in rows])]) if rows else None
 
 
 def _recall_parts(changes: Sequence[Change], now: datetime) -> list[Part]:
@@ -137,11 +144,18 @@ def _recall_parts(changes: Sequence[Change], now: datetime) -> list[Part]:
     rows = [(change.header.id, recall) for change in changes for recall in change.recalls]
     stops = [(identity, recall.number) for identity, recall in rows if recall.stop]
     parts = [
-        Part("recalled", [uuids([row[0] for row in rows]), integers([recall.number for _, recall in rows])]),
-        Part("recall_messages", message_columns([recall.message for _, recall in rows], now)),
+        Part(
+            "recalled",
+            [
+                Uuids([row[0] for row in rows]),
+                Integers([recall.number for _, recall in rows]),
+                *message_columns([recall.message for _, recall in rows]),
+            ],
+            now,
+        ),
     ]
     if stops:
-        parts.append(Part("stopped", [uuids([row[0] for row in stops]), integers([row[1] for row in stops])]))
+        parts.append(Part("stopped", [Uuids([row[0] for row in stops]), Integers([row[1] for row in stops])]))
     return parts
 
 
@@ -149,7 +163,7 @@ def _cancelled(changes: Sequence[Change], _now: datetime) -> Part | None:
     rows = [(change.header.id, key) for change in changes for key in change.cancelled]
     if not rows:
         return None
-    return Part("cancelled", [uuids([row[0] for row in rows]), texts([row[1] for row in rows])], must_touch=len(rows))
+    return Part("cancelled", [Uuids([row[0] for row in rows]), Texts([row[1] for row in rows])], must_touch=len(rows))
 
 
 def _events(changes: Sequence[Change], now: datetime) -> Part | None:
@@ -159,17 +173,17 @@ def _events(changes: Sequence[Change], now: datetime) -> Part | None:
     return Part(
         "events",
         [
-            uuids([row.instance for row in rows]),
-            integers([row.sequence for row in rows]),
-            texts([row.tenant for row in rows]),
-            texts([row.type for row in rows]),
-            integers([row.version for row in rows]),
-            blobs([row.data for row in rows]),
-            texts([row.actor for row in rows]),
-            texts([row.comment for row in rows]),
-            texts([row.cause for row in rows]),
-            now,
+            Uuids([row.instance for row in rows]),
+            Integers([row.sequence for row in rows]),
+            Texts([row.tenant for row in rows]),
+            Texts([row.type for row in rows]),
+            Integers([row.version for row in rows]),
+            Blobs([row.data for row in rows]),
+            Texts([row.actor for row in rows]),
+            Texts([row.comment for row in rows]),
+            Texts([row.cause for row in rows]),
         ],
+        now,
     )
 
 
@@ -180,23 +194,23 @@ def _effects(changes: Sequence[Change], now: datetime) -> Part | None:
     return Part(
         "effects",
         [
-            uuids([row.instance for row in rows]),
-            integers([row.number for row in rows]),
-            texts([row.tenant for row in rows]),
-            texts([row.definition for row in rows]),
-            texts([row.handler for row in rows]),
-            texts([row.type for row in rows]),
-            integers([row.version for row in rows]),
-            blobs([row.data for row in rows]),
-            blobs([row.options for row in rows]),
-            integers([row.priority for row in rows]),
-            longs([row.rank for row in rows]),
-            instants([row.parked_until for row in rows]),
-            uuids([row.owner for row in rows]),
-            integers([row.fence for row in rows]),
-            integers([row.attempts for row in rows]),
-            now,
+            Uuids([row.instance for row in rows]),
+            Integers([row.number for row in rows]),
+            Texts([row.tenant for row in rows]),
+            Texts([row.definition for row in rows]),
+            Texts([row.handler for row in rows]),
+            Texts([row.type for row in rows]),
+            Integers([row.version for row in rows]),
+            Blobs([row.data for row in rows]),
+            Blobs([row.options for row in rows]),
+            Integers([row.priority for row in rows]),
+            Longs([row.rank for row in rows]),
+            Instants([row.parked_until for row in rows]),
+            Uuids([row.owner for row in rows]),
+            Integers([row.fence for row in rows]),
+            Integers([row.attempts for row in rows]),
         ],
+        now,
     )
 
 
@@ -207,42 +221,41 @@ def _timers(changes: Sequence[Change], _now: datetime) -> Part | None:
     return Part(
         "timers",
         [
-            uuids([row.instance for row in rows]),
-            texts([row.key for row in rows]),
-            integers([row.number for row in rows]),
-            texts([row.tenant for row in rows]),
-            texts([row.definition for row in rows]),
-            texts([row.type for row in rows]),
-            integers([row.version for row in rows]),
-            blobs([row.data for row in rows]),
-            instants([row.due_at for row in rows]),
+            Uuids([row.instance for row in rows]),
+            Texts([row.key for row in rows]),
+            Integers([row.number for row in rows]),
+            Texts([row.tenant for row in rows]),
+            Texts([row.definition for row in rows]),
+            Texts([row.type for row in rows]),
+            Integers([row.version for row in rows]),
+            Blobs([row.data for row in rows]),
+            Instants([row.due_at for row in rows]),
         ],
     )
 
 
-def message_columns(rows: Sequence[StoredMessage], now: datetime) -> Arguments:
+def message_columns(rows: Sequence[StoredMessage]) -> Columns:
     """The columns of new inbox rows."""
     return [
-        texts([row.address.tenant for row in rows]),
-        texts([row.target for row in rows]),
-        texts([row.address.definition for row in rows]),
-        texts([row.address.key for row in rows]),
-        uuids([row.address.instance for row in rows]),
-        texts([row.type for row in rows]),
-        integers([row.version for row in rows]),
-        blobs([row.data for row in rows]),
-        texts([row.command_id for row in rows]),
-        texts([row.actor for row in rows]),
-        texts([row.comment for row in rows]),
-        texts([row.definition_version for row in rows]),
-        uuids([row.parent for row in rows]),
-        now,
+        Texts([row.address.tenant for row in rows]),
+        Texts([row.target for row in rows]),
+        Texts([row.address.definition for row in rows]),
+        Texts([row.address.key for row in rows]),
+        Uuids([row.address.instance for row in rows]),
+        Texts([row.type for row in rows]),
+        Integers([row.version for row in rows]),
+        Blobs([row.data for row in rows]),
+        Texts([row.command_id for row in rows]),
+        Texts([row.actor for row in rows]),
+        Texts([row.comment for row in rows]),
+        Texts([row.definition_version for row in rows]),
+        Uuids([row.parent for row in rows]),
     ]
 
 
 def _messages(changes: Sequence[Change], now: datetime) -> Part | None:
     rows = [message for change in changes for message in change.messages]
-    return Part("messages", message_columns(rows, now)) if rows else None
+    return Part("messages", message_columns(rows), now) if rows else None
 
 
 def _receipts(changes: Sequence[Change], now: datetime) -> Part | None:
@@ -252,13 +265,13 @@ def _receipts(changes: Sequence[Change], now: datetime) -> Part | None:
     return Part(
         "receipts",
         [
-            texts([row.key.tenant for row in rows]),
-            texts([row.key.scope for row in rows]),
-            texts([row.key.key for row in rows]),
-            uuids([row.instance for row in rows]),
-            integers([row.version for row in rows]),
-            now,
+            Texts([row.key.tenant for row in rows]),
+            Texts([row.key.scope for row in rows]),
+            Texts([row.key.key for row in rows]),
+            Uuids([row.instance for row in rows]),
+            Integers([row.version for row in rows]),
         ],
+        now,
     )
 
 
@@ -269,11 +282,11 @@ def _snapshots(changes: Sequence[Change], _now: datetime) -> Part | None:
     return Part(
         "snapshots",
         [
-            uuids([head.id for head, _ in rows]),
-            texts([head.tenant for head, _ in rows]),
-            integers([kept.version for _, kept in rows]),
-            integers([kept.state_version for _, kept in rows]),
-            blobs([kept.data for _, kept in rows]),
+            Uuids([head.id for head, _ in rows]),
+            Texts([head.tenant for head, _ in rows]),
+            Integers([kept.version for _, kept in rows]),
+            Integers([kept.state_version for _, kept in rows]),
+            Blobs([kept.data for _, kept in rows]),
         ],
     )
 
@@ -283,21 +296,19 @@ def observations_part(rows: Sequence[Observation]) -> Part:
     return Part(
         "observations",
         [
-            texts([row.tenant for row in rows]),
-            uuids([row.instance for row in rows]),
-            texts([row.definition for row in rows]),
-            texts([row.input for row in rows]),
-            texts([row.from_status for row in rows]),
-            texts([row.to_status for row in rows]),
-            booleans([row.skipped for row in rows]),
-            instants([row.at for row in rows]),
+            Texts([row.tenant for row in rows]),
+            Uuids([row.instance for row in rows]),
+            Texts([row.definition for row in rows]),
+            Texts([row.input for row in rows]),
+            Texts([row.from_status for row in rows]),
+            Texts([row.to_status for row in rows]),
+            Booleans([row.skipped for row in rows]),
+            Instants([row.at for row in rows]),
         ],
     )
 
 
 _MAKERS: tuple[Callable[[Sequence[Change], datetime], Part | None], ...] = (
-    _born,
-    _moved,
     _withdrawn,
     _cancelled,
     _events,

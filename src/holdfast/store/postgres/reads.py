@@ -19,7 +19,7 @@ from holdfast.kernel.records import DeadLetterSource
 from holdfast.store.findings import StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
 from holdfast.store.paging import id_range
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.arrays import texts, uuids
+from holdfast.store.postgres.columns import Texts, Uuids
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.lines import Connection
 from holdfast.store.postgres.loading import load
@@ -80,7 +80,7 @@ class PostgresReader:
 
     def instances(self, query: InstanceQuery) -> list[Header]:
         """A page of instances, newest first."""
-        statuses = texts(query.statuses)
+        statuses = Texts(query.statuses)
         span = [*id_range(query), query.created_after, query.created_before, Int8(query.limit)]
         narrow = [self._tenant, query.definition, statuses, query.definition_version, *span]
         if query.parent is not None:
@@ -130,11 +130,11 @@ class PostgresReader:
 
     def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
         """The rows of these instances, of those that exist."""
-        return [rows.header(row) for row in self._all(_sql.headers, [self._tenant, uuids(instances)])]
+        return [rows.header(row) for row in self._all(_sql.headers, [self._tenant, Uuids(instances)])]
 
     def begun(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
         """Those of which anything has begun."""
-        return {InstanceId(row[0]) for row in self._all(_sql.begun, [self._tenant, uuids(instances)])}
+        return {InstanceId(row[0]) for row in self._all(_sql.begun, [self._tenant, Uuids(instances)])}
 
     def dead_letters(
         self,

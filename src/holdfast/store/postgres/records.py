@@ -18,8 +18,8 @@ from holdfast.kernel.records import (
     TaskClosed,
     TaskOpened,
 )
-from holdfast.store.postgres.arrays import blobs, instants, integers, texts, uuids
-from holdfast.store.postgres.parts import Arguments, Part
+from holdfast.store.postgres.columns import Blobs, Instants, Integers, Texts, Uuids
+from holdfast.store.postgres.parts import Columns, Part
 from holdfast.store.shapes import Change, DeadLetter, Header
 
 R = TypeVar("R", bound=Record)
@@ -36,71 +36,67 @@ def record_parts(changes: Sequence[Change], now: datetime) -> list[Part]:
     return [_MAKERS[kind](rows, now) for kind, rows in sorted(kinds.items(), key=lambda each: _ORDER[each[0]])]
 
 
-def _keys(rows: Owned[R]) -> Arguments:
-    return [uuids([head.id for head, _ in rows]), integers([row.number for _, row in rows])]
+def _keys(rows: Owned[R]) -> Columns:
+    return [Uuids([head.id for head, _ in rows]), Integers([row.number for _, row in rows])]
 
 
 def _opened_steps(rows: Owned[StepOpened], now: datetime) -> Part:
-    arguments = [
+    columns: Columns = [
         *_keys(rows),
-        texts([head.tenant for head, _ in rows]),
-        texts([row.node for _, row in rows]),
-        texts([row.token for _, row in rows]),
-        integers([row.visit for _, row in rows]),
-        texts([row.kind for _, row in rows]),
-        texts([row.status for _, row in rows]),
-        integers([row.compensates for _, row in rows]),
-        integers([row.retry_of for _, row in rows]),
-        texts([row.wait_kind for _, row in rows]),
-        integers([row.attempts for _, row in rows]),
-        texts([row.outcome for _, row in rows]),
-        texts([row.error for _, row in rows]),
-        blobs([row.input for _, row in rows]),
-        blobs([row.output for _, row in rows]),
-        now,
+        Texts([head.tenant for head, _ in rows]),
+        Texts([row.node for _, row in rows]),
+        Texts([row.token for _, row in rows]),
+        Integers([row.visit for _, row in rows]),
+        Texts([row.kind for _, row in rows]),
+        Texts([row.status for _, row in rows]),
+        Integers([row.compensates for _, row in rows]),
+        Integers([row.retry_of for _, row in rows]),
+        Texts([row.wait_kind for _, row in rows]),
+        Integers([row.attempts for _, row in rows]),
+        Texts([row.outcome for _, row in rows]),
+        Texts([row.error for _, row in rows]),
+        Blobs([row.input for _, row in rows]),
+        Blobs([row.output for _, row in rows]),
     ]
-    return Part("opened_steps", arguments)
+    return Part("opened_steps", columns, now)
 
 
 def _moved_steps(rows: Owned[StepMoved], now: datetime) -> Part:
-    arguments = [
+    columns: Columns = [
         *_keys(rows),
-        texts([row.status for _, row in rows]),
-        integers([row.attempts for _, row in rows]),
-        blobs([row.output for _, row in rows]),
-        texts([row.error for _, row in rows]),
-        texts([row.outcome for _, row in rows]),
-        texts([row.wait_kind for _, row in rows]),
-        now,
+        Texts([row.status for _, row in rows]),
+        Integers([row.attempts for _, row in rows]),
+        Blobs([row.output for _, row in rows]),
+        Texts([row.error for _, row in rows]),
+        Texts([row.outcome for _, row in rows]),
+        Texts([row.wait_kind for _, row in rows]),
     ]
-    return Part("moved_steps", arguments)
+    return Part("moved_steps", columns, now)
 
 
 def _opened_tasks(rows: Owned[TaskOpened], now: datetime) -> Part:
-    arguments = [
+    columns: Columns = [
         *_keys(rows),
-        texts([head.tenant for head, _ in rows]),
-        texts([row.subject for _, row in rows]),
-        texts([row.role for _, row in rows]),
-        instants([row.due_at for _, row in rows]),
-        blobs([row.data for _, row in rows]),
-        texts([row.outcome for _, row in rows]),
-        texts([row.actor for _, row in rows]),
-        texts([row.comment for _, row in rows]),
-        now,
+        Texts([head.tenant for head, _ in rows]),
+        Texts([row.subject for _, row in rows]),
+        Texts([row.role for _, row in rows]),
+        Instants([row.due_at for _, row in rows]),
+        Blobs([row.data for _, row in rows]),
+        Texts([row.outcome for _, row in rows]),
+        Texts([row.actor for _, row in rows]),
+        Texts([row.comment for _, row in rows]),
     ]
-    return Part("opened_tasks", arguments)
+    return Part("opened_tasks", columns, now)
 
 
 def _closed_tasks(rows: Owned[TaskClosed], now: datetime) -> Part:
-    arguments = [
+    columns: Columns = [
         *_keys(rows),
-        texts([row.outcome for _, row in rows]),
-        texts([row.actor for _, row in rows]),
-        texts([row.comment for _, row in rows]),
-        now,
+        Texts([row.outcome for _, row in rows]),
+        Texts([row.actor for _, row in rows]),
+        Texts([row.comment for _, row in rows]),
     ]
-    return Part("closed_tasks", arguments)
+    return Part("closed_tasks", columns, now)
 
 
 def _raised_letters(rows: Owned[DeadLetterRaised], now: datetime) -> Part:
@@ -125,51 +121,50 @@ def _raised_letters(rows: Owned[DeadLetterRaised], now: datetime) -> Part:
     return Part("raised_letters", letter_columns(letters))
 
 
-def letter_columns(letters: Sequence[DeadLetter]) -> Arguments:
+def letter_columns(letters: Sequence[DeadLetter]) -> Columns:
     """The columns of new dead letters."""
     return [
-        texts([each.tenant for each in letters]),
-        texts([each.source for each in letters]),
-        uuids([each.instance for each in letters]),
-        texts([each.definition for each in letters]),
-        texts([each.key for each in letters]),
-        integers([each.number for each in letters]),
-        texts([each.name for each in letters]),
-        texts([each.type for each in letters]),
-        integers([each.version for each in letters]),
-        blobs([each.data for each in letters]),
-        blobs([each.options for each in letters]),
-        integers([each.priority for each in letters]),
-        integers([each.attempts for each in letters]),
-        integers([each.fence for each in letters]),
-        texts([each.reason for each in letters]),
-        texts([each.error for each in letters]),
-        texts([each.actor for each in letters]),
-        texts([each.definition_version for each in letters]),
-        uuids([each.parent for each in letters]),
-        instants([each.created_at for each in letters]),
+        Texts([each.tenant for each in letters]),
+        Texts([each.source for each in letters]),
+        Uuids([each.instance for each in letters]),
+        Texts([each.definition for each in letters]),
+        Texts([each.key for each in letters]),
+        Integers([each.number for each in letters]),
+        Texts([each.name for each in letters]),
+        Texts([each.type for each in letters]),
+        Integers([each.version for each in letters]),
+        Blobs([each.data for each in letters]),
+        Blobs([each.options for each in letters]),
+        Integers([each.priority for each in letters]),
+        Integers([each.attempts for each in letters]),
+        Integers([each.fence for each in letters]),
+        Texts([each.reason for each in letters]),
+        Texts([each.error for each in letters]),
+        Texts([each.actor for each in letters]),
+        Texts([each.definition_version for each in letters]),
+        Uuids([each.parent for each in letters]),
+        Instants([each.created_at for each in letters]),
     ]
 
 
 def _settled_letters(rows: Owned[DeadLetterSettled], _now: datetime) -> Part:
-    arguments = [
-        uuids([head.id for head, _ in rows]),
-        texts([row.source for _, row in rows]),
-        integers([row.number for _, row in rows]),
+    columns: Columns = [
+        Uuids([head.id for head, _ in rows]),
+        Texts([row.source for _, row in rows]),
+        Integers([row.number for _, row in rows]),
     ]
-    return Part("settled_letters", list(arguments))
+    return Part("settled_letters", columns)
 
 
 def _opened_subscriptions(rows: Owned[SubscriptionOpened], now: datetime) -> Part:
-    arguments = [
+    columns: Columns = [
         *_keys(rows),
-        texts([head.tenant for head, _ in rows]),
-        texts([row.signal for _, row in rows]),
-        texts([row.correlation for _, row in rows]),
-        instants([row.expires_at for _, row in rows]),
-        now,
+        Texts([head.tenant for head, _ in rows]),
+        Texts([row.signal for _, row in rows]),
+        Texts([row.correlation for _, row in rows]),
+        Instants([row.expires_at for _, row in rows]),
     ]
-    return Part("opened_subscriptions", arguments)
+    return Part("opened_subscriptions", columns, now)
 
 
 def _closed_subscriptions(rows: Owned[SubscriptionClosed], _now: datetime) -> Part:
@@ -181,10 +176,10 @@ _MAKERS: dict[type[Record], Callable[..., Part]] = {
     StepMoved: _moved_steps,
     TaskOpened: _opened_tasks,
     TaskClosed: _closed_tasks,
-    DeadLetterRaised: _raised_letters,
     DeadLetterSettled: _settled_letters,
+    DeadLetterRaised: _raised_letters,  # After the one that it may take the place of.
     SubscriptionOpened: _opened_subscriptions,
     SubscriptionClosed: _closed_subscriptions,
 }
 _ORDER = {kind: place for place, kind in enumerate(_MAKERS)}
-"""The parts always come in this order, so that there are few different statements."""
+"""The parts come in this order."""

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.findings import Beat
-from holdfast.store.postgres.arrays import texts, uuids
+from holdfast.store.postgres.columns import Texts, Uuids
 from holdfast.store.postgres.lines import Connection, Line
 from holdfast.store.postgres.parts import effect_columns
 from holdfast.store.shapes import EffectClaim, Maintenance, WorkerInfo
@@ -53,7 +53,7 @@ class PostgresWorkers:
         """Live on, free what the dead held, and learn what is no longer one's own."""
         with self._line.transaction() as connection:
             moment = _clock(connection, now)
-            connection.execute(_sql.beat, [worker, name, texts(handlers), moment, moment + lease])
+            connection.execute(_sql.beat, [worker, name, Texts(handlers), moment, moment + lease])
             dead = [cast("UUID", row[0]) for row in connection.execute(_sql.remove_dead, [moment])]
             mode = connection.execute(_sql.maintenance).fetchone()
             kept = _kept(connection, held)
@@ -109,4 +109,4 @@ def _kept(connection: Connection, held: Sequence[EffectClaim]) -> dict[EffectCla
 def _free(connection: Connection, workers: Sequence[UUID]) -> list[str]:
     if not workers:
         return []
-    return sorted({str(row[0]) for row in connection.execute(_sql.free_owned, [uuids(workers)])})
+    return sorted({str(row[0]) for row in connection.execute(_sql.free_owned, [Uuids(workers)])})

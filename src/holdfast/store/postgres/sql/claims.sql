@@ -26,7 +26,7 @@ where instance = ?::uuid and number = ?::int4 and owner = ?::uuid and fence = ?:
 -- name: release_effects
 update holdfast.effects e set owner = null, claimed_at = null, attempts = attempts - 1
 from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
-where e.instance = u.instance and e.number = u.number and e.owner = u.owner and e.fence = u.fence
+where e.instance = any (array[u.instance]) and e.number = u.number and e.owner = u.owner and e.fence = u.fence
 
 -- name: take_effect
 delete from holdfast.effects where instance = ?::uuid and number = ?::int4 and owner = ?::uuid and fence = ?::int4
@@ -79,11 +79,11 @@ order by h.id limit ?::int8 for update skip locked
 
 -- name: claim_behind
 update holdfast.inbox i set claimed_until = coalesce(?::timestamptz, clock_timestamp()) + ?::interval
-where i.id in (
+where i.id = any (array(
     select f.id from unnest(?::text[], ?::text[]) as u (tenant, target)
-    join holdfast.inbox f on f.tenant = u.tenant and f.target = u.target
+    cross join lateral (select id from holdfast.inbox where tenant = u.tenant and target = u.target offset 0) as f
     order by f.id limit ?::int8
-)
+))
 returning i.id, i.tenant, i.definition, i.key, i.instance, i.type, i.version, i.data, i.command_id, i.actor, i.comment,
     i.definition_version, i.parent, i.attempts, i.error
 
@@ -92,7 +92,7 @@ update holdfast.inbox set due_at = ?::timestamptz, attempts = attempts + 1, erro
 
 -- name: free_target
 update holdfast.inbox i set claimed_until = null from holdfast.inbox h
-where h.id = ?::int8 and i.tenant = h.tenant and i.target = h.target
+where h.id = ?::int8 and i.tenant = any (array[h.tenant]) and i.target = h.target
 
 -- name: take_message
 delete from holdfast.inbox where id = ?::int8

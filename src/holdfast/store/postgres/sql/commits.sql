@@ -1,10 +1,9 @@
--- The parts of a commit. Those that a commit needs are put together to one statement, so that it is one round trip and one
--- implicit transaction. Every part takes its rows as columns.
-
--- name: tx
--- The order of all events: the transaction's number and the event's place in it. Readers stop below the oldest running transaction.
--- A transaction that is older than the last commit of an instance it writes to goes behind that commit, up to a floor.
-select greatest((?::int8 + pg_current_xact_id()::text::int8) << 20, ?::int8) as base
+-- The parts of a commit. Those that a commit needs are sent together, so that it is one round trip and one implicit transaction.
+-- Every part takes its rows as columns; for a single row, `unnest` of arrays is replaced by the plain values.
+--
+-- Rows are found by `= any (array[...])`, here and in the other files, where `=` would say the same: the planner could also go through
+-- the whole table and look for every row among the given ones, which it likes to do with a queue that was empty when it last looked,
+-- and keeps doing when there are thousands. It can do so only with `=`.
 
 -- name: born
 insert into holdfast.instances (
@@ -21,17 +20,17 @@ set status = u.status, reason = u.reason, version = u.version, issued = u.issued
 from unnest(
     ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::int4[], ?::timestamptz[]
 ) as u (id, tenant, expected, status, reason, version, issued, ended_at), (select ?::timestamptz as at) as t
-where i.id = u.id and i.tenant = u.tenant and i.version = u.expected
+where i.id = any (array[u.id]) and i.tenant = u.tenant and i.version = u.expected
 returning 1
 
 -- name: consumed_effects
 delete from holdfast.effects e using unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
-where e.instance = u.instance and e.number = u.number and e.owner = u.owner and e.fence = u.fence
+where e.instance = any (array[u.instance]) and e.number = u.number and e.owner = u.owner and e.fence = u.fence
 returning 1
 
 -- name: consumed_timers
 delete from holdfast.timers t using unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, key, number)
-where t.instance = u.instance and t.key = u.key and t.number = u.number
+where t.instance = any (array[u.instance]) and t.key = u.key and t.number = u.number
 returning 1
 
 -- name: consumed_messages
@@ -39,28 +38,27 @@ delete from holdfast.inbox where id = any (?::int8[]) returning 1
 
 -- name: finished_timers
 delete from holdfast.timers t using unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, key, number)
-where t.instance = u.instance and t.key = u.key and t.number = u.number
+where t.instance = any (array[u.instance]) and t.key = u.key and t.number = u.number
 
 -- name: finished_messages
 delete from holdfast.inbox where id = any (?::int8[])
 
 -- name: finished_effects
 delete from holdfast.effects e using unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
-where e.instance = u.instance and e.number = u.number and e.owner = u.owner and e.fence = u.fence
+where e.instance = any (array[u.instance]) and e.number = u.number and e.owner = u.owner and e.fence = u.fence
 
 -- name: withdrawn
 delete from holdfast.effects e using unnest(?::uuid[], ?::int4[]) as u (instance, number)
-where e.instance = u.instance and e.number = u.number
+where e.instance = any (array[u.instance]) and e.number = u.number
 
 -- name: recalled
 -- Nobody has them in hand, so nobody has begun them. A claim that is under way is waited for: if it stands, the row has an owner when
--- it is looked at again, and stays.
-delete from holdfast.effects e using unnest(?::uuid[], ?::int4[]) with ordinality as u (instance, number, place)
-where e.instance = u.instance and e.number = u.number and e.owner is null
-returning u.place
-
--- name: recall_messages
--- Those that were taken back are told to their instances.
+-- it is looked at again, and stays. Those that were taken back are told to their instances.
+with taken as (
+    delete from holdfast.effects e using unnest(?::uuid[], ?::int4[]) with ordinality as u (instance, number, place)
+    where e.instance = any (array[u.instance]) and e.number = u.number and e.owner is null
+    returning u.place
+)
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
 )
@@ -71,21 +69,24 @@ from unnest(
     ?::uuid[]
 ) with ordinality as u (
     tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, place
-) join recalled_part r on r.place = u.place, (select ?::timestamptz as at) as t
+) join taken on taken.place = u.place, (select ?::timestamptz as at) as t
 order by u.place
 
 -- name: stopped
--- It sees what the statement saw at its beginning: of an effect that is claimed or given back at this very moment, the wish to stop is
--- lost. Such a handler runs to its end, which is what happens to one that does not listen.
+-- After those that nobody holds were taken back: what is left, somebody holds, or has just given back. To him who claims it next it is
+-- told with the effect.
 update holdfast.effects e set stop_requested = true from unnest(?::uuid[], ?::int4[]) as u (instance, number)
-where e.instance = u.instance and e.number = u.number and e.owner is not null
+where e.instance = any (array[u.instance]) and e.number = u.number and e.owner is not null
 
 -- name: cancelled
 delete from holdfast.timers t using unnest(?::uuid[], ?::text[]) as u (instance, key)
-where t.instance = u.instance and t.key = u.key
+where t.instance = any (array[u.instance]) and t.key = u.key
 returning 1
 
 -- name: events
+-- The order of all events: the transaction's number and the event's place in it. Readers stop below the oldest running transaction.
+-- A transaction that is older than the last commit of an instance it writes to goes behind that commit, up to a floor.
+with tx as materialized (select greatest((?::int8 + pg_current_xact_id()::text::int8) << 20, ?::int8) as base)
 insert into holdfast.events (instance, sequence, position, tenant, type, version, data, at, actor, comment, cause)
 select u.instance, u.sequence, tx.base + u.place, u.tenant, u.type, u.version, u.data, t.at, u.actor, u.comment, u.cause
 from unnest(
@@ -128,7 +129,7 @@ select u.*, t.at from unnest(?::text[], ?::text[], ?::text[], ?::uuid[], ?::int4
 
 -- name: snapshots
 insert into holdfast.snapshots (instance, tenant, version, state_version, data)
-select * from unnest(?::uuid[], ?::text[], ?::int4[], ?::int4[], ?::bytea[])
+select * from unnest(?::uuid[], ?::text[], ?::int4[], ?::int4[], ?::bytea[]) as u
 on conflict (instance) do update set
     version = excluded.version, state_version = excluded.state_version, data = excluded.data
 
@@ -136,7 +137,7 @@ on conflict (instance) do update set
 insert into holdfast.observations (tenant, instance, definition, input, from_status, to_status, skipped, at)
 select * from unnest(
     ?::text[], ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::timestamptz[]
-)
+) as u
 
 -- name: opened_steps
 insert into holdfast.steps (
@@ -156,7 +157,7 @@ update holdfast.steps s set
 from unnest(
     ?::uuid[], ?::int4[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[]
 ) as u (instance, number, status, attempts, output, error, outcome, wait_kind), (select ?::timestamptz as at) as t
-where s.instance = u.instance and s.number = u.number
+where s.instance = any (array[u.instance]) and s.number = u.number
 
 -- name: opened_tasks
 insert into holdfast.human_tasks (
@@ -171,7 +172,7 @@ update holdfast.human_tasks h set outcome = u.outcome, actor = u.actor, comment 
 from unnest(
     ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[]
 ) as u (instance, number, outcome, actor, comment), (select ?::timestamptz as at) as t
-where h.instance = u.instance and h.number = u.number
+where h.instance = any (array[u.instance]) and h.number = u.number
 
 -- name: raised_letters
 insert into holdfast.dead_letters (
@@ -181,11 +182,11 @@ insert into holdfast.dead_letters (
 select * from unnest(
     ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[],
     ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::timestamptz[]
-)
+) as u
 
 -- name: settled_letters
 delete from holdfast.dead_letters d using unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, source, number)
-where d.instance = u.instance and d.source = u.source and d.number = u.number
+where d.instance = any (array[u.instance]) and d.source = u.source and d.number = u.number
 
 -- name: opened_subscriptions
 insert into holdfast.subscriptions (instance, number, tenant, signal, correlation, expires_at, opened_at)
@@ -195,4 +196,4 @@ select u.*, t.at from unnest(
 
 -- name: closed_subscriptions
 delete from holdfast.subscriptions s using unnest(?::uuid[], ?::int4[]) as u (instance, number)
-where s.instance = u.instance and s.number = u.number
+where s.instance = any (array[u.instance]) and s.number = u.number

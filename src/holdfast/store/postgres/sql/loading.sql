@@ -1,3 +1,6 @@
+-- Given rows are looked up one by one: a lateral query with an offset stays where it stands. The planner could also go through a whole
+-- table and look for every row among the given ones, which it likes to do while it believes that the table is small.
+
 -- name: headers
 -- The wanted instances with their snapshots and the keys of their timers: some named by id, some by definition and key.
 select
@@ -6,25 +9,33 @@ select
     array(select t.key from holdfast.timers t where t.instance = i.id order by t.key),
     array(select t.number from holdfast.timers t where t.instance = i.id order by t.key)
 from (
-    select n.* from unnest(?::text[], ?::uuid[]) as u (tenant, id) join holdfast.instances n on n.id = u.id and n.tenant = u.tenant
+    select n.* from unnest(?::text[], ?::uuid[]) as u (tenant, id)
+    cross join lateral (select * from holdfast.instances where id = u.id and tenant = u.tenant offset 0) as n
     union all
     select n.* from unnest(?::text[], ?::text[], ?::text[]) as u (tenant, definition, key)
-    join holdfast.instances n on n.tenant = u.tenant and n.definition = u.definition and n.key = u.key
-) as i left join holdfast.snapshots s on s.instance = i.id
+    cross join lateral (
+        select * from holdfast.instances where tenant = u.tenant and definition = u.definition and key = u.key offset 0
+    ) as n
+) as i left join lateral (select * from holdfast.snapshots where instance = i.id offset 0) as s on true
 
 -- name: events
 select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause
 from unnest(?::uuid[], ?::int4[], ?::int4[]) as u (instance, after, upto)
-join holdfast.events e on e.instance = u.instance and e.sequence > u.after and e.sequence <= u.upto
+cross join lateral (
+    select * from holdfast.events where instance = u.instance and sequence > u.after and sequence <= u.upto offset 0
+) as e
 order by e.instance, e.sequence
 
 -- name: lock
 -- Rows are always locked in the order of their ids, so that two commits never wait for one another in a circle.
 select i.id from holdfast.instances i where i.id = any (array(
-    select n.id from unnest(?::text[], ?::uuid[]) as u (tenant, id) join holdfast.instances n on n.id = u.id and n.tenant = u.tenant
+    select n.id from unnest(?::text[], ?::uuid[]) as u (tenant, id)
+    cross join lateral (select id from holdfast.instances where id = u.id and tenant = u.tenant offset 0) as n
     union
     select n.id from unnest(?::text[], ?::text[], ?::text[]) as u (tenant, definition, key)
-    join holdfast.instances n on n.tenant = u.tenant and n.definition = u.definition and n.key = u.key
+    cross join lateral (
+        select id from holdfast.instances where tenant = u.tenant and definition = u.definition and key = u.key offset 0
+    ) as n
 )) order by i.id for update
 
 -- name: disown
@@ -35,24 +46,26 @@ where e.owner = ?::uuid and not exists (
 )
 
 -- name: held_effects
-select e.instance, e.number, e.owner, e.fence from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
-join holdfast.effects e on e.instance = u.instance and e.number = u.number and e.owner = u.owner and e.fence = u.fence
+select u.* from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
+cross join lateral (
+    select 1 from holdfast.effects where instance = u.instance and number = u.number and owner = u.owner and fence = u.fence offset 0
+) as e
 
 -- name: set_timers
-select t.instance, t.key, t.number from unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, key, number)
-join holdfast.timers t on t.instance = u.instance and t.key = u.key and t.number = u.number
+select u.* from unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, key, number)
+cross join lateral (select 1 from holdfast.timers where instance = u.instance and key = u.key and number = u.number offset 0) as t
 
 -- name: kept_messages
 select id from holdfast.inbox where id = any (?::int8[])
 
 -- name: receipts
 select r.tenant, r.scope, r.key, r.instance, r.version from unnest(?::text[], ?::text[], ?::text[]) as u (tenant, scope, key)
-join holdfast.receipts r on r.tenant = u.tenant and r.scope = u.scope and r.key = u.key
+cross join lateral (select * from holdfast.receipts where tenant = u.tenant and scope = u.scope and key = u.key offset 0) as r
 
 -- name: newest_position
 select max(e.position) from unnest(?::uuid[], ?::int4[]) as u (instance, version)
-join holdfast.events e on e.instance = u.instance and e.sequence = u.version
+cross join lateral (select position from holdfast.events where instance = u.instance and sequence = u.version offset 0) as e
 
 -- name: causes
 select e.cause from unnest(?::uuid[], ?::text[]) as u (instance, cause)
-join holdfast.events e on e.instance = u.instance and e.cause = u.cause
+cross join lateral (select cause from holdfast.events where instance = u.instance and cause = u.cause offset 0) as e

@@ -18,8 +18,12 @@ update holdfast.effects e set owner = null, claimed_at = null, fence = fence + 1
 where e.owner is not null and not exists (select 1 from holdfast.workers w where w.id = e.owner)
 
 -- name: still_held
-select e.instance, e.number, e.fence, e.stop_requested from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
-join holdfast.effects e on e.instance = u.instance and e.number = u.number and e.owner = u.owner and e.fence = u.fence
+select u.instance, u.number, u.fence, e.stop_requested
+from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
+cross join lateral (
+    select stop_requested from holdfast.effects
+    where instance = u.instance and number = u.number and owner = u.owner and fence = u.fence offset 0
+) as e
 
 -- name: maintenance
 select value from holdfast.meta where name = 'maintenance'
