@@ -53,9 +53,9 @@ def count_submissions(engine: Engine) -> list[Submission]:
     seen: list[Submission] = []
     submit = engine.service.committer.submit
 
-    def noticed(submission: Submission) -> None:
+    def noticed(submission: Submission, *, may_wait: bool = False) -> None:
         seen.append(submission)
-        submit(submission)
+        submit(submission, may_wait=may_wait)
 
     engine.service.committer.submit = noticed  # type: ignore[method-assign]
     return seen

@@ -43,6 +43,7 @@ class Endings:
         self._pause = service.shared.settings.poll_interval.total_seconds()
         self._loop = Loop("endings", self._step, service.shared.telemetry) if has_threads else None
         self._is_started = False
+        self._is_running = service.committer.is_running
         service.on_ended = self._ended
 
     def wait(self, tenant: str, instance: InstanceId) -> Reply[Ending]:
@@ -50,16 +51,24 @@ class Endings:
         reply: Reply[Ending] = Reply()
         with self._lock:
             self._waiting.setdefault((tenant, instance), []).append(reply)
-            self._fresh.add((tenant, instance))
-            must_start = self._loop is not None and not self._is_started
-            self._is_started = self._is_started or must_start
         if self._loop is None:
             self._look([(tenant, instance)])
-        elif must_start:
-            self._loop.start()
         else:
-            self._loop.wake()
+            self._look_soon((tenant, instance))
         return reply
+
+    def _look_soon(self, key: _Key) -> None:
+        """Have the loop look, at once if the instance may have ended already."""
+        assert self._loop is not None
+        with self._lock:
+            is_new = not self._is_running(key[1])  # Whoever ends it after this will tell: the reply is waiting.
+            if is_new:
+                self._fresh.add(key)
+            must_start, self._is_started = not self._is_started, True
+        if must_start:
+            self._loop.start()
+        elif is_new:
+            self._loop.wake()
 
     def stop(self) -> None:
         """Nobody will tell any more."""

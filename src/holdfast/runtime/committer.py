@@ -1,7 +1,8 @@
 """The group committer: takes what is waiting and makes one transaction of it.
 
 While one batch is at the database the next one gathers; so batches grow with load and vanish without it. With `start` it works on a
-thread of its own; without, whoever submits does the work, which is what tests want.
+thread of its own, and a lone command may be committed by the thread that brings it, which spares two changes of threads; without,
+whoever submits does the work, which is what tests want.
 """
 
 from __future__ import annotations
@@ -61,14 +62,18 @@ class Committer:
         self._claims: set[Claim] = set()
         """Work whose end was handed in here, with a command or without, and is not committed yet."""
 
-    def submit(self, submission: Submission) -> None:
-        """Take a command; its `settled` is called when it is committed or has failed."""
+    def submit(self, submission: Submission, *, may_wait: bool = False) -> None:
+        """Take a command; its `settled` is called when it is committed or has failed.
+
+        A caller that may wait commits the command itself if nobody else is at it.
+        """
         if self._is_stopped:
             submission.settled(None, StoppedError("the engine is stopped"))
             return
         if submission.claim is not None:
             self._claiming.add(submission)
-        self._put(submission)
+        if not (may_wait and self._is_committed_here(submission)):
+            self._put(submission)
 
     def finish(self, claim: Claim) -> None:
         """Work ended without a command: use it up with the next commit."""
@@ -118,9 +123,29 @@ class Committer:
             finally:
                 self._is_busy = False
 
+    def _is_committed_here(self, submission: Submission) -> bool:
+        """Commit a command on the caller's thread; False if others are waiting, or if it did not go well, which is then dealt with as ever."""
+        if self._thread is None or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if self._owes_recovery or not self._queue.empty():
+                return False
+            with self.handing_over:
+                self._settle(self._commit([submission], []))
+        except Exception as error:  # noqa: BLE001 - what was carried out is found out by the committer's own thread
+            _log.debug("a commit on the thread of its caller failed: %s", error)
+            submission.is_uncertain = self._owes_recovery = True
+            return False
+        else:
+            return True
+        finally:
+            self._turn.release()
+
     def _run(self) -> None:
         while not (self._is_stopped and self._queue.empty()):
-            self._work(self._take(wait=True))
+            items = self._take(wait=True)
+            with self._turn:
+                self._work(items)
         self._has_ended = True
         self._refuse_rest()
 

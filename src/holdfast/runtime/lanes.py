@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.committer import Committer
 from holdfast.runtime.submissions import Submission
 from holdfast.runtime.tracking import Memory
@@ -31,9 +32,13 @@ class Lanes:
         self.lanes = lanes
         self._recovering = threading.Lock()
 
-    def submit(self, submission: Submission) -> None:
-        """Take a command; its `settled` is called when it is committed or has failed."""
-        self._lane_of(submission.address).submit(submission)
+    def submit(self, submission: Submission, *, may_wait: bool = False) -> None:
+        """Take a command; its `settled` is called when it is committed or has failed. See `Committer.submit`."""
+        self._lane_of(submission.address).submit(submission, may_wait=may_wait)
+
+    def is_running(self, instance: InstanceId) -> bool:
+        """Whether an instance is known here and has not ended: whoever ends it here will tell."""
+        return any(lane.memory.is_running(instance) for lane in self.lanes)
 
     def finish(self, claim: Claim) -> None:
         """Work ended without a command: use it up with the next commit."""

@@ -196,7 +196,7 @@ class Runtime:
             self._service.committer.finish(execution.claim)
             return
         effect = execution.effect
-        self._shared.submit(
+        self._service.committer.submit(
             Submission(
                 address=result_address(effect, result, self._shared.programs(effect.definition)),
                 command=result,
@@ -204,7 +204,8 @@ class Runtime:
                 claim=execution.claim,
                 may_create=True,
                 settled=partial(self._settled, execution),
-            )
+            ),
+            may_wait=self.worker.is_alone(execution),
         )
 
     def _settled(self, execution: Execution, _outcome: Outcome | None, error: BaseException | None) -> None:

@@ -77,6 +77,11 @@ class Memory:
             return address.instance.int in self._by_id
         return (address.tenant, address.definition, address.key) in self._ids
 
+    def is_running(self, identity: InstanceId) -> bool:
+        """Whether an instance is remembered and had not ended; any thread may ask."""
+        tracked = self._by_id.get(identity.int)
+        return tracked is not None and tracked.header.ended_at is None
+
     def keep(self, tracked: Tracked) -> None:
         """Remember an instance, and forget the one that was not used for the longest time."""
         header = tracked.header

@@ -90,7 +90,10 @@ class Worker:
         self._hold(executions)
         coroutines = [each for each in executions if each.handler.is_async and not each.options.transactional]
         if coroutines and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._launch, self._loop, coroutines)
+            if threading.current_thread() is self._loop_thread:
+                self._launch(self._loop, coroutines)
+            else:
+                self._loop.call_soon_threadsafe(self._launch, self._loop, coroutines)
         for execution in executions:
             if not execution.handler.is_async or execution.options.transactional:
                 self._threads.run(partial(self._call, execution))
@@ -122,6 +125,10 @@ class Worker:
     def is_busy(self) -> bool:
         """Whether anything is in hand here."""
         return bool(self._held)
+
+    def is_alone(self, execution: Execution) -> bool:
+        """Whether nobody else needs the thread on which a call has just come back."""
+        return not execution.handler.is_async or len(self._held) == 1
 
     def holds(self, key: Key) -> bool:
         """Whether the effect is in hand here."""

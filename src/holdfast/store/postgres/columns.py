@@ -60,8 +60,7 @@ class Column(ABC, Generic[T]):
 
     def single(self) -> bytes | None:
         """The first value, which may stand for all."""
-        value = self.values[0]
-        return None if value is None else self.pack(value)
+        return None if self.values[0] is None else self.pack(self.values[0])
 
     @abstractmethod
     def pack(self, value: T) -> bytes:

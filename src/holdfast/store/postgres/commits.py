@@ -17,7 +17,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.postgres.columns import Instants, Longs, pack_instant, pack_long
+from holdfast.store.postgres.columns import pack_instant, pack_long
 from holdfast.store.postgres.lines import Connection, Line, lent
 from holdfast.store.postgres.loading import (
     causes_known,
@@ -36,7 +36,7 @@ from holdfast.store.postgres.parts import (
     observations_part,
     parts_of,
 )
-from holdfast.store.postgres.pipeline import Call, forget_prepared, send
+from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, send
 from holdfast.store.postgres.records import letter_columns, record_parts
 from holdfast.store.shapes import (
     Address,
@@ -209,33 +209,29 @@ def run(connection: Connection, parts: Sequence[Part], base: int, *, floor: int 
 
 def _call(part: Part, base: int, floor: int) -> Call:
     is_single = len(part.columns[0].values) == 1
-    oids: list[int] = []
-    arguments: list[bytes | None] = []
+    columns = part.columns
+    has_plain = is_single and part.name not in _ARRAYS
+    arguments: list[bytes | None] = (
+        [each.single() for each in columns] if has_plain else [each.array() for each in columns]
+    )
     if part.name == "events":
-        oids += (Longs.element_oid, Longs.element_oid)
-        arguments += (pack_long(base), pack_long(floor))
-    for column in part.columns:
-        has_plain = is_single and part.name not in _ARRAYS
-        oids.append(column.element_oid if has_plain else column.array_oid)
-        arguments.append(column.single() if has_plain else column.array())
+        arguments = [pack_long(base), pack_long(floor), *arguments]
     if part.now is not None:
-        oids.append(Instants.element_oid)
         arguments.append(pack_instant(part.now))
     if part.must_touch is not None:
-        oids.append(Longs.element_oid)
         arguments.append(pack_long(part.must_touch))
-    return Call(_statement(part.name, part.must_touch is not None, is_single), oids, arguments)
+    return Call(_statement(part.name, part.must_touch is not None, is_single), arguments)
 
 
 @cache
-def _statement(name: str, is_gate: bool, is_single: bool) -> str:  # noqa: FBT001 - they make the key of a cache
+def _statement(name: str, is_gate: bool, is_single: bool) -> Statement:  # noqa: FBT001 - they make the key of a cache
     """The statement of a part. A gate fails unless the part touches a given number of rows."""
     text: str = getattr(_sql, name)
     if is_single:
         text = _UNNEST.sub(_plain, text)
     if is_gate:
         text = f"with part as ({text}) select holdfast.require((select count(*) from part) = ?::int8)"  # noqa: S608 - our own
-    return numbered(text)
+    return Statement(numbered(text))
 
 
 _UNNEST = re.compile(r"unnest\(((?: ?\?::\w+\[\],?)+) ?\)( with ordinality)?")

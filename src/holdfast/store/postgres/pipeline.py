@@ -6,6 +6,8 @@ prepared once for each connection. This goes past the cursors of the driver, whi
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -17,17 +19,28 @@ from psycopg.waiting import Ready, Wait
 from holdfast.store.postgres.lines import Connection
 
 
+class Statement:
+    """A statement that is sent again and again. Its placeholders tell their types."""
+
+    __slots__ = ("formats", "name", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text.encode()
+        self.name = b"holdfast_%d" % next(_numbers)
+        self.formats = [pq.Format.BINARY] * len(set(_PLACEHOLDER.findall(text)))
+
+
 class Call(NamedTuple):
     """A statement with its arguments in binary form."""
 
-    statement: str
-    oids: list[int]
+    statement: Statement
     arguments: list[bytes | None]
 
 
-_BINARY = [pq.Format.BINARY] * 64
-_names: WeakKeyDictionary[Connection, dict[str, bytes]] = WeakKeyDictionary()
-"""The names of prepared statements, by their texts."""
+_PLACEHOLDER = re.compile(r"\$\d+")
+_numbers = itertools.count()
+_prepared: WeakKeyDictionary[Connection, set[Statement]] = WeakKeyDictionary()
+"""What the servers behind the connections know."""
 
 
 def send(connection: Connection, calls: Sequence[Call]) -> None:
@@ -36,16 +49,15 @@ def send(connection: Connection, calls: Sequence[Call]) -> None:
         raise psycopg.OperationalError("the connection is closed")
     pgconn = connection.pgconn
     is_prepared = connection.prepare_threshold is not None
-    names = [_prepared(connection, call) if is_prepared else b"" for call in calls]
+    if is_prepared:
+        _prepare(connection, calls)
     try:
         pgconn.enter_pipeline_mode()
-        for name, call in zip(names, calls, strict=True):
-            formats = _BINARY[: len(call.arguments)]
-            if name:
-                pgconn.send_query_prepared(name, call.arguments, formats, pq.Format.BINARY)
+        for statement, arguments in calls:
+            if is_prepared:
+                pgconn.send_query_prepared(statement.name, arguments, statement.formats, pq.Format.BINARY)
             else:
-                statement = call.statement.encode()
-                pgconn.send_query_params(statement, call.arguments, call.oids, formats, pq.Format.BINARY)
+                pgconn.send_query_params(statement.text, arguments, None, statement.formats, pq.Format.BINARY)
         pgconn.pipeline_sync()
         error = connection.wait(_results(pgconn))
         pgconn.exit_pipeline_mode()
@@ -60,22 +72,20 @@ def send(connection: Connection, calls: Sequence[Call]) -> None:
 
 def forget_prepared(connection: Connection) -> None:
     """After a rollback the driver drops all prepared statements, ours too."""
-    _names.pop(connection, None)
+    _prepared.pop(connection, None)
 
 
-def _prepared(connection: Connection, call: Call) -> bytes:
-    """The name under which the server knows the statement."""
-    names = _names.get(connection)
-    if names is None:
-        names = _names[connection] = {}
-    name = names.get(call.statement)
-    if name is None:
-        name = b"holdfast_%d" % len(names)
-        result = connection.pgconn.prepare(name, call.statement.encode(), call.oids)
-        if result.status != pq.ExecStatus.COMMAND_OK:
-            raise _error(connection.pgconn, result)
-        names[call.statement] = name
-    return name
+def _prepare(connection: Connection, calls: Sequence[Call]) -> None:
+    """Make sure that the server knows the statements."""
+    known = _prepared.get(connection)
+    if known is None:
+        known = _prepared[connection] = set()
+    for call in calls:
+        if call.statement not in known:
+            result = connection.pgconn.prepare(call.statement.name, call.statement.text)
+            if result.status != pq.ExecStatus.COMMAND_OK:
+                raise _error(connection.pgconn, result)
+            known.add(call.statement)
 
 
 def _results(pgconn: pq.abc.PGconn) -> Generator[Wait, Ready | int, psycopg.Error | None]:
