@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Sequence
+from datetime import timedelta
 from functools import partial
 
 import msgspec
 import pytest
 
 from holdfast import ConflictError, Engine, StoppedError
+from holdfast.errors import StoreUnavailableError
+from holdfast.runtime.deciding import Batch
+from holdfast.runtime.handlers import EffectContext
+from holdfast.runtime.submissions import Submission
 from holdfast.runtime.telemetry import CommandRefused, Committed, Happening
+from holdfast.store.shapes import Claim
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
-from support.samples import Add, Counter, Do, Ledger, Notes, Puppet, act, note
+from support.samples import Act, Add, Counter, Do, Ledger, Notes, Puppet, act, note
 from support.waiting import eventually, together
 
 
@@ -199,3 +207,62 @@ def test_an_instance_that_was_deleted_is_not_remembered(place: Place) -> None:
     second.delete(second.get(Puppet, "p-1").result().id).result()
     first.execute(Puppet, Do("p-1", "anew")).result()
     assert second.load_state(Puppet, "p-1").result() == ("anew",)
+
+
+class Commits:
+    """Notes on which thread each commit is carried out, and may spoil one."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.threads: list[str] = []
+        self.spoils = ""
+        """Name of a thread whose next commit gets no answer."""
+        committing = engine.service.committer.lanes[0].committer._committing
+        self._commit = committing.commit
+        committing.commit = self._noted  # type: ignore[method-assign]
+
+    def _noted(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
+        name = threading.current_thread().name
+        self.threads.append(name)
+        batch = self._commit(submissions, finished)
+        if name == self.spoils:
+            self.spoils = ""
+            raise StoreUnavailableError("the answer got lost")
+        return batch
+
+
+LOOP, COMMITTER = "holdfast-loop", "holdfast-committer"
+
+
+async def answer(context: EffectContext, effect: Act) -> Do:
+    """Be done at once, or never."""
+    if effect.what == "slow":
+        await asyncio.Event().wait()
+    return Do(f"p-{effect.what}", f"done {effect.what}")
+
+
+def test_a_lone_result_is_committed_by_the_thread_that_brings_it(live: Live) -> None:
+    """With nobody else in hand; a thread that others need hands it in."""
+    engine = live.engine(ONE_COMMITTER).register(Puppet(act), answer).start_worker()
+    commits = Commits(engine)
+    engine.execute(Puppet, Do("p-one", "one")).result()
+    eventually(lambda: engine.load_state(Puppet, "p-one").result() == ("one", "done one"))
+    assert commits.threads == [COMMITTER, LOOP]
+    engine.execute(Puppet, Do("p-slow", "slow")).result()
+    engine.execute(Puppet, Do("p-two", "two")).result()
+    eventually(lambda: engine.load_state(Puppet, "p-two").result() == ("two", "done two"))
+    assert commits.threads[2:] == [COMMITTER] * 3
+    engine.stop(timedelta(0))
+
+
+def test_an_answer_that_got_lost_there_is_found_out_by_the_committer(live: Live) -> None:
+    """The result was committed and nobody knows: it counts once, and the worker goes on."""
+    engine = live.engine(ONE_COMMITTER).register(Puppet(act), answer).start_worker()
+    commits = Commits(engine)
+    commits.spoils = LOOP
+    engine.execute(Puppet, Do("p-one", "one")).result()
+    eventually(lambda: COMMITTER in commits.threads[2:])
+    engine.execute(Puppet, Do("p-two", "two")).result()
+    eventually(lambda: engine.load_state(Puppet, "p-two").result() == ("two", "done two"))
+    assert engine.load_state(Puppet, "p-one").result() == ("one", "done one")
+    assert not engine.backlog().result()
+    assert engine.service.committer.claims() == []
