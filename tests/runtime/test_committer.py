@@ -216,9 +216,20 @@ class Commits:
         self.threads: list[str] = []
         self.spoils = ""
         """Name of a thread whose next commit gets no answer."""
-        committing = engine.service.committer.lanes[0].committer._committing
-        self._commit = committing.commit
-        committing.commit = self._noted  # type: ignore[method-assign]
+        self._committer = engine.service.committer.lanes[0].committer
+        self._commit = self._committer._committing.commit
+        self._committer._committing.commit = self._noted  # type: ignore[method-assign]
+
+    async def answer(self, context: EffectContext, effect: Act) -> Do:
+        """Be done when the commit that asked for it is, or never."""
+        if effect.what == "slow":
+            await asyncio.Event().wait()
+        await asyncio.to_thread(self._at_rest)
+        return Do(f"p-{effect.what}", f"done {effect.what}")
+
+    def _at_rest(self) -> None:
+        with self._committer._turn:
+            pass
 
     def _noted(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
         name = threading.current_thread().name
@@ -233,17 +244,16 @@ class Commits:
 LOOP, COMMITTER = "holdfast-loop", "holdfast-committer"
 
 
-async def answer(context: EffectContext, effect: Act) -> Do:
-    """Be done at once, or never."""
-    if effect.what == "slow":
-        await asyncio.Event().wait()
-    return Do(f"p-{effect.what}", f"done {effect.what}")
+def committing(live: Live) -> tuple[Engine, Commits]:
+    """A worker with one committer."""
+    engine = live.engine(ONE_COMMITTER)
+    commits = Commits(engine)
+    return engine.register(Puppet(act), commits.answer).start_worker(), commits
 
 
 def test_a_lone_result_is_committed_by_the_thread_that_brings_it(live: Live) -> None:
     """With nobody else in hand; a thread that others need hands it in."""
-    engine = live.engine(ONE_COMMITTER).register(Puppet(act), answer).start_worker()
-    commits = Commits(engine)
+    engine, commits = committing(live)
     engine.execute(Puppet, Do("p-one", "one")).result()
     eventually(lambda: engine.load_state(Puppet, "p-one").result() == ("one", "done one"))
     assert commits.threads == [COMMITTER, LOOP]
@@ -256,13 +266,12 @@ def test_a_lone_result_is_committed_by_the_thread_that_brings_it(live: Live) -> 
 
 def test_an_answer_that_got_lost_there_is_found_out_by_the_committer(live: Live) -> None:
     """The result was committed and nobody knows: it counts once, and the worker goes on."""
-    engine = live.engine(ONE_COMMITTER).register(Puppet(act), answer).start_worker()
-    commits = Commits(engine)
+    engine, commits = committing(live)
     commits.spoils = LOOP
     engine.execute(Puppet, Do("p-one", "one")).result()
-    eventually(lambda: COMMITTER in commits.threads[2:])
+    eventually(lambda: commits.threads[:3] == [COMMITTER, LOOP, COMMITTER])
     engine.execute(Puppet, Do("p-two", "two")).result()
     eventually(lambda: engine.load_state(Puppet, "p-two").result() == ("two", "done two"))
     assert engine.load_state(Puppet, "p-one").result() == ("one", "done one")
     assert not engine.backlog().result()
-    assert engine.service.committer.claims() == []
+    eventually(lambda: engine.service.committer.claims() == [])
