@@ -6,10 +6,11 @@ If one of them loses a race (the version gate, a unique key, a void claim) the d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -118,7 +119,7 @@ class PostgresUnit:
         """Write everything."""
         # Rows may have been locked before the instances were, and the transaction's number is as old as its first lock.
         floor = newest_position(self.connection, changes)
-        run(self.connection, [*parts_of(changes, now), *record_parts(changes, now)], self._base, floor=floor)
+        run(self.connection, chain(parts_of(changes, now), record_parts(changes, now)), self._base, floor=floor)
 
     def consume(self, claims: Sequence[Claim]) -> None:
         """Use up claims without a change."""
@@ -146,14 +147,16 @@ class PostgresWriter:
         now: datetime,
     ) -> None:
         """One round trip for everything."""
-        parts = [*parts_of(changes, now), *record_parts(changes, now)]
-        if observations:
-            parts.append(observations_part(observations))
-        if finished:
-            parts += finished_parts(finished)
-        if parts:
-            with self._line.use() as connection:
-                run(connection, parts, self._base)
+        if not changes and not finished and not observations:
+            return
+        parts = chain(
+            parts_of(changes, now),
+            record_parts(changes, now),
+            [observations_part(observations)] if observations else (),
+            finished_parts(finished),
+        )
+        with self._line.use() as connection:
+            run(connection, parts, self._base)
 
     @contextmanager
     def unit(self) -> Iterator[PostgresUnit]:
@@ -201,10 +204,9 @@ def bury(connection: Connection, letter: DeadLetter) -> None:
     connection.execute(numbered(_sql.raised_letters), letter_columns([letter]))
 
 
-def run(connection: Connection, parts: Sequence[Part], base: int, *, floor: int = 0) -> None:
+def run(connection: Connection, parts: Iterable[Part], base: int, *, floor: int = 0) -> None:
     """Carry out the parts in one round trip; all of them, or none and LostRaceError."""
-    if parts:
-        send(connection, [_call(part, base, floor) for part in parts])
+    send(connection, (_call(part, base, floor) for part in parts))
 
 
 def _call(part: Part, base: int, floor: int) -> Call:

@@ -6,7 +6,7 @@ nothing when the commit has no such rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -31,18 +31,17 @@ class Part(msgspec.Struct, frozen=True):
     """How many rows it must touch for the commit to stand; None means any number."""
 
 
-def parts_of(changes: Sequence[Change], now: datetime) -> list[Part]:
-    """The parts of a commit of these changes."""
-    gates = [
-        _moved(changes, now),
-        _born(changes, now),
-    ]  # First, because they lock the instances, which everybody locks first.
-    found = [make(changes, now) for make in _MAKERS]
-    claims = [claim for change in changes for claim in change.consumed]
-    parts = [part for part in (*gates, *consumed_parts(claims), *found) if part is not None]
+def parts_of(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
+    """The parts of a commit of these changes, each made when it is asked for."""
+    for make in _GATES:  # First, because they lock the instances, which everybody locks first.
+        if (part := make(changes, now)) is not None:
+            yield part
+    yield from consumed_parts([claim for change in changes for claim in change.consumed])
+    for make in _MAKERS:
+        if (part := make(changes, now)) is not None:
+            yield part
     if any(change.recalls for change in changes):
-        parts += _recall_parts(changes, now)
-    return parts
+        yield from _recall_parts(changes, now)
 
 
 def _born(changes: Sequence[Change], now: datetime) -> Part | None:
@@ -109,29 +108,29 @@ def timer_columns(claims: Sequence[TimerClaim]) -> Columns:
     ]
 
 
-def _claim_columns(claims: Sequence[Claim]) -> list[tuple[str, Columns, int]]:
+def _claim_columns(claims: Sequence[Claim]) -> Iterator[tuple[str, Columns, int]]:
     """The claims by kind, as columns, and how many there are of each."""
     effects = [claim for claim in claims if isinstance(claim, EffectClaim)]
     timers = [claim for claim in claims if isinstance(claim, TimerClaim)]
     messages = [claim.id for claim in claims if isinstance(claim, InboxClaim)]
-    found: list[tuple[str, Columns, int]] = []
     if effects:
-        found.append(("effects", effect_columns(effects), len(effects)))
+        yield "effects", effect_columns(effects), len(effects)
     if timers:
-        found.append(("timers", timer_columns(timers), len(timers)))
+        yield "timers", timer_columns(timers), len(timers)
     if messages:
-        found.append(("messages", [Longs(messages)], len(messages)))
-    return found
+        yield "messages", [Longs(messages)], len(messages)
 
 
-def consumed_parts(claims: Sequence[Claim]) -> list[Part]:
+def consumed_parts(claims: Sequence[Claim]) -> Iterator[Part]:
     """What led to the changes is used up by them; if any of it is gone, they do not stand."""
-    return [Part(f"consumed_{kind}", columns, must_touch=count) for kind, columns, count in _claim_columns(claims)]
+    for kind, columns, count in _claim_columns(claims):
+        yield Part(f"consumed_{kind}", columns, must_touch=count)
 
 
-def finished_parts(claims: Sequence[Claim]) -> list[Part]:
+def finished_parts(claims: Sequence[Claim]) -> Iterator[Part]:
     """Work that ended without a change."""
-    return [Part(f"finished_{kind}", columns) for kind, columns, _ in _claim_columns(claims)]
+    for kind, columns, _ in _claim_columns(claims):
+        yield Part(f"finished_{kind}", columns)
 
 
 def _withdrawn(changes: Sequence[Change], _now: datetime) -> Part | None:
@@ -308,7 +307,9 @@ def observations_part(rows: Sequence[Observation]) -> Part:
     )
 
 
-_MAKERS: tuple[Callable[[Sequence[Change], datetime], Part | None], ...] = (
+_Maker = Callable[[Sequence[Change], datetime], Part | None]
+_GATES: tuple[_Maker, ...] = (_moved, _born)
+_MAKERS: tuple[_Maker, ...] = (
     _withdrawn,
     _cancelled,
     _events,

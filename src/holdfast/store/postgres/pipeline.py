@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -39,35 +39,39 @@ class Call(NamedTuple):
 
 _PLACEHOLDER = re.compile(r"\$\d+")
 _numbers = itertools.count()
+_CALL_OFF = b"select holdfast.require(false)"
 _prepared: WeakKeyDictionary[Connection, set[Statement]] = WeakKeyDictionary()
 """What the servers behind the connections know."""
 
 
-def send(connection: Connection, calls: Sequence[Call]) -> None:
-    """Carry out statements; the error of the first one that fails, and then none of them was carried out."""
+def send(connection: Connection, calls: Iterable[Call]) -> None:
+    """Carry out statements; the error of the first one that fails, and then none of them was carried out.
+
+    Each is sent as soon as it is there: the database works on it while the next one is being made.
+    """
     if connection.closed:
         raise psycopg.OperationalError("the connection is closed")
     pgconn = connection.pgconn
-    is_prepared = connection.prepare_threshold is not None
-    if is_prepared:
-        _prepare(connection, calls)
+    sending = _Sending(pgconn, _known(connection))
+    trouble: Exception | None = None
     try:
         pgconn.enter_pipeline_mode()
-        for statement, arguments in calls:
-            if is_prepared:
-                pgconn.send_query_prepared(statement.name, arguments, statement.formats, pq.Format.BINARY)
-            else:
-                pgconn.send_query_params(statement.text, arguments, None, statement.formats, pq.Format.BINARY)
+        try:
+            for call in calls:
+                sending.send(call)
+        except Exception as error:  # noqa: BLE001 - whoever makes the calls failed, and what was sent must not stand
+            trouble = error
+            sending.call_off()
         pgconn.pipeline_sync()
-        error = connection.wait(_results(pgconn))
+        refusal = connection.wait(sending.results())
         pgconn.exit_pipeline_mode()
     except BaseException:
         connection.close()  # Nobody knows what is still on its way.
         raise
-    if isinstance(error, psycopg.errors.InvalidSqlStatementName):
+    if isinstance(refusal, psycopg.errors.InvalidSqlStatementName):
         forget_prepared(connection)  # Somebody to whom the connection was lent has rolled back to a savepoint.
-    if error is not None:
-        raise error
+    if trouble is not None or refusal is not None:
+        raise trouble or refusal  # type: ignore[misc]
 
 
 def forget_prepared(connection: Connection) -> None:
@@ -75,38 +79,70 @@ def forget_prepared(connection: Connection) -> None:
     _prepared.pop(connection, None)
 
 
-def _prepare(connection: Connection, calls: Sequence[Call]) -> None:
-    """Make sure that the server knows the statements."""
+def _known(connection: Connection) -> set[Statement] | None:
+    """The statements that are prepared behind a connection; None where nothing can be, behind a pooler."""
+    if connection.prepare_threshold is None:
+        return None
     known = _prepared.get(connection)
     if known is None:
         known = _prepared[connection] = set()
-    for call in calls:
-        if call.statement not in known:
-            result = connection.pgconn.prepare(call.statement.name, call.statement.text)
-            if result.status != pq.ExecStatus.COMMAND_OK:
-                raise _error(connection.pgconn, result)
-            known.add(call.statement)
+    return known
 
 
-def _results(pgconn: pq.abc.PGconn) -> Generator[Wait, Ready | int, psycopg.Error | None]:
-    """Read the results up to the sync; the first error among them."""
-    while pgconn.flush():
-        ready = yield Wait.RW
-        if ready & Ready.R:
-            pgconn.consume_input()
-    error: psycopg.Error | None = None
-    while True:
-        while pgconn.is_busy():
-            if (yield Wait.R):
-                pgconn.consume_input()
-        result = pgconn.get_result()
-        if result is None:  # The end of one statement's results.
-            if pgconn.status == pq.ConnStatus.BAD:
-                raise psycopg.OperationalError("the connection is lost")
-        elif result.status == pq.ExecStatus.PIPELINE_SYNC:
-            return error
-        elif result.status == pq.ExecStatus.FATAL_ERROR and error is None:
-            error = _error(pgconn, result)
+class _Sending:
+    """One pipeline."""
+
+    def __init__(self, pgconn: pq.abc.PGconn, known: set[Statement] | None) -> None:
+        self._pgconn = pgconn
+        self._known = known
+        self._sent: list[Statement | None] = []
+        """What results will come for: statements to be prepared, and None for those to be carried out."""
+
+    def send(self, call: Call) -> None:
+        """Send a statement, and first its text if the server does not know it yet."""
+        statement, arguments = call
+        if self._known is None:
+            self._pgconn.send_query_params(statement.text, arguments, None, statement.formats, pq.Format.BINARY)
+        else:
+            if statement not in self._known and statement not in self._sent:
+                self._pgconn.send_prepare(statement.name, statement.text)
+                self._sent.append(statement)
+            self._pgconn.send_query_prepared(statement.name, arguments, statement.formats, pq.Format.BINARY)
+        self._sent.append(None)
+        self._pgconn.flush()
+
+    def call_off(self) -> None:
+        """Have everything undone that was sent."""
+        self._pgconn.send_query_params(_CALL_OFF, None)
+        self._sent.append(None)
+
+    def results(self) -> Generator[Wait, Ready | int, psycopg.Error | None]:
+        """Read the results up to the sync; the first error among them."""
+        pgconn, sent = self._pgconn, iter(self._sent)
+        yield from self._flush()
+        error: psycopg.Error | None = None
+        while True:
+            while pgconn.is_busy():
+                if (yield Wait.R):
+                    pgconn.consume_input()
+            result = pgconn.get_result()
+            if result is None:  # The end of one statement's results.
+                if pgconn.status == pq.ConnStatus.BAD:
+                    raise psycopg.OperationalError("the connection is lost")
+                continue
+            if result.status == pq.ExecStatus.PIPELINE_SYNC:
+                return error
+            statement = next(sent)
+            if result.status == pq.ExecStatus.FATAL_ERROR:
+                error = error or _error(pgconn, result)
+            elif statement is not None and self._known is not None and result.status == pq.ExecStatus.COMMAND_OK:
+                self._known.add(statement)
+
+    def _flush(self) -> Generator[Wait, Ready | int, None]:
+        while self._pgconn.flush():
+            ready = yield Wait.RW
+            if ready & Ready.R:
+                self._pgconn.consume_input()
 
 
 def _error(pgconn: pq.abc.PGconn, result: pq.abc.PGresult) -> psycopg.Error:

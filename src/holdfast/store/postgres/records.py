@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -27,13 +27,14 @@ R = TypeVar("R", bound=Record)
 Owned = list[tuple[Header, R]]
 
 
-def record_parts(changes: Sequence[Change], now: datetime) -> list[Part]:
-    """The parts that write the records of these changes."""
+def record_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
+    """The parts that write the records of these changes, each made when it is asked for."""
     kinds: defaultdict[type[Record], Owned[Record]] = defaultdict(list)
     for change in changes:
         for record in change.records:
             kinds[type(record)].append((change.header, record))
-    return [_MAKERS[kind](rows, now) for kind, rows in sorted(kinds.items(), key=lambda each: _ORDER[each[0]])]
+    for kind, rows in sorted(kinds.items(), key=lambda each: _ORDER[each[0]]):
+        yield _MAKERS[kind](rows, now)
 
 
 def _keys(rows: Owned[R]) -> Columns:
