@@ -62,6 +62,10 @@ class Column(ABC, Generic[T]):
         """The first value, which may stand for all."""
         return None if self.values[0] is None else self.pack(self.values[0])
 
+    def elements(self) -> list[bytes | None]:
+        """All values, each by itself."""
+        return [None if value is None else self.pack(value) for value in self.values]
+
     @abstractmethod
     def pack(self, value: T) -> bytes:
         """One value."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 
@@ -210,39 +210,47 @@ def run(connection: Connection, parts: Iterable[Part], base: int, *, floor: int 
 
 
 def _call(part: Part, base: int, floor: int) -> Call:
-    is_single = len(part.columns[0].values) == 1
-    columns = part.columns
-    has_plain = is_single and part.name not in _ARRAYS
-    arguments: list[bytes | None] = (
-        [each.single() for each in columns] if has_plain else [each.array() for each in columns]
-    )
+    columns, rows = part.columns, len(part.columns[0].values)
+    is_few = rows <= _FEW and part.name not in _ARRAYS
+    arguments: list[bytes | None]
+    if rows == 1 and is_few:
+        arguments = [each.single() for each in columns]
+    elif is_few:
+        arguments = [value for row in zip(*[each.elements() for each in columns], strict=True) for value in row]
+    else:
+        arguments = [each.array() for each in columns]
     if part.name == "events":
         arguments = [pack_long(base), pack_long(floor), *arguments]
     if part.now is not None:
         arguments.append(pack_instant(part.now))
     if part.must_touch is not None:
         arguments.append(pack_long(part.must_touch))
-    return Call(_statement(part.name, part.must_touch is not None, is_single), arguments)
+    return Call(_statement(part.name, part.must_touch is not None, rows if is_few else 0), arguments)
 
 
 @cache
-def _statement(name: str, is_gate: bool, is_single: bool) -> Statement:  # noqa: FBT001 - they make the key of a cache
-    """The statement of a part. A gate fails unless the part touches a given number of rows."""
+def _statement(name: str, is_gate: bool, rows: int) -> Statement:  # noqa: FBT001 - it is a part of the key of a cache
+    """The statement of a part for this many rows, 0 for any number. A gate fails unless the part touches a given number of rows."""
     text: str = getattr(_sql, name)
-    if is_single:
-        text = _UNNEST.sub(_plain, text)
+    if rows:
+        text = _UNNEST.sub(partial(_plain, rows), text)
     if is_gate:
         text = f"with part as ({text}) select holdfast.require((select count(*) from part) = ?::int8)"  # noqa: S608 - our own
     return Statement(numbered(text))
 
 
+_FEW = 4
+"""Up to so many rows are sent as plain values: it takes the database longer to take arrays apart than to carry out the rest."""
+
 _UNNEST = re.compile(r"unnest\(((?: ?\?::\w+\[\],?)+) ?\)( with ordinality)?")
 
 
-def _plain(found: re.Match[str]) -> str:
-    """The same row from plain values."""
-    return f"(select {found[1].replace('[]', '')}{', 1::int8' if found[2] else ''})"
+def _plain(rows: int, found: re.Match[str]) -> str:
+    """The same rows from plain values."""
+    row = found[1].replace("[]", "")
+    values = [f"({row}, {place}::int8)" if found[2] else f"({row})" for place in range(1, rows + 1)]
+    return f"(values {', '.join(values)})"
 
 
-_ARRAYS = {name for name in _Sql.__struct_fields__ if "unnest" not in getattr(_sql, name)}
-"""Parts that want an array, however few rows there are."""
+_ARRAYS = {name for name in _Sql.__struct_fields__ if len(_UNNEST.findall(getattr(_sql, name))) != 1}
+"""Parts that want arrays, however few rows there are."""

@@ -1,5 +1,5 @@
 -- The parts of a commit. Those that a commit needs are sent together, so that it is one round trip and one implicit transaction.
--- Every part takes its rows as columns; for a single row, `unnest` of arrays is replaced by the plain values.
+-- Every part takes its rows as columns; for a few rows, `unnest` of arrays is replaced by plain values.
 --
 -- Rows are found by `= any (array[...])`, here and in the other files, where `=` would say the same: the planner could also go through
 -- the whole table and look for every row among the given ones, which it likes to do with a queue that was empty when it last looked,
