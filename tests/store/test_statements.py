@@ -39,7 +39,7 @@ def test_every_statement_is_used(driver: str) -> None:
     source = code(driver)
     kinds = set(re.findall(r'yield "(\w+)", ', source))
     parts = {f"{way}_{kind}" for way in ("consumed", "finished") for kind in kinds}
-    used = set(re.findall(r"_sql\.(\w+)", source)) | set(re.findall(r'Part\(\s*"(\w+)"', source)) | parts
+    used = set(re.findall(r"_sql\.(\w+)", source)) | set(re.findall(r'(?:Part)?\(\s*"(\w+)",', source)) | parts
     named = {name for path in files(driver) for name in NAME.findall(path.read_text(encoding="utf-8"))}
     assert named - used == set()
 

@@ -12,10 +12,10 @@ from psycopg.types.numeric import Int4, Int8
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.findings import Due
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.columns import Integers, Texts
+from holdfast.store.postgres.columns import Integers, Texts, columns_of
 from holdfast.store.postgres.commits import bury
 from holdfast.store.postgres.lines import Connection, Line
-from holdfast.store.postgres.parts import effect_columns
+from holdfast.store.postgres.parts import effect_key
 from holdfast.store.shapes import (
     DeadLetter,
     EffectClaim,
@@ -81,7 +81,8 @@ class PostgresEffects:
         if not claims:
             return 0
         with self._line.use() as connection:
-            return connection.execute(_sql.release_effects, effect_columns(claims)).rowcount
+            columns = columns_of(_sql.release_effects, [effect_key(claim) for claim in claims])
+            return connection.execute(_sql.release_effects, columns).rowcount
 
     def bury(self, claim: EffectClaim, letter: DeadLetter) -> bool:
         """Move the effect to the dead letters."""

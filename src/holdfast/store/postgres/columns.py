@@ -1,16 +1,18 @@
 """Columns of rows in Postgres' binary format, packed in one go.
 
-A commit sends the rows of each table as columns: as one array for each column, or, where there is one row, as plain values. Packing
-whole columns costs a fraction of adapting every element by itself, and that is most of what a commit costs on the client.
+Many rows are sent as one array for each column. Packing whole columns costs a fraction of adapting every element by itself, and that
+is most of what a commit costs on the client. Which types the columns have, the statement tells that takes them.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from struct import Struct
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from psycopg import Connection
@@ -42,6 +44,11 @@ class Column(ABC, Generic[T]):
     def __init__(self, values: Sequence[T | None]) -> None:
         self.values = values
 
+    @staticmethod
+    @abstractmethod
+    def pack(value: T) -> bytes:
+        """One value."""
+
     def array(self) -> bytes:
         """All values as an array."""
         values = self.values
@@ -49,33 +56,19 @@ class Column(ABC, Generic[T]):
         if not count:
             return _EMPTY.pack(0, 0, self.element_oid)
         if self._is_constant():
-            element = self.single()
-            body = _NULL if element is None else _length(element) + element
-            return _HEADER.pack(1, element is None, self.element_oid, count, 1) + body * count
+            body = _NULL if values[0] is None else _element(self.pack(values[0]))
+            return _HEADER.pack(1, values[0] is None, self.element_oid, count, 1) + body * count
         if None in values:
-            elements = [None if value is None else self.pack(value) for value in values]
-            body = b"".join([_NULL if each is None else _length(each) + each for each in elements])
+            body = b"".join([_NULL if value is None else _element(self.pack(value)) for value in values])
             return _HEADER.pack(1, 1, self.element_oid, count, 1) + body
         return _HEADER.pack(1, 0, self.element_oid, count, 1) + self._body(values)  # type: ignore[arg-type]
-
-    def single(self) -> bytes | None:
-        """The first value, which may stand for all."""
-        return None if self.values[0] is None else self.pack(self.values[0])
-
-    def elements(self) -> list[bytes | None]:
-        """All values, each by itself."""
-        return [None if value is None else self.pack(value) for value in self.values]
-
-    @abstractmethod
-    def pack(self, value: T) -> bytes:
-        """One value."""
 
     def _is_constant(self) -> bool:
         """Whether all rows say the same, as in most columns of a batch: then it is packed once."""
         return self.values.count(self.values[0]) == len(self.values)
 
     def _body(self, values: Sequence[T]) -> bytes:
-        return b"".join([_length(each) + each for each in map(self.pack, values)])
+        return b"".join([_element(each) for each in map(self.pack, values)])
 
 
 class Uuids(Column[UUID]):
@@ -84,7 +77,8 @@ class Uuids(Column[UUID]):
     __slots__ = ()
     array_oid, element_oid = 2951, 2950
 
-    def pack(self, value: UUID) -> bytes:
+    @staticmethod
+    def pack(value: UUID) -> bytes:
         """One id."""
         return value.int.to_bytes(16, "big")
 
@@ -102,7 +96,8 @@ class Texts(Column[str]):
     __slots__ = ()
     array_oid, element_oid = 1009, 25
 
-    def pack(self, value: str) -> bytes:
+    @staticmethod
+    def pack(value: str) -> bytes:
         """One text."""
         try:
             return value.encode()
@@ -116,7 +111,8 @@ class Blobs(Column[bytes]):
     __slots__ = ()
     array_oid, element_oid = 1001, 17
 
-    def pack(self, value: bytes) -> bytes:
+    @staticmethod
+    def pack(value: bytes) -> bytes:
         """They are bytes already."""
         return value
 
@@ -127,7 +123,8 @@ class Integers(Column[int]):
     __slots__ = ()
     array_oid, element_oid = 1007, 23
 
-    def pack(self, value: int) -> bytes:
+    @staticmethod
+    def pack(value: int) -> bytes:
         """One integer."""
         return _INTEGER.pack(value)
 
@@ -142,7 +139,8 @@ class Longs(Column[int]):
     __slots__ = ()
     array_oid, element_oid = 1016, 20
 
-    def pack(self, value: int) -> bytes:
+    @staticmethod
+    def pack(value: int) -> bytes:
         """One integer."""
         return pack_long(value)
 
@@ -153,7 +151,8 @@ class Instants(Column[datetime]):
     __slots__ = ()
     array_oid, element_oid = 1185, 1184
 
-    def pack(self, value: datetime) -> bytes:
+    @staticmethod
+    def pack(value: datetime) -> bytes:
         """One instant."""
         return pack_instant(value)
 
@@ -164,7 +163,8 @@ class Booleans(Column[bool]):
     __slots__ = ()
     array_oid, element_oid = 1000, 16
 
-    def pack(self, value: bool) -> bytes:  # noqa: FBT001 - it is the value
+    @staticmethod
+    def pack(value: bool) -> bytes:  # noqa: FBT001 - it is the value
         """One truth value."""
         return b"\x01" if value else b"\x00"
 
@@ -184,8 +184,37 @@ def _joined(length: int, elements: Sequence[bytes]) -> bytes:
     return _SMALL[length] + _SMALL[length].join(elements)
 
 
-def _length(element: bytes) -> bytes:
-    return _SMALL[len(element)] if len(element) < len(_SMALL) else _INTEGER.pack(len(element))
+def _element(packed: bytes) -> bytes:
+    """An element of an array: its length and itself."""
+    return (_SMALL[len(packed)] if len(packed) < len(_SMALL) else _INTEGER.pack(len(packed))) + packed
+
+
+Kind = type[Column[Any]]
+Row = tuple[object, ...]
+
+_KINDS: dict[str, Kind] = {
+    "uuid": Uuids,
+    "text": Texts,
+    "bytea": Blobs,
+    "int4": Integers,
+    "int8": Longs,
+    "timestamptz": Instants,
+    "bool": Booleans,
+}
+_ARRAY = re.compile(r"(?:\?|\$\d+)::(\w+)\[\]")
+
+
+@cache
+def kinds_of(statement: str) -> tuple[Kind, ...]:
+    """The types of the columns that a statement takes, in order."""
+    return tuple(_KINDS[name] for name in _ARRAY.findall(statement))
+
+
+def columns_of(statement: str, rows: Sequence[Row]) -> list[Column[Any]]:
+    """The rows as the columns that a statement takes."""
+    kinds = kinds_of(statement)
+    columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    return [kind(values) for kind, values in zip(kinds, columns, strict=True)]
 
 
 class _ArrayDumper(Dumper):
@@ -197,6 +226,6 @@ class _ArrayDumper(Dumper):
 
 def register(connection: Connection[tuple[object, ...]]) -> None:
     """Teach a connection to take columns as arrays."""
-    for kind in (Uuids, Texts, Blobs, Integers, Longs, Instants, Booleans):
+    for kind in _KINDS.values():
         dumper = type(f"{kind.__name__}Dumper", (_ArrayDumper,), {"oid": kind.array_oid})
         connection.adapters.register_dumper(kind, dumper)

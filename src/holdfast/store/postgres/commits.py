@@ -18,7 +18,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.postgres.columns import pack_instant, pack_long
+from holdfast.store.postgres.columns import columns_of, kinds_of, pack_instant, pack_long
 from holdfast.store.postgres.lines import Connection, Line, lent
 from holdfast.store.postgres.loading import (
     causes_known,
@@ -33,12 +33,12 @@ from holdfast.store.postgres.parts import (
     Part,
     consumed_parts,
     finished_parts,
-    message_columns,
+    message_row,
     observations_part,
     parts_of,
 )
 from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, send
-from holdfast.store.postgres.records import letter_columns, record_parts
+from holdfast.store.postgres.records import letter_row, record_parts
 from holdfast.store.shapes import (
     Address,
     Change,
@@ -181,7 +181,7 @@ class PostgresWriter:
 
 def accept(connection: Connection, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
     """Put messages into the inbox, in the transaction of the connection; their ids."""
-    values = [*message_columns(messages), now]
+    values = [*columns_of(_sql.messages, [message_row(each) for each in messages]), now]
     rows = connection.execute(numbered(_sql.messages), values, binary=True).fetchall()
     return [row[0] for row in rows]  # type: ignore[misc]
 
@@ -201,7 +201,7 @@ def accept_within(connection: psycopg.Connection[Any], message: StoredMessage, n
 
 def bury(connection: Connection, letter: DeadLetter) -> None:
     """Write a dead letter."""
-    connection.execute(numbered(_sql.raised_letters), letter_columns([letter]))
+    connection.execute(numbered(_sql.raised_letters), columns_of(_sql.raised_letters, [letter_row(letter)]))
 
 
 def run(connection: Connection, parts: Iterable[Part], base: int, *, floor: int = 0) -> None:
@@ -210,22 +210,24 @@ def run(connection: Connection, parts: Iterable[Part], base: int, *, floor: int 
 
 
 def _call(part: Part, base: int, floor: int) -> Call:
-    columns, rows = part.columns, len(part.columns[0].values)
-    is_few = rows <= _FEW and part.name not in _ARRAYS
+    rows = part.rows
+    text: str = getattr(_sql, part.name)
+    is_few = len(rows) <= _FEW and part.name not in _ARRAYS
     arguments: list[bytes | None]
-    if rows == 1 and is_few:
-        arguments = [each.single() for each in columns]
-    elif is_few:
-        arguments = [value for row in zip(*[each.elements() for each in columns], strict=True) for value in row]
+    if is_few:
+        kinds = kinds_of(text)
+        arguments = [
+            None if value is None else kind.pack(value) for row in rows for kind, value in zip(kinds, row, strict=True)
+        ]
     else:
-        arguments = [each.array() for each in columns]
+        arguments = [column.array() for column in columns_of(text, rows)]
     if part.name == "events":
         arguments = [pack_long(base), pack_long(floor), *arguments]
     if part.now is not None:
         arguments.append(pack_instant(part.now))
     if part.must_touch is not None:
         arguments.append(pack_long(part.must_touch))
-    return Call(_statement(part.name, part.must_touch is not None, rows if is_few else 0), arguments)
+    return Call(_statement(part.name, part.must_touch is not None, len(rows) if is_few else 0), arguments)
 
 
 @cache

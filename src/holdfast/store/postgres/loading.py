@@ -12,9 +12,9 @@ import msgspec
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.columns import Integers, Longs, Texts, Uuids
+from holdfast.store.postgres.columns import Integers, Longs, Texts, Uuids, columns_of
 from holdfast.store.postgres.lines import Connection
-from holdfast.store.postgres.parts import effect_columns, timer_columns
+from holdfast.store.postgres.parts import effect_key, timer_key
 from holdfast.store.shapes import (
     Address,
     Change,
@@ -107,7 +107,8 @@ def lock(connection: Connection, addresses: Sequence[Address]) -> None:
 
 def disown(connection: Connection, worker: WorkerId, held: Sequence[EffectClaim]) -> int:
     """Free the effects that a worker owns without knowing it."""
-    return connection.execute(_sql.disown, [worker, *effect_columns(held)]).rowcount
+    columns = columns_of(_sql.disown, [effect_key(claim) for claim in held])
+    return connection.execute(_sql.disown, [worker, *columns]).rowcount
 
 
 def void_claims(connection: Connection, claims: Sequence[Claim]) -> set[Claim]:
@@ -117,10 +118,12 @@ def void_claims(connection: Connection, claims: Sequence[Claim]) -> set[Claim]:
     messages = [claim for claim in claims if isinstance(claim, InboxClaim)]
     void: set[Claim] = set()
     if effects:
-        held = set(connection.execute(_sql.held_effects, effect_columns(effects), binary=True).fetchall())
+        columns = columns_of(_sql.held_effects, [effect_key(claim) for claim in effects])
+        held = set(connection.execute(_sql.held_effects, columns, binary=True).fetchall())
         void.update(claim for claim in effects if msgspec.structs.astuple(claim) not in held)
     if timers:
-        pending = set(connection.execute(_sql.set_timers, timer_columns(timers), binary=True).fetchall())
+        columns = columns_of(_sql.set_timers, [timer_key(claim) for claim in timers])
+        pending = set(connection.execute(_sql.set_timers, columns, binary=True).fetchall())
         void.update(claim for claim in timers if msgspec.structs.astuple(claim) not in pending)
     if messages:
         kept = set(connection.execute(_sql.kept_messages, [Longs([claim.id for claim in messages])]).fetchall())

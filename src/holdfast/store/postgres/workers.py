@@ -11,9 +11,9 @@ import msgspec
 
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.findings import Beat
-from holdfast.store.postgres.columns import Texts, Uuids
+from holdfast.store.postgres.columns import Texts, Uuids, columns_of
 from holdfast.store.postgres.lines import Connection, Line
-from holdfast.store.postgres.parts import effect_columns
+from holdfast.store.postgres.parts import effect_key
 from holdfast.store.shapes import EffectClaim, Maintenance, WorkerInfo
 from holdfast.store.statements import read_numbered
 
@@ -100,7 +100,8 @@ def _kept(connection: Connection, held: Sequence[EffectClaim]) -> dict[EffectCla
     """The claims that are good, and whether their effects are to be stopped."""
     if not held:
         return {}
-    rows = connection.execute(_sql.still_held, effect_columns(held), binary=True).fetchall()
+    columns = columns_of(_sql.still_held, [effect_key(claim) for claim in held])
+    rows = connection.execute(_sql.still_held, columns, binary=True).fetchall()
     found = {row[:3]: bool(row[3]) for row in rows}
     keys = {claim: (claim.instance, claim.number, claim.fence) for claim in held}
     return {claim: found[key] for claim, key in keys.items() if key in found}
