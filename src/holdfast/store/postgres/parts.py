@@ -5,8 +5,10 @@ Each function answers for one named part of `commits.sql` and gives rows with va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 
@@ -16,9 +18,11 @@ from holdfast.store.shapes import (
     Change,
     Claim,
     EffectClaim,
+    Header,
     InboxClaim,
     Observation,
     Receipt,
+    Snapshot,
     StoredEffect,
     StoredMessage,
     StoredTimer,
@@ -46,10 +50,15 @@ def parts_of(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
     if births:
         yield Part("born", births, now)
     yield from consumed_parts([claim for change in changes for claim in change.consumed])
-    for name, rows_of, is_dated in _TABLE:
-        rows = [row for change in changes for row in rows_of(change)]
+    if any(change.withdrawn or change.cancelled for change in changes):
+        yield from _removals(changes)
+    for name, new_of, row_of, is_dated in _TABLE:
+        rows = [row_of(each) for change in changes for each in new_of(change)]
         if rows:
-            yield Part(name, rows, now if is_dated else None, must_touch=len(rows) if name == "cancelled" else None)
+            yield Part(name, rows, now if is_dated else None)
+    snapshots = [_snapshot(change.header, change.snapshot) for change in changes if change.snapshot is not None]
+    if snapshots:
+        yield Part("snapshots", snapshots)
     if any(change.recalls for change in changes):
         yield from _recall_parts(changes, now)
 
@@ -84,6 +93,16 @@ def _sorted_claims(claims: Sequence[Claim]) -> Iterator[tuple[str, list[Row]]]:
     messages: list[Row] = [(claim.id,) for claim in claims if isinstance(claim, InboxClaim)]
     if messages:
         yield "messages", messages
+
+
+def _removals(changes: Sequence[Change]) -> Iterator[Part]:
+    """What is not wanted any more. It goes before anything new comes, because a timer may take the place of another."""
+    withdrawn: list[Row] = [(change.header.id, number) for change in changes for number in change.withdrawn]
+    if withdrawn:
+        yield Part("withdrawn", withdrawn)
+    cancelled: list[Row] = [(change.header.id, key) for change in changes for key in change.cancelled]
+    if cancelled:  # If one of them is gone, the history would lie.
+        yield Part("cancelled", cancelled, must_touch=len(cancelled))
 
 
 def _recall_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
@@ -155,11 +174,8 @@ def _receipt(each: Receipt) -> Row:
     return (*each.key, each.instance, each.version)
 
 
-def _snapshot(change: Change) -> list[Row]:
-    kept = change.snapshot
-    if kept is None:
-        return []
-    return [(change.header.id, change.header.tenant, kept.version, kept.state_version, kept.data)]
+def _snapshot(head: Header, kept: Snapshot) -> Row:
+    return (head.id, head.tenant, kept.version, kept.state_version, kept.data)
 
 
 def _observation(each: Observation) -> Row:
@@ -168,14 +184,11 @@ def _observation(each: Observation) -> Row:
     )  # fmt: skip
 
 
-_TABLE: tuple[tuple[str, Callable[[Change], Iterable[Row]], bool], ...] = (
-    ("withdrawn", lambda change: [(change.header.id, number) for number in change.withdrawn], False),
-    ("cancelled", lambda change: [(change.header.id, key) for key in change.cancelled], False),
-    ("events", lambda change: map(_event, change.events), True),
-    ("effects", lambda change: map(_effect, change.effects), True),
-    ("timers", lambda change: map(_timer, change.timers), False),
-    ("messages", lambda change: map(message_row, change.messages), True),
-    ("receipts", lambda change: map(_receipt, change.receipts), True),
-    ("snapshots", _snapshot, False),
+_TABLE: tuple[tuple[str, Callable[[Change], Sequence[Any]], Callable[[Any], Row], bool], ...] = (
+    ("events", attrgetter("events"), _event, True),
+    ("effects", attrgetter("effects"), _effect, True),
+    ("timers", attrgetter("timers"), _timer, False),
+    ("messages", attrgetter("messages"), message_row, True),
+    ("receipts", attrgetter("receipts"), _receipt, True),
 )
-"""The other parts, their rows, and whether they write the instant down. Of cancelled timers none may be gone: the history would lie."""
+"""Parts that only add rows: where they come from, how they look, and whether they write the instant down."""
