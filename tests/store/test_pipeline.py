@@ -77,7 +77,6 @@ def test_large_values_pass(connection: Connection) -> None:
 def test_statements_that_were_dropped_are_prepared_again(connection: Connection) -> None:
     """After a rollback the driver drops them; whoever knows says so, and whoever finds out loses a round."""
     send(connection, [Call(KEEP, [b"a"])])
-    connection.execute("deallocate all")
     forget_prepared(connection)
     send(connection, [Call(KEEP, [b"b"])])
     connection.execute("deallocate all")

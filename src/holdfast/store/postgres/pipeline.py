@@ -22,11 +22,10 @@ from holdfast.store.postgres.lines import Connection
 class Statement:
     """A statement that is sent again and again. Its placeholders tell their types."""
 
-    __slots__ = ("formats", "name", "text")
+    __slots__ = ("formats", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text.encode()
-        self.name = b"holdfast_%d" % next(_numbers)
         self.formats = [pq.Format.BINARY] * len(set(_PLACEHOLDER.findall(text)))
 
 
@@ -40,8 +39,8 @@ class Call(NamedTuple):
 _PLACEHOLDER = re.compile(r"\$\d+")
 _numbers = itertools.count()
 _CALL_OFF = b"select holdfast.require(false)"
-_prepared: WeakKeyDictionary[Connection, set[Statement]] = WeakKeyDictionary()
-"""What the servers behind the connections know."""
+_prepared: WeakKeyDictionary[Connection, dict[Statement, bytes]] = WeakKeyDictionary()
+"""The names under which the servers behind the connections know statements. No name is used twice."""
 
 
 def send(connection: Connection, calls: Iterable[Call]) -> None:
@@ -79,22 +78,23 @@ def forget_prepared(connection: Connection) -> None:
     _prepared.pop(connection, None)
 
 
-def _known(connection: Connection) -> set[Statement] | None:
+def _known(connection: Connection) -> dict[Statement, bytes] | None:
     """The statements that are prepared behind a connection; None where nothing can be, behind a pooler."""
     if connection.prepare_threshold is None:
         return None
     known = _prepared.get(connection)
     if known is None:
-        known = _prepared[connection] = set()
+        known = _prepared[connection] = {}
     return known
 
 
 class _Sending:
     """One pipeline."""
 
-    def __init__(self, pgconn: pq.abc.PGconn, known: set[Statement] | None) -> None:
+    def __init__(self, pgconn: pq.abc.PGconn, known: dict[Statement, bytes] | None) -> None:
         self._pgconn = pgconn
         self._known = known
+        self._new: dict[Statement, bytes] = {}
         self._sent: list[Statement | None] = []
         """What results will come for: statements to be prepared, and None for those to be carried out."""
 
@@ -104,12 +104,16 @@ class _Sending:
         if self._known is None:
             self._pgconn.send_query_params(statement.text, arguments, None, statement.formats, pq.Format.BINARY)
         else:
-            if statement not in self._known and statement not in self._sent:
-                self._pgconn.send_prepare(statement.name, statement.text)
-                self._sent.append(statement)
-            self._pgconn.send_query_prepared(statement.name, arguments, statement.formats, pq.Format.BINARY)
+            name = self._known.get(statement) or self._new.get(statement) or self._prepare(statement)
+            self._pgconn.send_query_prepared(name, arguments, statement.formats, pq.Format.BINARY)
         self._sent.append(None)
         self._pgconn.flush()
+
+    def _prepare(self, statement: Statement) -> bytes:
+        name = self._new[statement] = b"holdfast_%d" % next(_numbers)
+        self._pgconn.send_prepare(name, statement.text)
+        self._sent.append(statement)
+        return name
 
     def call_off(self) -> None:
         """Have everything undone that was sent."""
@@ -136,7 +140,7 @@ class _Sending:
             if result.status == pq.ExecStatus.FATAL_ERROR:
                 error = error or _error(pgconn, result)
             elif statement is not None and self._known is not None and result.status == pq.ExecStatus.COMMAND_OK:
-                self._known.add(statement)
+                self._known[statement] = self._new[statement]
 
     def _flush(self) -> Generator[Wait, Ready | int, None]:
         while self._pgconn.flush():
