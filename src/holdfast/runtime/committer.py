@@ -103,6 +103,8 @@ class Committer:
             self._queue.put(None)
             self._thread.join(timeout)
             self._thread = None
+            if self._turn.acquire(timeout=timeout):  # A caller may be committing on a thread of its own.
+                self._turn.release()
 
     def _put(self, item: Item) -> None:
         self._queue.put(item)
