@@ -1,7 +1,7 @@
 """Columns of rows in Postgres' binary format, packed in one go.
 
-Many rows are sent as one array for each column. Packing whole columns costs a fraction of adapting every element by itself, and that
-is most of what a commit costs on the client. Which types the columns have, the statement tells that takes them.
+Many rows are sent as one array for each column. Packing whole columns costs a fraction of adapting every element by itself. Which
+types the columns have, the statement tells that takes them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Several statements in one round trip.
 
 They are sent together and end with one sync: outside of a transaction the database carries out all of them or none. Every statement is
-prepared once for each connection. This goes past the cursors of the driver, which would cost as much as the database itself.
+prepared once for each connection. This goes past the cursors of the driver: what comes here is packed already, and each statement is
+to leave before the next one is made.
 """
 
 from __future__ import annotations
