@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.campaigns import GRAPHS, SEED
 from support.databases import Databases, any_server
 
 
@@ -21,3 +22,8 @@ def postgres_dsn(postgres_server: Databases) -> Iterator[str]:
     """The URL of a database of the test's own: a fresh clone of the template, dropped afterwards."""
     with postgres_server.prepared() as dsn:
         yield dsn
+
+
+def pytest_report_header() -> str:
+    """What it takes to have the same random graphs again."""
+    return f"random graphs: {GRAPHS} with HOLDFAST_SEED={SEED}"

@@ -17,9 +17,8 @@ import pytest
 from holdfast.machine import graph as g
 from machine.generating import random_graph
 from machine.playing import Act, DisagreementError, Play, play_at_random, shortened
+from support.campaigns import GRAPHS, SEED
 
-SEED = os.environ.get("HOLDFAST_SEED", "1")
-GRAPHS = int(os.environ.get("HOLDFAST_GRAPHS", "2000"))
 SHARES = 8
 """Tests that the graphs are shared out to, so that a parallel run can use all cores."""
 
