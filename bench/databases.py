@@ -12,7 +12,7 @@ from typing import Protocol
 
 import psycopg
 
-from holdfast.testing.postgres import create_database, drop_database, temporary_server
+from devserver.postgres import create_database, drop_database, temporary_server
 
 
 class Databases(Protocol):

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+
 from bench.cases import Case, case_named
 from bench.figures import Figures, peak_memory_mb
 from bench.rounds import Round

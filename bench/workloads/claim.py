@@ -12,9 +12,9 @@ from collections.abc import Callable
 from uuid import UUID
 
 import psycopg
+
 from bench.figures import Figures, percentiles
 from bench.rounds import Round
-
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.opening import open_store
 from holdfast.store.shapes import Wanted

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import psycopg
+from psycopg import sql
+
 from bench.figures import Figures
 from bench.rounds import Round
 from bench.workloads.queue import JOBS
-from psycopg import sql
-
 from holdfast.store.opening import open_store
 
 BATCH = 500

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from bench.figures import Figures, peak_memory_mb
 from bench.rounds import Round
 from bench.watching import Commits
-
 from holdfast import Engine, Saga, SagaDefinition, handler
 
 STEPS = 5_000

@@ -20,7 +20,6 @@ from bench.jobs import Finish, Run, commands, open_jobs
 from bench.rounds import Round
 from bench.watching import Calls, wait_until_empty
 from bench.workloads.queue import enqueue
-
 from holdfast import EffectContext, Engine, InstanceQuery, Settings
 from holdfast.store.opening import open_store
 

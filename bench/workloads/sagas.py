@@ -13,7 +13,6 @@ from collections.abc import Callable
 from bench.figures import Figures, percentiles
 from bench.rounds import Round
 from bench.watching import Commits
-
 from holdfast import Branch, Engine, Saga, SagaDefinition, handler
 from holdfast.store.opening import open_store
 

@@ -10,9 +10,9 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from devserver.postgres import Server, temporary_server
 from holdfast import Engine, HoldfastError
 from holdfast.store.opening import open_store
-from holdfast.testing.postgres import Server, temporary_server
 from support.engines import QUICK, Live
 from support.samples import Act, Do, Ledger, Puppet, act
 from support.waiting import eventually

@@ -10,6 +10,7 @@ import msgspec
 import psycopg
 import pytest
 
+from devserver.postgres import Server, temporary_server
 from holdfast.errors import (
     ConfigurationError,
     HoldfastError,
@@ -21,7 +22,6 @@ from holdfast.errors import (
 from holdfast.store.opening import open_store
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import Change, InstanceQuery
-from holdfast.testing.postgres import Server, temporary_server
 from support.desks import Desk
 from support.rows import NOW, born, by_id, moved
 from support.waiting import eventually, together

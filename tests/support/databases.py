@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
+from devserver.postgres import create_database, drop_database, temporary_server
 from holdfast.store.opening import open_store
-from holdfast.testing.postgres import create_database, drop_database, temporary_server
 
 VARIABLE = "HOLDFAST_TEST_DSN"
 

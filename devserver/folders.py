@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from devserver.programs import Account
 from holdfast.errors import ConfigurationError
-from holdfast.testing.programs import Account
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a private folder is made below it
 NO_EXECUTION = getattr(os, "ST_NOEXEC", 0)

@@ -29,9 +29,8 @@ from urllib.parse import quote, urlsplit
 import psycopg
 from psycopg import sql
 
-from holdfast.errors import ConfigurationError
-from holdfast.testing.folders import make_folder, sweep_folders
-from holdfast.testing.programs import (
+from devserver.folders import make_folder, sweep_folders
+from devserver.programs import (
     clean_environment,
     find_programs,
     run_as,
@@ -39,6 +38,7 @@ from holdfast.testing.programs import (
     tied_command,
     usable_programs,
 )
+from holdfast.errors import ConfigurationError
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from holdfast.testing.postgres import temporary_server
+from devserver.postgres import temporary_server
 from support import databases
 from support.databases import VARIABLE, Databases, any_server
 

@@ -16,9 +16,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from devserver import folders, postgres, programs
+from devserver.postgres import Server, temporary_server
 from holdfast.errors import ConfigurationError
-from holdfast.testing import folders, postgres, programs
-from holdfast.testing.postgres import Server, temporary_server
+from support.repository import ROOT
 
 PATIENCE_SECONDS = 20.0
 
@@ -139,7 +140,7 @@ def test_survives_the_thread_that_asked_for_it() -> None:
 
 PARENT = """
 import sys
-from holdfast.testing.postgres import temporary_server
+from devserver.postgres import temporary_server
 with temporary_server() as server:
     print(server.pid, server.data_directory.parent, flush=True)
     sys.stdin.read()
@@ -148,7 +149,9 @@ with temporary_server() as server:
 
 def start_parent() -> tuple[subprocess.Popen[str], int, Path]:
     """Another process that runs a server: the process, the server's pid and the server's folder."""
-    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert parent.stdout is not None
     pid, folder = parent.stdout.readline().split()
     return parent, int(pid), Path(folder)
