@@ -7,6 +7,7 @@ from holdfast.app.verifying import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
 from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
+from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
     CommandError,
     ConfigurationError,
@@ -27,7 +28,6 @@ from holdfast.errors import (
     UnfinishedError,
     UnknownEventError,
 )
-from holdfast.kernel.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejection, Timer
 from holdfast.kernel.moment import Moment

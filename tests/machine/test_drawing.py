@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.diagrams.languages import LONGEST_TEXT
 from holdfast.expressions import parse
 from holdfast.machine import drawing
 from holdfast.machine import graph as g
@@ -336,7 +337,7 @@ def test_hidden_characters_are_shown_or_smoothed(draw: Callable[..., str], read:
         "\\ud800",
         "one two",
         "👩\u200d🚀",
-        "n" * drawing.LONGEST_TEXT + "…",
+        "n" * LONGEST_TEXT + "…",
         "",
     ]
 

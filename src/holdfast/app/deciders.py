@@ -8,8 +8,8 @@ from typing import TypeVar, cast
 
 from holdfast.app import views
 from holdfast.app.desk import Desk, answered, checked_key, failed
+from holdfast.diagrams.charts import StateMachineDefinition, observed_machine
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
-from holdfast.kernel.charts import StateMachineDefinition, observed_machine
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program

@@ -6,13 +6,12 @@ input gives the same text. Names and conditions come from outside: none of them 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
-from holdfast.expressions.characters import JOINERS, escaped, is_hidden
+from holdfast.diagrams.languages import digraph, dot_arrow, dot_box, in_mermaid, written
 from holdfast.machine.graph import (
     BRANCH,
     OK,
@@ -29,9 +28,6 @@ from holdfast.machine.graph import (
     WaitEvent,
     WaitTimer,
 )
-
-LONGEST_TEXT = 120
-"""Characters of a name or condition that a picture shows; JSON has them all."""
 
 
 class NodeLife(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,29 +141,28 @@ class _Picture(msgspec.Struct, frozen=True, kw_only=True):
 def mermaid(graph: Graph, live: Live | None = None, *, taken: Collection[str] = ()) -> str:
     """The graph as a Mermaid flowchart."""
     picture = _picture(graph, live, taken)
-    lines = [f"%% {_in_mermaid(picture.title)}", "flowchart TD"]
-    lines += [f"    {_mermaid_box(box)}" for box in picture.boxes]
     links = [(f"entry --> {picture.entry}", False)] if picture.entry else []
     links += [(_mermaid_link(line), line.is_taken) for line in picture.lines]
-    lines += ['    entry(("start"))'] if picture.entry else []
-    lines += [f"    {link}" for link, _ in links]
+    lines = [_mermaid_box(box) for box in picture.boxes]
+    lines += ['entry(("start"))'] if picture.entry else []
+    lines += [link for link, _ in links]
     for box in picture.boxes:
         if box.undoing is not None:
-            lines += [f"    {_mermaid_box(box.undoing)}", f"    {box.key} -.- {box.undoing.key}"]
-    lines += [f"    {line}" for line in _mermaid_classes(picture)]
+            lines += [_mermaid_box(box.undoing), f"{box.key} -.- {box.undoing.key}"]
+    lines += _mermaid_classes(picture)
     marked = ",".join(str(place) for place, (_, is_taken) in enumerate(links) if is_taken)
-    lines += [f"    linkStyle {marked} stroke:{_TAKEN},stroke-width:3px"] if marked else []
-    return "\n".join(lines) + "\n"
+    lines += [f"linkStyle {marked} stroke:{_TAKEN},stroke-width:3px"] if marked else []
+    return written(f"%% {in_mermaid(picture.title)}\nflowchart TD", lines)
 
 
 def _mermaid_box(box: _Box) -> str:
     before, after = _MERMAID_SHAPES[box.kind]
-    return f"{box.key}{before}{'<br/>'.join(_in_mermaid(line) for line in box.lines)}{after}"
+    return f"{box.key}{before}{in_mermaid(*box.lines)}{after}"
 
 
 def _mermaid_link(line: _Line) -> str:
     arrow = "-.->" if line.is_dashed else "-->"
-    label = f'|"{_in_mermaid(line.label)}"|' if line.label else ""
+    label = f'|"{in_mermaid(line.label)}"|' if line.label else ""
     return f"{line.source} {arrow}{label} {line.target}"
 
 
@@ -186,48 +181,32 @@ def _mermaid_classes(picture: _Picture) -> Iterator[str]:
         yield f"class {','.join(undoing)} undoing"
 
 
-def _in_mermaid(text: str) -> str:
-    """Text for a quoted label: what is not a letter or a digit becomes an entity, so neither Mermaid nor Markdown finds a sign to act on."""
-    return re.sub(r"(?<![^\W_])[_-]|[_-](?![^\W_])|[^\w -]", lambda match: f"#{ord(match[0])};", _shown(text)) or " "
-
-
 def dot(graph: Graph, live: Live | None = None, *, taken: Collection[str] = ()) -> str:
     """The graph in the DOT language."""
     picture = _picture(graph, live, taken)
-    lines = [
-        f"digraph {_in_dot(picture.title)} {{",
-        '    node [fontname="sans-serif"];',
-        '    edge [fontname="sans-serif"];',
-    ]
-    lines += [f"    {_dot_box(box)}" for box in picture.boxes]
-    lines += ["    entry [shape=point];", f"    entry -> {picture.entry};"] if picture.entry else []
-    lines += [f"    {_dot_link(line)}" for line in picture.lines]
+    lines = ['node [fontname="sans-serif"];', 'edge [fontname="sans-serif"];']
+    lines += [_dot_box(box) for box in picture.boxes]
+    lines += ["entry [shape=point];", dot_arrow("entry", picture.entry)] if picture.entry else []
+    lines += [_dot_link(line) for line in picture.lines]
     for box in picture.boxes:
         if box.undoing is not None:
-            lines.append(f"    {_dot_box(box.undoing, is_dashed=True)}")
-            lines.append(f"    {box.key} -> {box.undoing.key} [style=dashed, arrowhead=none, constraint=false];")
-            lines.append(f"    {{ rank=same; {box.key}; {box.undoing.key}; }}")
-    return "\n".join([*lines, "}"]) + "\n"
+            lines.append(_dot_box(box.undoing, is_dashed=True))
+            lines.append(dot_arrow(box.key, box.undoing.key, "", "style=dashed", "arrowhead=none", "constraint=false"))
+            lines.append(f"{{ rank=same; {box.key}; {box.undoing.key}; }}")
+    return digraph(picture.title, lines)
 
 
 def _dot_box(box: _Box, *, is_dashed: bool = False) -> str:
     look = _LOOKS[box.look] if box.look else (_BAR if box.kind in _BARS else _PLAIN_LOOK)
     shape = 'shape=box, style="filled,rounded,dashed"' if is_dashed else _DOT_SHAPES[box.kind]
     colours = f'fillcolor="{look.fill}", color="{look.line}", fontcolor="{look.text}"'
-    return f"{box.key} [label={_in_dot(*box.lines)}, {shape}, {colours}];"
+    return dot_box(box.key, box.lines, shape, colours)
 
 
 def _dot_link(line: _Line) -> str:
-    marks = [f"label={_in_dot(line.label)}"] if line.label else []
-    marks += ["style=dashed"] if line.is_dashed else []
+    marks = ["style=dashed"] if line.is_dashed else []
     marks += [f'color="{_TAKEN}", penwidth=3'] if line.is_taken else []
-    return f"{line.source} -> {line.target} [{', '.join(marks)}];"
-
-
-def _in_dot(*lines: str) -> str:
-    """Lines as one quoted text. `&` begins an entity in a label, and a backslash an escape such as the name of the node."""
-    safe = (_shown(line).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"') for line in lines)
-    return '"' + "\\n".join(safe) + '"'
+    return dot_arrow(line.source, line.target, line.label, *marks)
 
 
 def graph_json(graph: Graph, live: Live | None = None, *, taken: Collection[str] = ()) -> str:
@@ -379,13 +358,6 @@ def _source(stored: Mapping[str, object]) -> str:
 
 def _kind(op: Op) -> str:
     return str(type(op).__struct_config__.tag)
-
-
-def _shown(text: str) -> str:
-    """Text on one line, with a bearable length and nothing hidden in it."""
-    flat = " ".join(text.split())
-    short = flat if len(flat) <= LONGEST_TEXT else f"{flat[:LONGEST_TEXT]}…"
-    return "".join(escaped(each) if is_hidden(each) and each not in JOINERS else each for each in short)
 
 
 def _spelt_out(value: object) -> object:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernel.charts import (
+from holdfast.diagrams.charts import (
     StateInfo,
     StateMachineDefinition,
     StateMachineView,
@@ -44,14 +44,14 @@ MERMAID = """stateDiagram-v2
 DOT = """digraph "order" {
     rankdir=LR;
     node [shape=box, style=rounded];
-    "open" [label="open"];
-    "paid" [label="paid"];
-    "gone" [label="gone", peripheries=2];
-    "[*]" [shape=point];
-    "[*]" -> "open";
-    "open" -> "paid" [label="Pay / +ship / after reminder"];
-    "open" -> "gone" [label="Cancel"];
-    "paid" -> "gone" [label="Ship (3x)"];
+    s0 [label="open"];
+    s1 [label="paid"];
+    s2 [label="gone", peripheries=2];
+    outside [shape=point];
+    outside -> s0;
+    s0 -> s1 [label="Pay / +ship / after reminder"];
+    s0 -> s2 [label="Cancel"];
+    s1 -> s2 [label="Ship (3x)"];
 }
 """
 
@@ -68,12 +68,14 @@ def test_a_machine_as_dot() -> None:
     assert MACHINE.to_dot() == DOT
 
 
+SHOWN = r"(?:[^\W_]|[ _-]|#\d+;)*"
 MERMAID_LINE = re.compile(
-    r'stateDiagram-v2|    state "[^"\n]*" as s\d+|    (\[\*\]|s\d+) --> (\[\*\]|s\d+)(: [^:;\n]*)?'
+    rf'stateDiagram-v2|    state "{SHOWN}" as s\d+|    (\[\*\]|s\d+) --> (\[\*\]|s\d+)(: (?:{SHOWN}|[/+])*( \(\d+x\))?)?'
 )
+QUOTED = r'"(?:[^"\\]|\\["\\])*"'
 DOT_LINE = re.compile(
-    r'digraph "[^"]*" \{|\}|    rankdir=LR;|    node \[shape=box, style=rounded\];'
-    r'|    "[^"]*" \[[^"]*(label="[^"]*"[^"]*)?\];|    "[^"]*" -> "[^"]*"( \[label="[^"]*"\])?;'
+    rf"digraph {QUOTED} \{{|\}}|    rankdir=LR;|    node \[shape=box, style=rounded\];|    outside \[shape=point\];"
+    rf"|    s\d+ \[label={QUOTED}(, peripheries=2)?\];|    (s\d+|outside) -> (s\d+|outside)( \[label={QUOTED}\])?;"
 )
 
 names = st.text(max_size=8) | st.sampled_from(
@@ -100,11 +102,41 @@ def test_no_name_breaks_the_grammar(machine: StateMachineDefinition) -> None:
 
 
 @pytest.mark.row("D-098")
-def test_a_state_called_start_is_not_the_beginning() -> None:
+def test_hostile_names_are_only_labels() -> None:
+    """Signs of the languages in a name are shown as they are, and names that differ in a sign are two states."""
+    machine = StateMachineDefinition(
+        name="m",
+        states=(StateInfo(status='a"; [*] --> s9'), StateInfo(status="a'; [*] --> s9")),
+        transitions=(TransitionInfo(source='a"; [*] --> s9', input="x: y\\", target="a'; [*] --> s9"),),
+    )
+    assert machine.to_mermaid().splitlines()[1:] == [
+        '    state "a#34;#59; #91;#42;#93; #45;#45;#62; s9" as s0',
+        '    state "a#39;#59; #91;#42;#93; #45;#45;#62; s9" as s1',
+        "    s0 --> s1: x#58; y#92;",
+    ]
+    assert machine.to_dot().splitlines()[3:-1] == [
+        r"""    s0 [label="a\"; [*] --> s9"];""",
+        r"""    s1 [label="a'; [*] --> s9"];""",
+        r"""    s0 -> s1 [label="x: y\\"];""",
+    ]
+
+
+@pytest.mark.row("D-098")
+def test_states_that_only_a_transition_speaks_of_are_drawn() -> None:
+    """Both pictures show a state that the author did not list; only what has no name is outside of the machine."""
+    machine = StateMachineDefinition(
+        name="m", initial="open", states=(), transitions=(TransitionInfo(input="Close", source="open", target="gone"),)
+    )
+    assert "s0 --> s1: Close" in machine.to_mermaid()
+    assert 's0 -> s1 [label="Close"];' in machine.to_dot()
+
+
+@pytest.mark.row("D-098")
+def test_a_state_called_outside_is_not_the_beginning() -> None:
     """The point at which a machine begins cannot be mistaken for a state, whatever that is called."""
-    machine = StateMachineDefinition(name="m", initial="start", states=(StateInfo(status="start"),), transitions=())
-    assert '"start" [label="start"];' in machine.to_dot()
-    assert '"[*]" -> "start";' in machine.to_dot()
+    machine = StateMachineDefinition(name="m", initial="outside", states=(), transitions=())
+    assert 's0 [label="outside"];' in machine.to_dot()
+    assert "outside -> s0;" in machine.to_dot()
 
 
 @pytest.mark.row("D-099", "D-100", "D-102")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 import msgspec
 
+from holdfast.diagrams.languages import digraph, dot_arrow, dot_box, in_mermaid, written
+
 S_contra = TypeVar("S_contra", contravariant=True)
 
-START, END = "[*]", "[*]"
-
-_HARMLESS = str.maketrans(
-    dict.fromkeys([*map(chr, range(32)), "\x85", "\u2028", "\u2029", ":", ";"], " ") | {"\\": "/", '"': "'"}
-)
+OUTSIDE = "[*]"
+"""How Mermaid writes where a machine begins and where it ends."""
 
 
 class StateInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,31 +62,34 @@ class StateMachineDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_mermaid(self) -> str:
         """The graph as a Mermaid state diagram."""
-        names = {state.status: f"s{number}" for number, state in enumerate(self.states)}
-        lines = ["stateDiagram-v2"]
-        lines += [f'    state "{_quoted(status)}" as {name}' for status, name in names.items()]
-        if self.initial in names:
-            lines.append(f"    {START} --> {names[self.initial]}")
+        keys = self._keys()
+        lines = [f'state "{in_mermaid(status)}" as {key}' for status, key in keys.items()]
+        lines += [f"{OUTSIDE} --> {keys[self.initial]}"] if self.initial else []
         for each in self.transitions:
-            source = names.get(each.source, START)
-            lines.append(f"    {source} --> {names.get(each.target, END)}: {_label(each)}")
-        lines += [f"    {names[state.status]} --> {END}" for state in self.states if state.is_terminal]
-        return "\n".join(lines) + "\n"
+            source, target = keys.get(each.source, OUTSIDE), keys.get(each.target, OUTSIDE)
+            lines.append(f"{source} --> {target}: {_label(each, in_mermaid)}")
+        lines += [f"{keys[state.status]} --> {OUTSIDE}" for state in self.states if state.is_terminal]
+        return written("stateDiagram-v2", lines)
 
     def to_dot(self) -> str:
         """The graph in the DOT language."""
-        lines = [f'digraph "{_quoted(self.name)}" {{', "    rankdir=LR;", "    node [shape=box, style=rounded];"]
-        for state in self.states:
-            shape = ", peripheries=2" if state.is_terminal else ""
-            lines.append(f'    "{_quoted(state.status)}" [label="{_quoted(state.status)}"{shape}];')
-        if self.initial or not all(each.source for each in self.transitions):
-            lines.append(f'    "{START}" [shape=point];')
-        if self.initial:
-            lines.append(f'    "{START}" -> "{_quoted(self.initial)}";')
-        for each in self.transitions:
-            source = _quoted(each.source) if each.source else START
-            lines.append(f'    "{source}" -> "{_quoted(each.target)}" [label="{_label(each)}"];')
-        return "\n".join([*lines, "}"]) + "\n"
+        keys = self._keys()
+        ends = {state.status for state in self.states if state.is_terminal}
+        ways = [("outside", keys[self.initial], "")] if self.initial else []
+        ways += [
+            (keys.get(each.source, "outside"), keys.get(each.target, "outside"), _label(each, str))
+            for each in self.transitions
+        ]
+        lines = ["rankdir=LR;", "node [shape=box, style=rounded];"]
+        lines += [dot_box(key, [name], *(["peripheries=2"] if name in ends else [])) for name, key in keys.items()]
+        lines += ["outside [shape=point];"] if any("outside" in way[:2] for way in ways) else []
+        return digraph(self.name, [*lines, *(dot_arrow(*way) for way in ways)])
+
+    def _keys(self) -> dict[str, str]:
+        """A key for each state, also for one that only a transition speaks of; what has no name is outside of the machine."""
+        spoken_of = [self.initial, *(name for each in self.transitions for name in (each.source, each.target))]
+        names = dict.fromkeys([*(state.status for state in self.states), *filter(None, spoken_of)])
+        return {name: f"s{number}" for number, name in enumerate(names)}
 
 
 def observed_machine(name: str, moves: Iterable[tuple[str, str, str, int]]) -> StateMachineDefinition:
@@ -105,12 +107,9 @@ def observed_machine(name: str, moves: Iterable[tuple[str, str, str, int]]) -> S
     )
 
 
-def _label(each: TransitionInfo) -> str:
-    extras = [*(f"+{name}" for name in each.effects), *(f"after {name}" for name in each.timers)]
+def _label(each: TransitionInfo, spelt: Callable[[str], str]) -> str:
+    """What a transition says; the names in it are spelt as the language wants them."""
+    effects = [f"+{spelt(name)}" for name in each.effects]
+    timers = [f"after {spelt(name)}" for name in each.timers]
     counted = f" ({each.count}x)" if each.count is not None else ""
-    return _quoted(" / ".join([each.input, *extras]) + counted)
-
-
-def _quoted(text: str) -> str:
-    """Text that cannot break out of a label."""
-    return text.translate(_HARMLESS)
+    return " / ".join([spelt(each.input), *effects, *timers]) + counted
