@@ -153,7 +153,11 @@ def _cycles(draft: Draft) -> Iterator[Diagnostic]:
 
 
 def _knots(out: Out) -> Iterator[set[str]]:
-    """Groups of nodes that all lead to one another (Kosaraju's two walks: along the edges, then against them)."""
+    """Groups of nodes that all lead to one another (Kosaraju's two walks: along the edges, then against them).
+
+    `graphlib` would stop at the first circle that it meets, a long one as likely as a short one. An author who is told of
+    each knot, by its shortest circle, mends all of them at once.
+    """
     back: defaultdict[str, list[str]] = defaultdict(list)
     for edge in (edge for edges in out.values() for edge in edges):
         back[edge.target].append(edge.source)
