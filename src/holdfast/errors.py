@@ -129,9 +129,13 @@ class ConflictError(HoldfastError):
 
 
 class PayloadError(HoldfastError):
-    """A value cannot be encoded, decoded or stored; nothing was written."""
+    """A value cannot be encoded, decoded or stored; nothing was written. `reason` is the stable code of the rule, if it has one."""
 
     code = "bad_payload"
+
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        self.reason = reason
+        super().__init__(f"{message} [{reason}]" if reason else message)
 
 
 class ReplayError(HoldfastError):

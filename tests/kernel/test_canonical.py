@@ -67,16 +67,18 @@ def test_null_is_kept_and_unset_is_left_out() -> None:
 @pytest.mark.parametrize("number", [0.1, math.nan, math.inf, -math.inf, 2**53, -(2**53), 1e300])
 def test_unstable_numbers_are_refused(number: float) -> None:
     """A number that another language may write differently is not hashed; the message says where it is."""
-    with pytest.raises(PayloadError, match=r"UNSTABLE_NUMBER: \$\.a\[1\] "):
+    with pytest.raises(PayloadError, match=r"\$\.a\[1\] .*\[UNSTABLE_NUMBER\]") as refused:
         canonical_hash({"a": [0, number]})
+    assert refused.value.reason == "UNSTABLE_NUMBER"
 
 
 @pytest.mark.row("E-203")
 @pytest.mark.parametrize("value", [b"bytes", {1, 2}, object(), {1: "a"}, {None: "a"}, "\ud800", {"\ud800": 1}])
 def test_values_without_a_form_are_refused(value: object) -> None:
     """What has no canonical JSON form is refused in the engine's own words."""
-    with pytest.raises(PayloadError, match="UNSTABLE_VALUE"):
+    with pytest.raises(PayloadError) as refused:
         canonical_hash([value])
+    assert refused.value.reason == "UNSTABLE_VALUE"
 
 
 @pytest.mark.row("E-205")

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
+from typing import TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -20,15 +21,23 @@ from holdfast.errors import PayloadError
 LARGEST_INTEGER = 2**53 - 1
 """Beyond this a JSON number is not the same number everywhere, so larger integers are refused."""
 
+UNSTABLE_NUMBER = "UNSTABLE_NUMBER"
+"""The reason of a refusal: another language may write the number differently."""
+UNSTABLE_VALUE = "UNSTABLE_VALUE"
+"""The reason of a refusal: the value has no canonical JSON form."""
+
+Stable: TypeAlias = "bool | int | str | list[Stable] | dict[str, Stable] | None"
+"""A value that looks the same in every language."""
+
 
 def canonical_bytes(value: object) -> bytes:
     """The canonical JSON of `value`, as the bytes that are hashed."""
     try:
         return rfc8785.dumps(_stable(value, "$"))
     except (rfc8785.CanonicalizationError, UnicodeError) as error:
-        raise PayloadError(f"UNSTABLE_VALUE: {error}") from error
+        raise PayloadError(str(error), reason=UNSTABLE_VALUE) from error
     except RecursionError as error:
-        raise PayloadError("UNSTABLE_VALUE: the value is nested too deep to be hashed") from error
+        raise PayloadError("the value is nested too deep to be hashed", reason=UNSTABLE_VALUE) from error
 
 
 def canonical_hash(value: object) -> str:
@@ -36,7 +45,7 @@ def canonical_hash(value: object) -> str:
     return hashlib.sha256(canonical_bytes(value)).hexdigest()
 
 
-def _stable(value: object, path: str) -> rfc8785._impl._Value:
+def _stable(value: object, path: str) -> Stable:
     match value:
         case None | bool() | str():
             return value
@@ -57,22 +66,24 @@ def _stable(value: object, path: str) -> rfc8785._impl._Value:
         case list() | tuple():
             return [_stable(item, f"{path}[{index}]") for index, item in enumerate(value)]
         case _:
-            raise PayloadError(f"UNSTABLE_VALUE: {path} is a {type(value).__name__}, which has no canonical JSON form")
+            message = f"{path} is a {type(value).__name__}, which has no canonical JSON form"
+            raise PayloadError(message, reason=UNSTABLE_VALUE)
 
 
 def _key(key: object, path: str) -> str:
     if not isinstance(key, str):
-        raise PayloadError(f"UNSTABLE_VALUE: {path} has the key {key!r}; keys must be strings")
+        raise PayloadError(f"{path} has the key {key!r}; keys must be strings", reason=UNSTABLE_VALUE)
     return key
 
 
 def _integer(value: int, path: str) -> int:
     if abs(value) > LARGEST_INTEGER:
-        raise PayloadError(f"UNSTABLE_NUMBER: {path} is an integer beyond 2^53; hash it as a string")
+        raise PayloadError(f"{path} is an integer beyond 2^53; hash it as a string", reason=UNSTABLE_NUMBER)
     return value
 
 
 def _integral(value: float, path: str) -> int:
     if not value.is_integer():
-        raise PayloadError(f"UNSTABLE_NUMBER: {path} is {value!r}; use an integer in minor units, or a Decimal")
+        message = f"{path} is {value!r}; use an integer in minor units, or a Decimal"
+        raise PayloadError(message, reason=UNSTABLE_NUMBER)
     return int(value)
