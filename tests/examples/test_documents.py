@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "holdfast"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
@@ -85,3 +86,15 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert [
         (page, link, anchor) for page, link, target, anchor in links if anchor and anchor not in anchors(target)
     ] == []
+
+
+def test_what_the_pages_on_the_inside_name_is_there() -> None:
+    """A module, a test file or a test that a page on the inside names exists: who renames one is told where it is spoken of."""
+    pages = list((ROOT / "docs" / "internals").glob("*.md"))
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", text))
+    tests = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
+
+    assert pages
+    assert [name for name in sorted(named) if not any((base / name).exists() for base in (ROOT, SOURCE))] == []
+    assert [name for name in sorted(set(re.findall(r"`(test_\w+)`", text))) if f"def {name}(" not in tests] == []
