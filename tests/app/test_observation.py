@@ -11,6 +11,7 @@ import pytest
 from holdfast import Decision, Moment, Settings, Status
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from support.engines import Live, Place
+from support.inside import identity_of
 from support.samples import (
     PATIENCE,
     Act,
@@ -142,7 +143,7 @@ def test_an_instance_shows_who_works_for_it(live: Live) -> None:
     engine = live.engine().register(Puppet(act), lambda context, effect: arrives(gate)).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     (effect,) = eventually(lambda: [each for each in engine.get(Puppet, "p-1").result().effects if each.worker])
-    assert (effect.worker, effect.attempts) == (engine.runtime.identity, 1)
+    assert (effect.worker, effect.attempts) == (identity_of(engine), 1)
     gate.set()
 
 

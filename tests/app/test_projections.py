@@ -12,6 +12,7 @@ from holdfast import ConfigurationError, NotFoundError
 from holdfast.kernel.history import StoredEvent
 from holdfast.store.port import Store
 from support.engines import Live, Place
+from support.inside import store_of
 from support.samples import Add, Counter, Order, Shop
 from support.samples import Place as PlaceOrder
 from support.waiting import eventually, together
@@ -116,7 +117,7 @@ def test_a_rebuild_gives_the_same_model(place: Place) -> None:
 def test_two_processes_feed_one_projection_without_doubling(live: Live) -> None:
     """Whoever moves the checkpoint applies the events; while many write, none is skipped and none is seen twice."""
     engines = [live.engine().register(Counter()) for _ in range(2)]
-    totals = prepared(engines[0].service.store)
+    totals = prepared(store_of(engines[0]))
     for engine in engines:
         engine.project(totals).start_worker()
 
@@ -125,8 +126,8 @@ def test_two_processes_feed_one_projection_without_doubling(live: Live) -> None:
             engines[number % 2].execute(Counter, Add(f"c-{number}-{step % 3}")).result()
 
     together(*[partial(write, number) for number in range(4)])
-    eventually(lambda: len(read(engines[0].service.store)) >= 60)
-    rows = read(engines[0].service.store)
+    eventually(lambda: len(read(store_of(engines[0]))) >= 60)
+    rows = read(store_of(engines[0]))
     assert len(rows) == len(set(rows)) == 60
 
 
@@ -135,7 +136,7 @@ def test_a_reader_never_skips_an_event_that_commits_late(live: Live) -> None:
     """A transaction that began early and commits late is not overtaken: the feed waits for it."""
     engine = live.engine().register(Counter())
     engine.execute(Counter, Add("c-0")).result()
-    feed, writer = engine.service.store.feed(), engine.service.store.writer()
+    feed, writer = store_of(engine).feed(), store_of(engine).writer()
     inside, gate = threading.Event(), threading.Event()
 
     def linger() -> None:

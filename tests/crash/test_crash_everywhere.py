@@ -11,6 +11,7 @@ from holdfast.runtime.clock import ManualClock
 from holdfast.testing import ManualEngine, Scenario, crash_everywhere
 from holdfast.testing.crashing import histories
 from support.crashing import NewStore, checked, tried
+from support.inside import store_of
 from support.samples import (
     PATIENCE,
     Act,
@@ -234,12 +235,12 @@ def test_a_transactional_effect_writes_exactly_once(new_store: NewStore) -> None
         engine.register(acting(transactional=True), handle)
 
     def play(engine: ManualEngine) -> None:
-        with engine.service.store.writer().unit() as unit:
+        with store_of(engine).writer().unit() as unit:
             unit.connection.execute("create table if not exists ledger (one int)")  # type: ignore[attr-defined]
         going(engine)
 
     def outcome(engine: ManualEngine) -> object:
-        with engine.service.store.writer().unit() as unit:
+        with store_of(engine).writer().unit() as unit:
             (count,) = unit.connection.execute("select count(*) from ledger").fetchone()  # type: ignore[attr-defined]
         assert count == 1
         return histories(engine)

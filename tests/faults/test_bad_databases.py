@@ -24,6 +24,7 @@ from holdfast import (
 )
 from holdfast.store.sqlite.store import SQLiteStore
 from support.engines import QUICK, Live, Place
+from support.inside import service_of, store_of
 from support.samples import Add, Counter, Do, Ledger, Order, OrderState, Puppet, Shop, act
 from support.samples import Place as PlaceOrder
 from support.waiting import eventually, together
@@ -34,13 +35,13 @@ IMPATIENT = msgspec.structs.replace(QUICK, patience=timedelta(milliseconds=200))
 @contextmanager
 def pragma(engine: Engine, setting: str, back: str) -> Iterator[None]:
     """A setting of the one connection that writes to a file, for as long as the block lasts."""
-    connection = engine.service.store._database._writer  # type: ignore[attr-defined]
-    with engine.service.store._database._lock:  # type: ignore[attr-defined]
+    connection = store_of(engine)._database._writer  # type: ignore[attr-defined]
+    with store_of(engine)._database._lock:  # type: ignore[attr-defined]
         connection.execute(f"pragma {setting}")
     try:
         yield
     finally:
-        with engine.service.store._database._lock:  # type: ignore[attr-defined]
+        with store_of(engine)._database._lock:  # type: ignore[attr-defined]
             connection.execute(f"pragma {back}")
 
 
@@ -285,7 +286,7 @@ def test_an_engine_that_stops_in_an_outage_answers_everybody(live: Live) -> None
     engine.execute(Counter, Add("c-1")).result()
     with spoilt(live, engine, "read-only"):  # type: ignore[attr-defined]
         reply = engine.execute(Counter, Add("c-1"))
-        stopping = threading.Thread(target=engine.service.stop, args=(20.0,))
+        stopping = threading.Thread(target=service_of(engine).stop, args=(20.0,))
         stopping.start()
         error = reply.exception(timeout=30)
         stopping.join(30)

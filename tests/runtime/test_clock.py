@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.runtime.clock import DatabaseClock, ManualClock
-from holdfast.store.shapes import Wanted
 from support.engines import Live, Place
+from support.inside import beat, claim_one, service_of, store_of
 from support.samples import Do, Ledger, Puppet, act, done
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -42,11 +42,11 @@ def test_a_tests_clock_stands_still_until_it_is_moved() -> None:
 def test_a_heartbeat_takes_note_of_the_databases_time(live: Live) -> None:
     """A process whose idea of the time is wrong is set right by its own heartbeat."""
     engine = live.engine().register(Puppet(act), done)
-    clock = engine.service.shared.clock
+    clock = service_of(engine).shared.clock
     clock.synchronise(START)
     assert abs(clock.now() - START) < timedelta(hours=1)
     engine.start_worker()
-    assert abs(clock.now() - engine.service.store.now()) < timedelta(minutes=1)
+    assert abs(clock.now() - store_of(engine).now()) < timedelta(minutes=1)
 
 
 def test_a_worker_with_a_wrong_clock_takes_nothing_from_others(place: Place) -> None:
@@ -54,8 +54,8 @@ def test_a_worker_with_a_wrong_clock_takes_nothing_from_others(place: Place) -> 
     ledger = Ledger()
     honest = place.engine().register(Puppet(act), done)
     honest.execute(Puppet, Do("p-1", "x")).result()
-    honest.runtime.heart.step()
-    assert honest.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+    beat(honest)
+    assert claim_one(honest, "puppet")
     other = place.engine().register(Puppet(act), lambda context, effect: ledger.add(effect))
     other.drain()
     assert ledger.entries == []

@@ -7,6 +7,7 @@ import pytest
 from holdfast import Settings
 from support.engines import Place
 from support.folding import assert_folded
+from support.inside import lanes_of
 from support.samples import Add, Counter
 
 
@@ -62,7 +63,7 @@ def test_a_memory_that_lies_is_noticed(place: Place) -> None:
     engine = place.engine().register(Counter())
     engine.execute(Counter, Add("c-1")).result()
     header = engine.instances().result()[0]
-    memory = engine.service.committer.lanes[0].memory
+    memory = lanes_of(engine)[0].memory
     memory._by_id[header.id.int].state = 77
     with pytest.raises(AssertionError, match="the state in memory is wrong"):
         assert_folded(engine)

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import ConfigurationError, Decision, Moment, Saga, Settings
 from support.engines import QUICK, Live
+from support.inside import lanes_of
 from support.samples import Do, Ledger, Noted, Notes, Puppet
 from support.waiting import eventually, together
 
@@ -48,7 +49,7 @@ def test_all_committers_do_their_share(live: Live) -> None:
     for instance in instances:
         engine.result(instance).result(timeout=30)
     assert len(calls.entries) == 60
-    remembered = [len(lane.memory._by_id) for lane in engine.service.committer.lanes]
+    remembered = [len(lane.memory._by_id) for lane in lanes_of(engine)]
     assert sum(remembered) == 30
     assert all(remembered)
 

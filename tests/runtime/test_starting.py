@@ -20,6 +20,7 @@ from holdfast.store.shapes import Address, ReceiptKey
 from holdfast.testing.manual import START
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import Live, Place
+from support.inside import lanes_of, registry_of, service_of, store_of
 from support.samples import Answer, Do, Doll, Noted, Notes, Puppet, act, note
 from support.waiting import eventually
 
@@ -55,7 +56,7 @@ def execute(engine: Engine, what: str, **how: object) -> Reply:
     names = ("key", "instance", "definition", "tenant")
     told = {"tenant": "default", "definition": "puppet"} | {name: how.pop(name) for name in names if name in how}
     reply = Reply()
-    engine.service.execute(Address(**told), Do("", what), actor="ada", settled=reply.settle, **how)  # type: ignore[arg-type]
+    service_of(engine).execute(Address(**told), Do("", what), actor="ada", settled=reply.settle, **how)  # type: ignore[arg-type]
     return reply
 
 
@@ -252,13 +253,13 @@ def test_versions_are_asked_for_where_they_matter(place: Place) -> None:
 
     def programs(name: str, version: str = "", /) -> Program:
         asked.append((name, version))
-        return engine.registry.get(name)
+        return registry_of(engine).get(name)
 
-    engine.service.around.programs = programs
+    service_of(engine).around.programs = programs
     execute(engine, "begin", identity=CHILD, definition_version="4")
     execute(engine, "begin", identity=OTHER)
     for identity in (CHILD, OTHER):
-        engine.service.committer.lanes[0].memory.forget(identity)
+        lanes_of(engine)[0].memory.forget(identity)
         execute(engine, "go on", instance=identity)
     assert asked == [("puppet", "4"), ("puppet", ""), ("puppet", "4"), ("puppet", "4")]
 
@@ -274,7 +275,7 @@ def test_those_that_a_commit_ended_are_told(place: Place) -> None:
     def hear(ended: Sequence[Ended]) -> None:
         told.extend((head.key, head.status, head.version, state) for head, state in ended)
 
-    engine.service.on_ended = hear
+    service_of(engine).on_ended = hear
     for key, what in (("a", "x"), ("b", "end"), ("a", "y"), ("a", "end"), ("a", "late"), ("c", "x")):
         engine.execute(Puppet, Do(key, what)).result()
     assert told == [("b", "completed", 1, ("end",)), ("a", "completed", 3, ("x", "y", "end"))]
@@ -287,10 +288,10 @@ def test_ends_are_told_when_they_are_stored_and_before_the_caller_hears(live: Li
     told: list[list[str]] = []
 
     def hear(ended: Sequence[Ended]) -> None:
-        rows = engine.service.store.reader("default").headers([each.header.id for each in ended])
+        rows = store_of(engine).reader("default").headers([each.header.id for each in ended])
         told.append(sorted(head.key for head in rows if head.ended_at is not None))
 
-    engine.service.on_ended = hear
+    service_of(engine).on_ended = hear
     with batching.one():
         replies = [engine.execute(Puppet, Do(key, "end")) for key in ("a", "b")]
     replies[0].when_done(lambda: told.append(["answered"]))
@@ -307,7 +308,7 @@ def test_whoever_fails_on_an_end_harms_nobody(place: Place) -> None:
         raise ValueError("deaf")
 
     engine = place.engine().register(Puppet())
-    engine.service.on_ended = broken
+    service_of(engine).on_ended = broken
     engine.execute(Puppet, Do("a", "end")).result()
     engine.execute(Puppet, Do("b", "end")).result()
     assert [head.status for head in headers(engine)] == ["completed", "completed"]

@@ -14,6 +14,7 @@ import msgspec
 from holdfast import NotFoundError, RejectedError, Saga, SagaDefinition, StepContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine, Scenario
+from support.inside import registry_of
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +46,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     def play(self, engine: ManualEngine) -> None:
         """Start it, and let people do what they do."""
-        (name,) = engine.registry.names()
+        (name,) = registry_of(engine).names()
         instance = engine.start(name, self.given, key="the one", idempotency_key="start").result()
         engine.drain()
         for act in self.acts:

@@ -7,6 +7,7 @@ import pytest
 from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step, until_told
 from holdfast import RejectedError, Saga, SagaDefinition, StepContext, UnfinishedError
 from support.engines import Live, Place
+from support.inside import worker_of
 from support.waiting import LONG_SECONDS, eventually
 
 WHY = "Stopped due to workflow cancellation/abort"
@@ -47,7 +48,7 @@ def test_an_abort_undoes_nothing(live: Live) -> None:
         "left": "skipped",
         "right": "skipped",
     }
-    eventually(lambda: not engine.runtime.worker.is_busy)
+    eventually(lambda: not worker_of(engine).is_busy)
     assert all(context.cancelled for name in ("left", "right") for context in stage.contexts(name))
     assert sorted(stage.calls) == ["left", "right", "start"]
 
@@ -175,7 +176,7 @@ def test_a_late_answer_after_an_abort_changes_nothing(live: Live) -> None:
     engine.abort(instance, "now", requested_by="ann").result(LONG_SECONDS)
     before = engine.events(instance).result()
     gate.open()
-    eventually(lambda: not engine.runtime.worker.is_busy)
+    eventually(lambda: not worker_of(engine).is_busy)
     assert engine.events(instance).result() == before
     assert stage.count("final") == 0
 

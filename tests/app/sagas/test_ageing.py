@@ -10,6 +10,7 @@ from holdfast import ConfigurationError, Saga, Settings, StepContext
 from holdfast.store.ranks import effective_priority
 from holdfast.testing import ManualEngine
 from support.engines import Place
+from support.inside import registry_of
 
 SECOND = timedelta(seconds=1)
 
@@ -28,7 +29,7 @@ class Line:
     def joins(self, name: str, priority: int) -> None:
         """Somebody comes."""
         definition = f"p{priority}"
-        if definition not in self.engine.registry.names():
+        if definition not in registry_of(self.engine).names():
             self.engine.register(Saga(definition).step("serve", "serve", priority=priority).build())
         self.engine.start(definition, {"name": name}).result()
 

@@ -15,6 +15,7 @@ from holdfast import ConflictError, Engine, NotFoundError, RejectedError, Saga, 
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
+from support.inside import held_by, worker_of
 from support.waiting import LONG_SECONDS, eventually, together
 
 WHY = "Stopped due to workflow cancellation/abort"
@@ -264,10 +265,10 @@ def test_all_handlers_of_an_instance_are_told_together(live: Live) -> None:
     engine = live.engine().register(forked(stage)).start_worker()
     instance = engine.start("test_parallel").result()
     eventually(lambda: stage.count("slow-handler 1") and stage.count("slow-handler 2"))
-    assert len({(claim.instance, claim.number) for claim in engine.runtime.worker.held()}) == 2
+    assert len({(claim.instance, claim.number) for claim in held_by(engine)}) == 2
     engine.cancel(instance, "enough", requested_by="ann").result(LONG_SECONDS)
     assert all(context.cancelled for number in (1, 2) for context in stage.contexts(f"slow-handler {number}"))
-    eventually(lambda: not engine.runtime.worker.is_busy)
+    eventually(lambda: not worker_of(engine).is_busy)
 
 
 @pytest.mark.row("F-170")
@@ -280,8 +281,8 @@ def test_no_signal_is_left_behind_by_a_thousand_steps(live: Live) -> None:
     for instance in started:
         engine.result(instance).result(LONG_SECONDS)
     assert stage.count("work") == 1000
-    eventually(lambda: not engine.runtime.worker.is_busy)
-    assert engine.runtime.worker.held() == []
+    eventually(lambda: not worker_of(engine).is_busy)
+    assert held_by(engine) == []
 
 
 @pytest.mark.row("F-167")
@@ -321,7 +322,7 @@ def test_a_call_that_waits_for_its_turn_is_not_made(live: Live) -> None:
     engine = live.engine(msgspec.structs.replace(QUICK, threads=1)).register(forked(stage)).start_worker()
     instance = engine.start("test_parallel").result()
     gate.entered()
-    eventually(lambda: len(engine.runtime.worker.held()) == 2)
+    eventually(lambda: len(held_by(engine)) == 2)
     reply = engine.cancel(instance, "enough", requested_by="ann")
     eventually(lambda: any(context.cancelled for name in (1, 2) for context in stage.contexts(f"slow-handler {name}")))
     gate.open()

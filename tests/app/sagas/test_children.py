@@ -9,6 +9,7 @@ from holdfast import DefinitionError, Engine, Saga, SagaDefinition, UnfinishedEr
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
+from support.inside import clockwork_of
 from support.waiting import LONG_SECONDS, eventually
 
 
@@ -427,7 +428,7 @@ def test_a_parent_that_ended_is_not_disturbed_by_its_child(place: Place) -> None
     instance = engine.start("parent").result()
     while not engine.list_instances(parent=instance).result().items:
         engine.execute_next()
-        engine.runtime.clockwork.deliver()
+        clockwork_of(engine).deliver()
     engine.abort(instance, "now", requested_by="ann").result()
     before = history(engine, instance)
     engine.drain()

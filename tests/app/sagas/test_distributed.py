@@ -12,6 +12,7 @@ from holdfast import ConfigurationError, Saga, Settings
 from holdfast.store.shapes import DEFAULT_TENANT
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
+from support.inside import beat, housekeeping_of
 from support.waiting import eventually
 
 COOLDOWN = timedelta(seconds=5)
@@ -31,7 +32,7 @@ ORDER = (
 
 def look(engine: ManualEngine) -> None:
     """Have an engine look for handlers that nobody has, as it does by itself now and then."""
-    engine.runtime.housekeeping.missing.look()
+    housekeeping_of(engine).missing.look()
 
 
 def missed(engine: ManualEngine, instance: object) -> int:
@@ -117,7 +118,7 @@ def test_a_handler_that_somebody_alive_has_is_not_missed(place: Place) -> None:
     """As long as a live worker has the handler, nobody complains, however long the step waits."""
     engine = place.engine(Settings(missing_handler_cooldown=COOLDOWN)).register(ORDER)
     busy = place.engine().handle("payment", Stage().does("payment"))
-    busy.runtime.heart.step()
+    beat(busy)
     instance = engine.start("order").result()
     place.clock.move(COOLDOWN)
     look(engine)
@@ -132,12 +133,12 @@ def test_a_handler_that_somebody_alive_has_is_not_missed(place: Place) -> None:
 def test_the_cooldown_varies_by_its_jitter(place: Place) -> None:
     """The time between two looks lies within the share that is set, and is not always the same."""
     engine = place.engine(Settings(missing_handler_cooldown=COOLDOWN, missing_handler_jitter=0.2))
-    waits = [engine.runtime.housekeeping.step() for _ in range(200)]
+    waits = [housekeeping_of(engine).step() for _ in range(200)]
     assert all(4 <= wait <= 6 for wait in waits)
     assert len(set(waits)) > 100
     assert max(waits) - min(waits) > 1, "both sides are used"
     steady = place.engine(Settings(missing_handler_cooldown=COOLDOWN, missing_handler_jitter=0))
-    assert {steady.runtime.housekeeping.step() for _ in range(5)} == {5.0}
+    assert {housekeeping_of(steady).step() for _ in range(5)} == {5.0}
     for wrong in (-0.1, 1.1):
         with pytest.raises(ConfigurationError, match="missing_handler_jitter"):
             Settings(missing_handler_jitter=wrong)

@@ -10,6 +10,7 @@ from app.sagas.acting import BROKEN, Stage, decide, history, life, run, status, 
 from holdfast import Calls, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
 from holdfast.kernel.ids import InstanceId
 from support.engines import Live, Place
+from support.inside import worker_of
 from support.waiting import eventually, together
 
 
@@ -268,7 +269,7 @@ def test_a_question_survives_a_restart_and_occupies_nobody(place: Place) -> None
     stage = Stage()
     before = place.engine().register(approval(stage))
     instance = run(before, "document-approval")
-    assert not before.runtime.worker.is_busy
+    assert not worker_of(before).is_busy
     assert before.backlog().result() == []
     after = place.engine().register(approval(stage))
     after.decide(waiting(after, instance), "confirmed", decided_by="ann").result()

@@ -8,6 +8,7 @@ from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses
 from holdfast import Branch, Saga, SagaDefinition
 from holdfast.authoring.saga.builder import Build, Strategy
 from support.engines import Live, Place
+from support.inside import worker_of
 from support.waiting import LONG_SECONDS, eventually
 
 GO = {"count": 10}
@@ -41,7 +42,7 @@ def test_any_goes_on_while_the_slow_branch_still_runs(live: Live) -> None:
     engine.result(instance).result(LONG_SECONDS)
     assert stage.count("after") == 1
     gate.open()
-    eventually(lambda: not engine.runtime.worker.is_busy)
+    eventually(lambda: not worker_of(engine).is_busy)
     assert statuses(engine, instance)["slow"] == "skipped"
     assert engine.get(instance).result().context == {"quick": None}
     assert stage.count("undo slow") == 0

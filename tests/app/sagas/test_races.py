@@ -14,6 +14,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.store.opening import open_store
 from holdfast.testing import ManualEngine, Scenario, crash_everywhere
 from support.engines import Live, Place
+from support.inside import store_of, worker_of
 from support.waiting import LONG_SECONDS, eventually, together
 
 
@@ -30,7 +31,7 @@ def test_retries_and_compensations_keep_the_priority_of_their_step(place: Place)
     )
     engine.register(saga)
     instance = engine.start("urgent").result()
-    reader = engine.service.store.reader(engine.tenant)
+    reader = store_of(engine).reader(engine.tenant)
     seen: list[int] = []
     while effects := reader.work(instance)[0]:
         seen += [each.priority for each in effects]
@@ -111,7 +112,7 @@ def test_a_cancellation_and_an_abort_at_the_same_moment(live: Live) -> None:
         else:
             assert errors["cancel"] is None
             assert stage.count("undo a") == 1
-        eventually(lambda: not any(engine.runtime.worker.is_busy for engine in engines))
+        eventually(lambda: not any(worker_of(engine).is_busy for engine in engines))
 
 
 def _stop(errors: dict[str, BaseException | None], word: str, ask: object) -> None:

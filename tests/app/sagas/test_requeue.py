@@ -19,8 +19,8 @@ from holdfast import (
 )
 from holdfast.authoring.saga.builder import Build
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.shapes import Wanted
 from support.engines import Live, Place
+from support.inside import beat, claim_one
 from support.waiting import LONG_SECONDS, eventually, together
 
 
@@ -183,8 +183,8 @@ def test_a_frozen_sibling_whose_worker_was_lost_goes_on(place: Place) -> None:
     saga = forked(stage, "fragile", "steady", retries=2)
     engine, lost = place.engine().register(saga), place.engine().register(saga)
     instance = engine.start("forked").result()
-    lost.runtime.heart.step()
-    assert len(lost.runtime.fetching.claim([Wanted("steady", 1)], 1)) == 1
+    beat(lost)
+    assert len(claim_one(lost, "steady")) == 1
     engine.drain()
     assert status(engine, instance) == "dlq"
     assert stage.calls == ["fragile", "fragile"]

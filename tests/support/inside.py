@@ -1,0 +1,81 @@
+"""Where tests reach inside an engine: its parts are named here and nowhere else in the tests, so that renaming one is cheap.
+
+Most tests need none of this: they do what users do. Those that do provoke a fault, take one step of a loop, or look at what
+no call of an engine shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast import Engine
+from holdfast.app.registry import Registry
+from holdfast.kernel.ids import WorkerId
+from holdfast.runtime.clockwork import Clockwork
+from holdfast.runtime.fetching import Fetching
+from holdfast.runtime.housekeeping import Housekeeping
+from holdfast.runtime.lanes import Lane
+from holdfast.runtime.service import Service
+from holdfast.runtime.worker import Worker
+from holdfast.store.port import Store
+from holdfast.store.shapes import EffectClaim, StoredEffect, Wanted
+
+
+def store_of(engine: Engine) -> Store:
+    """The database of an engine."""
+    return engine.service.store
+
+
+def registry_of(engine: Engine) -> Registry:
+    """The deciders and workflows that an engine knows."""
+    return engine.registry
+
+
+def service_of(engine: Engine) -> Service:
+    """What takes commands and commits them."""
+    return engine.service
+
+
+def lanes_of(engine: Engine) -> Sequence[Lane]:
+    """The committers of an engine, each with the instances that it remembers."""
+    return engine.service.committer.lanes
+
+
+def worker_of(engine: Engine) -> Worker:
+    """What calls handlers."""
+    return engine.runtime.worker
+
+
+def fetching_of(engine: Engine) -> Fetching:
+    """What claims effects and deals with failed ones."""
+    return engine.runtime.fetching
+
+
+def clockwork_of(engine: Engine) -> Clockwork:
+    """What fires timers and delivers messages."""
+    return engine.runtime.clockwork
+
+
+def housekeeping_of(engine: Engine) -> Housekeeping:
+    """What tidies up and looks for missing handlers."""
+    return engine.runtime.housekeeping
+
+
+def identity_of(engine: Engine) -> WorkerId:
+    """The id under which the worker of an engine owns effects."""
+    return engine.runtime.identity
+
+
+def beat(engine: Engine) -> None:
+    """Have the worker of an engine say that it lives, and hear what it has lost."""
+    engine.runtime.heart.step()
+
+
+def held_by(engine: Engine) -> list[EffectClaim]:
+    """The effects that the worker of an engine has in hand."""
+    return engine.runtime.worker.held()
+
+
+def claim_one(engine: Engine, handler: str) -> list[StoredEffect]:
+    """The most urgent effect of a handler, which the worker of an engine owns from now on; no handler is called."""
+    return engine.runtime.fetching.claim([Wanted(handler, 1)], 1)
