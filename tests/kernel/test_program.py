@@ -60,7 +60,6 @@ def test_the_same_question_has_the_same_answer() -> None:
     assert state == Order(total=Decimal(10))
 
 
-@pytest.mark.row("D-022")
 def test_rejections_pass_through() -> None:
     """A refusal is an answer like any other."""
     answer = orders().answer(Order(), Pay("o-1", Decimal(0)), moment())
@@ -145,7 +144,7 @@ def test_smaller_answers_are_checked_too() -> None:
         program.status(None)
 
 
-@pytest.mark.row("D-013", "D-014", "D-121")
+@pytest.mark.row("D-013", "D-014")
 def test_the_state_is_the_fold_of_the_events() -> None:
     """Replaying gives the same state each time, in one go or in pieces, without the kernel's own events."""
     program = orders()
