@@ -96,7 +96,7 @@ def test_now_is_the_moment_of_the_advance(place: Place) -> None:
     assert stage.calls == ["last"]
 
 
-@pytest.mark.row("E-190", "E-617", "R-108")
+@pytest.mark.row("E-190", "E-617")
 @pytest.mark.parametrize(
     "condition",
     [
