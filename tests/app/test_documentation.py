@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from holdfast import Settings
 from support.repository import ROOT
 
 DECIDERS = "concepts/deciders.md"
@@ -84,3 +85,10 @@ def page(name: str) -> str:
 def test_a_page_says_what_a_row_wants_said(name: str, said: str) -> None:
     """The sentence is on the page."""
     assert re.search(said, page(name)), f"docs/{name} does not say: {said}"
+
+
+def test_the_time_of_recovery_is_that_of_the_settings() -> None:
+    """The seconds that the page promises are the lease and two heartbeats of the default settings."""
+    settings = Settings()
+    seconds = (settings.lease + 2 * settings.beat_interval).total_seconds()
+    assert f"within `lease` and two `beat_interval`s: {seconds:g} seconds by default" in page(DELIVERY)
