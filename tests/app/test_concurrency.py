@@ -320,6 +320,28 @@ def test_a_handler_that_overruns_the_stop_is_left_to_others(live: Live, *, is_as
     assert other.get(Puppet, "p-1").result().effects == []
 
 
+def test_what_is_called_once_is_not_given_back_by_a_stop(live: Live) -> None:
+    """A call that overruns the stop may have done its work: nobody calls it again, and it is a dead letter after the lease."""
+    gate, inside, again = threading.Event(), threading.Event(), Ledger()
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted(command.what)).with_effect(Act("x"), once=True)
+
+    def hang(context: EffectContext, effect: object) -> None:
+        inside.set()
+        arrives(gate)
+
+    engine = live.engine().register(Puppet(choose), hang).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    engine.stop(timedelta(seconds=0.05))
+    other = live.engine().register(Puppet(choose), lambda context, effect: again.add("called")).start_worker()
+    eventually(lambda: other.dead_letters().result())
+    gate.set()
+    assert [letter.reason for letter in other.dead_letters().result()] == ["attempts_spent"]
+    assert again.entries == []
+
+
 def explained(place: Place, table: str, statement: str) -> str:
     """How the database means to carry out a statement, with many rows in the table."""
     if place.url.startswith("sqlite"):

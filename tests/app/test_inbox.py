@@ -323,3 +323,16 @@ def test_keys_and_ids_that_no_database_can_keep_are_refused(place: Place, key: s
                 call(Counter, Add("c-1"), command_id=key).result()
     assert engine.instances().result() == []
     assert engine.inbox_depth().result() == 0
+
+
+def test_tenants_do_not_wait_for_one_another(place: Place) -> None:
+    """The same key of two tenants is two queues: a message that fails holds back its own tenant's alone."""
+    engine = place.engine(PATIENT).register(puppet := failing(times=1))
+    for tenant, what in (("red", "A"), ("red", "B"), ("blue", "C")):
+        engine.as_tenant(tenant).submit(Puppet, Do("p-1", what)).result()
+    engine.drain()
+    assert engine.inbox_depth().result() == 2
+    assert engine.as_tenant("blue").load_state(Puppet, "p-1").result() == ("C",)
+    puppet.left[0] = 0  # type: ignore[attr-defined]
+    engine.advance(MINUTE)
+    assert engine.as_tenant("red").load_state(Puppet, "p-1").result() == ("A", "B")

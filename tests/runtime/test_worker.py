@@ -35,6 +35,20 @@ def test_the_commit_hands_the_next_effect_to_the_worker(live: Live) -> None:
     assert engine.load_state(Order, "o-4").result().status == "shipped"
 
 
+def test_a_call_that_a_commit_handed_over_is_the_first_attempt(live: Live) -> None:
+    """It counts from the commit on, so that a call that kills its worker is not forgotten."""
+    seen: list[tuple[int, int]] = []
+
+    def look(context: EffectContext, effect: object) -> None:
+        (pending,) = engine.get(Puppet, "p-1").result().effects
+        seen.append((context.attempt, pending.attempts))
+
+    engine = live.engine().register(Puppet(act), look).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    eventually(lambda: not engine.backlog().result())
+    assert seen == [(1, 1)]
+
+
 def test_nothing_is_handed_over_without_a_handler_or_a_slot(live: Live) -> None:
     """Effects that this process cannot run at once are left for others, unowned."""
     gate, inside = threading.Event(), threading.Event()
