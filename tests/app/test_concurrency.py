@@ -24,6 +24,7 @@ from support.samples import (
     Answer,
     Counter,
     Do,
+    Doll,
     Gauge,
     Ledger,
     Noted,
@@ -128,20 +129,25 @@ def test_no_more_handlers_run_than_are_allowed(live: Live, limit: int) -> None:
 
 @pytest.mark.row("D-077")
 def test_the_whole_process_has_a_limit_too(live: Live) -> None:
-    """`concurrency` bounds all handlers of a process together."""
-    gauge = Gauge()
+    """`concurrency` bounds all handlers of a process together; what is beyond it belongs to nobody yet."""
+    gauge, gate = Gauge(), threading.Event()
 
-    async def handle(context: EffectContext, effect: object) -> None:
+    def handle(context: EffectContext, effect: object) -> None:
         with gauge.inside():
-            for _ in range(20):
-                await asyncio.sleep(0)
+            arrives(gate)
 
     settings = msgspec.structs.replace(QUICK, concurrency=2)
-    engine = live.engine(settings).register(Puppet(act), handle).start_worker()
-    for number in range(12):
+    engine = live.engine(settings).register(Puppet(act), handle).register(Doll(act), handle).start_worker()
+    for number in range(6):
         engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+        engine.execute(Doll, Do(f"d-{number}", "x")).result()
+    eventually(lambda: gauge.most >= 2)
+    found = [engine.get(Puppet, f"p-{number}").result() for number in range(6)]
+    found += [engine.get(Doll, f"d-{number}").result() for number in range(6)]
+    assert len([each for instance in found for each in instance.effects if each.worker is not None]) == 2
+    gate.set()
     eventually(lambda: not engine.backlog().result())
-    assert gauge.most <= 2
+    assert gauge.most == 2
 
 
 @pytest.mark.row("D-075", "D-080")

@@ -8,6 +8,7 @@ from datetime import timedelta
 import msgspec
 
 from holdfast import Decision, EffectContext, Moment, Settings
+from holdfast.runtime.slots import Room
 from holdfast.runtime.telemetry import EffectEnded, Happening, WorkLost
 from holdfast.store.shapes import Wanted
 from support.engines import QUICK, Live, Place
@@ -43,8 +44,9 @@ def test_a_call_that_a_commit_handed_over_is_the_first_attempt(live: Live) -> No
         (pending,) = engine.get(Puppet, "p-1").result().effects
         seen.append((context.attempt, pending.attempts))
 
-    engine = live.engine().register(Puppet(act), look).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine = live.engine().register(Puppet(act), look)
+    engine.runtime.worker.reserve_room = lambda most: Room([], 0)  # type: ignore[method-assign]
+    engine.start_worker().execute(Puppet, Do("p-1", "x")).result()
     eventually(lambda: not engine.backlog().result())
     assert seen == [(1, 1)]
 
