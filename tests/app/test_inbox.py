@@ -185,7 +185,9 @@ def test_equal_commands_count_once_within_the_window_when_asked_for(place: Place
     """With the command's hash as its id an equal command is a duplicate until the receipts are forgotten; off by default."""
     engine = place.engine(Settings(keep_receipts=timedelta(hours=1))).register(Counter())
     same = canonical_hash({"type": "Add", "by": 1})
-    for _ in range(2):
+    for minutes in (0, 59):
+        engine.advance(minutes=minutes)
+        engine.runtime.housekeeping.prune()
         engine.execute(Counter, Add("c-1"), command_id=same).result()
     assert engine.load_state(Counter, "c-1").result() == 1
     engine.advance(hours=2)

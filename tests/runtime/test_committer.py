@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from holdfast.runtime.handlers import EffectContext
 from holdfast.runtime.submissions import Submission
 from holdfast.runtime.telemetry import CommandRefused, Committed, Happening
 from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import Change, Claim
+from holdfast.store.shapes import Address, Change, Claim
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Add, Answer, Counter, Do, Ledger, Noted, Notes, Puppet, act, note
@@ -270,6 +271,35 @@ def test_every_caller_is_answered_when_the_engine_stops(live: Live) -> None:
 
     together(*[call] * 8, stop)
     assert live.engine().register(Counter()).load_state(Counter, "c-1").result() == len(counts.entries)
+
+
+class LateQueue(SimpleQueue[Any]):
+    """A queue into which somebody puts a last thing just after the committer found it empty."""
+
+    last: Submission | None = None
+
+    def empty(self) -> bool:
+        """It is; and then it is not."""
+        if self.last is not None:
+            self.put(self.last)
+            self.last = None
+        return True
+
+
+def test_whoever_calls_at_the_moment_of_the_end_is_answered(place: Place) -> None:
+    """What comes between the committer's last look and its end is refused: nobody waits for ever."""
+    answers: list[BaseException | None] = []
+    queue = LateQueue()
+    queue.last = Submission(
+        address=Address(tenant="default", definition="counter", key="c-1"),
+        command=Add("c-1"),
+        cause="late",
+        settled=lambda _outcome, error: answers.append(error),
+    )
+    committer = place.engine().register(Counter()).service.committer.lanes[0].committer
+    committer._queue, committer._is_stopped = queue, True
+    committer._run()
+    assert [type(answer) for answer in answers] == [StoppedError]
 
 
 def test_a_caller_that_fails_on_its_answer_harms_nobody(place: Place) -> None:
