@@ -40,6 +40,10 @@ SECTIONS = {
     "E": "Documents and envelopes",
 }
 SHOWN_TESTS = 3
+REQUIREMENTS_INTRODUCTION = """A row is *tested* if a test sees the engine do what it says, or refuse it. It is *documented* if a test only finds it said on
+a page: either it asks for no more, or the proof is missing."""
+MARKERS = {"pytest.mark.row": True, "pytest.mark.documents": False}
+"""The markers that name rows, and whether the rows count as tested."""
 ROW_COMMENT = re.compile(r"#\s*([A-Z]-\d{3}(?:,\s*[A-Z]-\d{3})*)(?::.*)?")
 
 
@@ -53,6 +57,8 @@ class Mark(NamedTuple):
     row: str
     test: str
     """The test as pytest names it; a whole class or file where the mark stands for all of it."""
+    is_tested: bool = True
+    """Whether the test sees the engine do it; False if it only finds it said on a page."""
 
 
 class Scope(NamedTuple):
@@ -124,11 +130,11 @@ def relative(path: Path) -> str:
 
 
 def marks_in(source: str, path: str) -> Iterator[Mark]:
-    """All marks of one test file: `pytest.mark.row(...)` anywhere, and comments such as `# D-041` inside tests."""
+    """All marks of one test file: `pytest.mark.row(...)` or `.documents(...)` anywhere, and comments such as `# D-041` inside tests."""
     tree = ast.parse(source)
     scopes = [Scope(path, 0, sys.maxsize, is_test=False), *scopes_in(tree, path)]
-    for line, row in row_calls(tree, path):
-        yield Mark(row, innermost(scopes, line).name)
+    for line, row, is_tested in row_calls(tree, path):
+        yield Mark(row, innermost(scopes, line).name, is_tested)
     for line, row in row_comments(source):
         scope = innermost(scopes, line)
         if not scope.is_test:
@@ -162,15 +168,16 @@ def innermost(scopes: list[Scope], line: int) -> Scope:
     return [scope for scope in scopes if scope.first <= line <= scope.last][-1]
 
 
-def row_calls(tree: ast.AST, path: str) -> Iterator[tuple[int, str]]:
-    """Line and row of each argument of each `pytest.mark.row(...)`."""
+def row_calls(tree: ast.AST, path: str) -> Iterator[tuple[int, str, bool]]:
+    """Line and row of each argument of each marker that names rows, and whether it speaks of tested rows."""
     for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.row"):
+        marker = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if not isinstance(node, ast.Call) or marker not in MARKERS:
             continue
         for argument in node.args:
             if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
-                raise PageError(f"{path}:{node.lineno}: pytest.mark.row takes ids as plain strings")
-            yield node.lineno, argument.value
+                raise PageError(f"{path}:{node.lineno}: {marker} takes ids as plain strings")
+            yield node.lineno, argument.value, MARKERS[marker]
 
 
 def row_comments(source: str) -> Iterator[tuple[int, str]]:
@@ -184,30 +191,41 @@ def row_comments(source: str) -> Iterator[tuple[int, str]]:
 def render_requirements(rows: Mapping[str, str], marks: Iterable[Mark]) -> str:
     """The text of the page: for each section a summary and a table."""
     tests: dict[str, list[str]] = defaultdict(list)
-    for row, test in sorted(set(marks)):
+    pages: dict[str, list[str]] = defaultdict(list)
+    for row, test, is_tested in sorted(set(marks)):
         if row not in rows:
             raise PageError(f"{test} names {row}, which docs/requirements-rows.txt does not have")
-        tests[row].append(test)
-    lines = ["# Requirements and the tests that defend them", "", NOTICE, ""]
-    lines += [f"- {summary(letter, rows, tests)}" for letter in SECTIONS]
+        (tests if is_tested else pages)[row].append(test)
+    lines = ["# Requirements and the tests that defend them", "", NOTICE, "", REQUIREMENTS_INTRODUCTION, ""]
+    lines += [f"- {summary(letter, rows, tests, pages)}" for letter in SECTIONS]
     for letter, title in SECTIONS.items():
-        body = [(row, rows[row], tests_cell(tests.get(row, []))) for row in sorted(rows) if row.startswith(letter)]
+        body = [
+            (row, rows[row], tests_cell(tests.get(row, []), pages.get(row, [])))
+            for row in sorted(rows)
+            if row.startswith(letter)
+        ]
         lines += ["", f"## {letter}: {title}", "", *table(("row", "requirement", "tests"), body)]
     return "\n".join(lines) + "\n"
 
 
-def summary(letter: str, rows: Mapping[str, str], tests: Mapping[str, list[str]]) -> str:
+def summary(letter: str, rows: Mapping[str, str], tests: Mapping[str, object], pages: Mapping[str, object]) -> str:
     """How far a section is covered, in one line."""
     section = [row for row in rows if row.startswith(letter)]
-    return f"{letter}: {sum(row in tests for row in section)} of {len(section)} rows covered"
+    documented = sum(row in pages and row not in tests for row in section)
+    only = f", {documented} more documented" if documented else ""
+    return f"{letter}: {sum(row in tests for row in section)} of {len(section)} rows tested{only}"
 
 
-def tests_cell(tests: list[str]) -> str:
-    """The first tests of a row, and how many more there are."""
-    if not tests:
-        return "not yet"
+def tests_cell(tests: list[str], pages: list[str]) -> str:
+    """The first tests of a row and how many more there are, then those that only find it said."""
+    documented = ["documented: " + named(pages)] if pages else []
+    return ", ".join([*([named(tests)] if tests else []), *documented]) or "not yet"
+
+
+def named(tests: list[str]) -> str:
+    """The first of these tests, and how many more there are."""
     more = [f"+{len(tests) - SHOWN_TESTS}"] if len(tests) > SHOWN_TESTS else []
-    return ", ".join([f"`{test}`" for test in tests[:SHOWN_TESTS]] + more)
+    return ", ".join([*(f"`{test}`" for test in tests[:SHOWN_TESTS]), *more])
 
 
 # The page of errors.

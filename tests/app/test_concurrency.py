@@ -24,6 +24,7 @@ from support.samples import (
     Answer,
     Counter,
     Do,
+    Doll,
     Gauge,
     Ledger,
     Noted,
@@ -128,20 +129,25 @@ def test_no_more_handlers_run_than_are_allowed(live: Live, limit: int) -> None:
 
 @pytest.mark.row("D-077")
 def test_the_whole_process_has_a_limit_too(live: Live) -> None:
-    """`concurrency` bounds all handlers of a process together."""
-    gauge = Gauge()
+    """`concurrency` bounds all handlers of a process together; what is beyond it belongs to nobody yet."""
+    gauge, gate = Gauge(), threading.Event()
 
-    async def handle(context: EffectContext, effect: object) -> None:
+    def handle(context: EffectContext, effect: object) -> None:
         with gauge.inside():
-            for _ in range(20):
-                await asyncio.sleep(0)
+            arrives(gate)
 
     settings = msgspec.structs.replace(QUICK, concurrency=2)
-    engine = live.engine(settings).register(Puppet(act), handle).start_worker()
-    for number in range(12):
+    engine = live.engine(settings).register(Puppet(act), handle).register(Doll(act), handle).start_worker()
+    for number in range(6):
         engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+        engine.execute(Doll, Do(f"d-{number}", "x")).result()
+    eventually(lambda: gauge.most >= 2)
+    found = [engine.get(Puppet, f"p-{number}").result() for number in range(6)]
+    found += [engine.get(Doll, f"d-{number}").result() for number in range(6)]
+    assert len([each for instance in found for each in instance.effects if each.worker is not None]) == 2
+    gate.set()
     eventually(lambda: not engine.backlog().result())
-    assert gauge.most <= 2
+    assert gauge.most == 2
 
 
 @pytest.mark.row("D-075", "D-080")
@@ -318,6 +324,28 @@ def test_a_handler_that_overruns_the_stop_is_left_to_others(live: Live, *, is_as
     other = live.engine().register(Puppet(act), lambda context, effect: Do("p-1", "done in time")).start_worker()
     eventually(lambda: other.load_state(Puppet, "p-1").result() == ("x", "done in time"))
     assert other.get(Puppet, "p-1").result().effects == []
+
+
+def test_what_is_called_once_is_not_given_back_by_a_stop(live: Live) -> None:
+    """A call that overruns the stop may have done its work: nobody calls it again, and it is a dead letter after the lease."""
+    gate, inside, again = threading.Event(), threading.Event(), Ledger()
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted(command.what)).with_effect(Act("x"), once=True)
+
+    def hang(context: EffectContext, effect: object) -> None:
+        inside.set()
+        arrives(gate)
+
+    engine = live.engine().register(Puppet(choose), hang).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    engine.stop(timedelta(seconds=0.05))
+    other = live.engine().register(Puppet(choose), lambda context, effect: again.add("called")).start_worker()
+    eventually(lambda: other.dead_letters().result())
+    gate.set()
+    assert [letter.reason for letter in other.dead_letters().result()] == ["attempts_spent"]
+    assert again.entries == []
 
 
 def explained(place: Place, table: str, statement: str) -> str:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Decision, EffectContext, Fail, Failure, Moment, Retry, RetryPolicy, Settings
+from holdfast import Decision, EffectContext, Fail, Failure, Moment, Rejection, Retry, RetryPolicy, Settings
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.port import Store
 from holdfast.store.shapes import Wanted
@@ -466,3 +466,35 @@ def test_a_whole_order_needs_no_more_than_its_commands(place: Place) -> None:
         OrderState("shipped", number) for number in range(5)
     ]
     assert engine.backlog().result() == []
+
+
+def test_an_effect_whose_end_nobody_takes_is_buried(place: Place) -> None:
+    """When the instance refuses the command that tells it of the end, the effect is a dead letter like any other."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Rejection(code="no", message="no") if command.what == "it failed" else act(state, command, moment)
+
+    class Deaf(Puppet):
+        type = "deaf"
+
+        def effect_failed(self, effect: Act, failure: Failure) -> Do:
+            return Do("p-1", "it failed")
+
+    engine = place.engine().register(Deaf(choose), Script(Fail("no luck")))
+    engine.execute(Deaf, Do("p-1", "x")).result()
+    engine.drain()
+    assert engine.load_state(Deaf, "p-1").result() == ("x",)
+    assert [letter.error for letter in engine.dead_letters().result()] == ["Fail: no luck"]
+    assert engine.backlog().result() == []
+
+
+def test_an_answer_that_comes_too_late_is_a_failed_attempt(place: Place) -> None:
+    """A plain function cannot be stopped in time, but what it brings back after its limit does not count."""
+    late = Script(Do("p-1", "done too late"))
+    at_once = RetryPolicy(max_attempts=1)
+    engine = place.engine().register(Puppet(act), late, timeout=timedelta(microseconds=1), retry=at_once)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    assert len(late.calls) == 1
+    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    assert ["no answer within" in letter.error for letter in engine.dead_letters().result()] == [True]

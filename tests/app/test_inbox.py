@@ -185,7 +185,9 @@ def test_equal_commands_count_once_within_the_window_when_asked_for(place: Place
     """With the command's hash as its id an equal command is a duplicate until the receipts are forgotten; off by default."""
     engine = place.engine(Settings(keep_receipts=timedelta(hours=1))).register(Counter())
     same = canonical_hash({"type": "Add", "by": 1})
-    for _ in range(2):
+    for minutes in (0, 59):
+        engine.advance(minutes=minutes)
+        engine.runtime.housekeeping.prune()
         engine.execute(Counter, Add("c-1"), command_id=same).result()
     assert engine.load_state(Counter, "c-1").result() == 1
     engine.advance(hours=2)
@@ -323,3 +325,16 @@ def test_keys_and_ids_that_no_database_can_keep_are_refused(place: Place, key: s
                 call(Counter, Add("c-1"), command_id=key).result()
     assert engine.instances().result() == []
     assert engine.inbox_depth().result() == 0
+
+
+def test_tenants_do_not_wait_for_one_another(place: Place) -> None:
+    """The same key of two tenants is two queues: a message that fails holds back its own tenant's alone."""
+    engine = place.engine(PATIENT).register(puppet := failing(times=1))
+    for tenant, what in (("red", "A"), ("red", "B"), ("blue", "C")):
+        engine.as_tenant(tenant).submit(Puppet, Do("p-1", what)).result()
+    engine.drain()
+    assert engine.inbox_depth().result() == 2
+    assert engine.as_tenant("blue").load_state(Puppet, "p-1").result() == ("C",)
+    puppet.left[0] = 0  # type: ignore[attr-defined]
+    engine.advance(MINUTE)
+    assert engine.as_tenant("red").load_state(Puppet, "p-1").result() == ("A", "B")

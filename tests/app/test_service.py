@@ -20,6 +20,8 @@ from holdfast import (
     Moment,
     NotFoundError,
     PayloadError,
+    RejectedError,
+    Rejection,
     StoreError,
 )
 from holdfast.runtime.submissions import Submission
@@ -308,3 +310,21 @@ def test_errors_are_of_one_family_and_say_whether_to_try_again(place: Place) -> 
         assert isinstance(error, HoldfastError)
         assert error.code
         assert not error.retryable
+
+
+@pytest.mark.row("D-111")
+def test_a_command_that_was_carried_out_is_not_refused_the_second_time(place: Place) -> None:
+    """Whoever repeats a command with its id hears that it succeeded, also where its own success made it impossible."""
+
+    def once(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what in state:
+            return Rejection(code="again", message="once is enough")
+        return Decision.event(Noted(command.what))
+
+    place.engine().register(Puppet(once)).execute(Puppet, Do("p-1", "pay"), command_id="c-1").result()
+    for _ in range(2):  # By a process that has never met the instance, and by one that remembers it.
+        engine = place.engine().register(Puppet(once))
+        engine.execute(Puppet, Do("p-1", "pay"), command_id="c-1").result()
+        engine.execute(Puppet, Do("p-1", "pay"), command_id="c-1").result()
+        assert isinstance(engine.execute(Puppet, Do("p-1", "pay"), command_id="c-2").exception(), RejectedError)
+    assert engine.load_state(Puppet, "p-1").result() == ("pay",)

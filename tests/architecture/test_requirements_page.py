@@ -102,9 +102,21 @@ def test_the_page_shows_titles_tests_and_gaps() -> None:
     cell = "`tests/a.py::test_1`, `tests/a.py::test_2`, `tests/a.py::test_3`, +2"
     assert rf"| D-001 | a \| b | {cell} |" in page
     assert "| D-002 | second | not yet |" in page
-    assert "- D: 1 of 2 rows covered" in page
-    assert "- E: 0 of 1 rows covered" in page
+    assert "- D: 1 of 2 rows tested\n" in page
+    assert "- E: 0 of 1 rows tested\n" in page
     assert page == generate.render_requirements(rows, reversed(found))
+
+
+def test_what_is_only_said_does_not_count_as_tested() -> None:
+    """A row that a test finds on a page is documented; beside a real test it counts once, as tested."""
+    source = '@pytest.mark.documents("D-001", "D-002")\n@pytest.mark.row("D-001")\ndef test_one(): ...'
+    found = list(generate.marks_in(source, PLACE))
+    page = generate.render_requirements({"D-001": "first", "D-002": "second", "D-003": "third"}, found)
+    name = f"`{PLACE}::test_one`"
+    assert f"| D-001 | first | {name}, documented: {name} |" in page
+    assert f"| D-002 | second | documented: {name} |" in page
+    assert "| D-003 | third | not yet |" in page
+    assert "- D: 1 of 3 rows tested, 1 more documented\n" in page
 
 
 def test_the_list_of_rows_is_complete() -> None:

@@ -182,3 +182,19 @@ def test_error_codes_are_documented() -> None:
     """Every error code is explained in docs/reference/errors.md."""
     page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     assert not [each.code for each in load_generator().error_classes() if f"| `{each.code}` |" not in page]
+
+
+def test_decisions_say_whether_they_still_hold() -> None:
+    """Every ADR has a status below its title, and one that takes back a sentence of another is named there in turn."""
+    statuses = {
+        file.name: file.read_text(encoding="utf-8").split("\n\n")[1] for file in (ROOT / "docs/adr").glob("*.md")
+    }
+    assert not [name for name, status in statuses.items() if not status.startswith("Status: accepted.")]
+    taken_back = [
+        (name, other)
+        for name, status in statuses.items()
+        if "Supersedes" in status
+        for other in re.findall(r"\]\(([^)]+)\)", status)
+    ]
+    assert taken_back
+    assert not [pair for pair in taken_back if pair[0] not in statuses[pair[1]]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import sqlite3
 import subprocess
 import time
 from collections import Counter as Tally
@@ -18,6 +17,7 @@ from support.engines import Live
 from support.laborer import Book, laborer
 from support.samples import Order
 from support.samples import Place as PlaceOrder
+from support.standstill import stop_between_transactions
 from support.waiting import eventually
 
 HISTORY = ["Placed", "Paid", "$timer_cancelled", "Shipped"]
@@ -108,14 +108,14 @@ def test_a_stopped_worker_that_wakes_up_is_refused(live: Live, book: Book) -> No
     client = live.engine().register(Order())
     keys = place_orders(client, 3)
     with laborer(live.url, book, "wait") as sleeper:
-        eventually(lambda: len(book.lines("begin")) == 3)
+        eventually(lambda: len(book.lines("begin")) >= 3)
         stop_between_transactions(sleeper, live.url)
         with laborer(live.url, book) as other:
             eventually(lambda: all_ended(client, 3), within=60)
             before = [client.load_events(Order, key).result(timeout=30) for key in keys]
             book.path.with_suffix(".go").touch()
             sleeper.send_signal(signal.SIGCONT)
-            eventually(lambda: len(book.lines("done")) == 9)
+            eventually(lambda: len(book.lines("done")) >= 9)
             other.kill()
             other.wait(10)
         keys += place_orders(client, 2, first=3)
@@ -138,29 +138,6 @@ def test_a_worker_that_is_asked_to_end_finishes_what_it_does(live: Live, book: B
     left = client.get(Order, keys[0]).result().effects
     assert {effect.worker for effect in left} <= {None}, "what it did not begin is free at once"
     assert client.workers().result() == []
-
-
-def stop_between_transactions(process: subprocess.Popen[bytes], url: str) -> None:
-    """Stop a process where it does not hold the write lock of a file: there nobody could go on without it."""
-    process.send_signal(signal.SIGSTOP)
-    while not may_write(url):
-        process.send_signal(signal.SIGCONT)
-        process.send_signal(signal.SIGSTOP)
-
-
-def may_write(url: str) -> bool:
-    """Whether the database takes a writing transaction now; a server always does."""
-    if not url.startswith("sqlite:///"):
-        return True
-    connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=0.5)
-    try:
-        connection.execute("begin immediate")
-        connection.execute("rollback")
-    except sqlite3.OperationalError:
-        return False
-    finally:
-        connection.close()
-    return True
 
 
 def ended(process: subprocess.Popen[bytes]) -> int:

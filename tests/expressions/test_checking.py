@@ -36,7 +36,7 @@ def found(source: str, expects: str | None = None) -> list[tuple[str, int | None
     return [(problem.reason, problem.position) for problem in problems]
 
 
-@pytest.mark.row("E-605", "E-618", "E-619")
+@pytest.mark.row("E-605", "E-618")
 @pytest.mark.parametrize(
     "source",
     [

@@ -11,7 +11,6 @@ def go(source: str, data: dict[str, object]) -> object:
     return value(source, data, spelling="go")
 
 
-@pytest.mark.row("F-184", "F-192")
 @pytest.mark.parametrize(("count", "result"), [(6, True), (5, False)])
 def test_a_condition_is_true_or_false(count: int, *, result: bool) -> None:
     """A condition chooses a branch: it has no outcome but true and false."""
@@ -55,7 +54,6 @@ def test_orderings_at_the_boundary(function: str, results: tuple[bool, ...], kin
     assert answers == results
 
 
-@pytest.mark.row("F-191")
 def test_evaluation_leaves_the_data_alone() -> None:
     """The input that a condition looked at is passed on unchanged."""
     data: dict[str, object] = {"user": {"age": 20}, "tags": ["a"]}
@@ -76,14 +74,13 @@ def test_a_missing_object_on_the_way_is_a_missing_field(data: dict[str, object])
     assert go("{{ ge .user.age 18 }}", data) is False
 
 
-@pytest.mark.row("F-196", "F-201")
+@pytest.mark.row("F-196")
 def test_a_value_on_the_way_that_is_no_object_is_an_error() -> None:
     """A path that leads through a text is a mistake, which leniency does not cover up."""
     error = failed(parse("{{ ge .user.age 18 }}", spelling="go"), {"user": "bob"})
     assert error.reason == "not_an_object"
 
 
-@pytest.mark.row("F-197")
 def test_the_step_context_wins_over_input_fields() -> None:
     """`.instance_id` and `.step_name` are the step's own even if the input has fields of that name."""
     options = Options(root="input", namespaces=frozenset({"input", "instance_id", "step_name"}))
@@ -119,7 +116,6 @@ def test_a_missing_field_counts_as_zero_in_numeric_operations(
     assert go(source, {"count": 6, **absent}) is result
 
 
-@pytest.mark.row("F-201")
 @pytest.mark.parametrize(
     ("source", "reason"), [("{{ gt .count 5 }}", "type_mismatch"), ("{{ .count }}", "not_boolean")]
 )

@@ -89,7 +89,7 @@ def test_length_of_json_conditions() -> None:
     )
 
 
-@pytest.mark.row("E-608", "E-612")
+@pytest.mark.row("E-608")
 def test_length_of_templates() -> None:
     """A message may be longer than a condition."""
     parse("x" * 2000, spelling="template")
@@ -115,7 +115,6 @@ def test_numbers_beyond_the_digits(number: str) -> None:
     assert (error.reason, error.position) == ("bad_number", 5)
 
 
-@pytest.mark.row("E-610")
 def test_limits_can_be_configured() -> None:
     """Each limit is a setting of the caller, up or down."""
     assert refused("a == 1", options=limited(length=5)).reason == "too_long"

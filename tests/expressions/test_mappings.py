@@ -27,7 +27,6 @@ def template(source: str) -> Expression:
     return parse(source, spelling="template")
 
 
-@pytest.mark.row("P-046", "P-047")
 @pytest.mark.parametrize(
     ("source", "result"),
     [
@@ -53,7 +52,6 @@ def test_a_mapping_makes_a_value(source: str, result: object) -> None:
     assert type(made) is type(result)
 
 
-@pytest.mark.row("P-046")
 @pytest.mark.parametrize("source", ["workflow.nope", "workflow.nope.deeper", "event.kind"])
 def test_a_missing_path_maps_to_null(source: str) -> None:
     """A mapping that is nothing but a path reads null where nothing is, unless strictness is asked for."""
@@ -79,7 +77,6 @@ def test_a_bare_word_is_a_forgotten_quote(source: str, message: str) -> None:
     assert message in str(error)
 
 
-@pytest.mark.row("E-612")
 @pytest.mark.parametrize(
     ("source", "text"),
     [
@@ -100,7 +97,6 @@ def test_templates_fill_their_holes(source: str, text: str) -> None:
     assert template(source).evaluate(DATA) == text
 
 
-@pytest.mark.row("E-612")
 @pytest.mark.parametrize(
     ("shown", "text"),
     [
@@ -122,7 +118,6 @@ def test_values_have_one_text(shown: object, text: str) -> None:
     assert template("{entity.x}").evaluate({"entity": {"x": shown}}) == text
 
 
-@pytest.mark.row("E-612")
 @pytest.mark.parametrize(
     ("entity", "reason"),
     [
@@ -144,7 +139,6 @@ def test_a_template_without_a_value_fails(entity: dict[str, object], reason: str
         assert (error.reason, error.position) == (reason, 3)
 
 
-@pytest.mark.row("E-612")
 @pytest.mark.parametrize(
     ("source", "reason", "position"),
     [
@@ -166,7 +160,6 @@ def test_holes_take_paths_and_nothing_else(source: str, reason: str, position: i
     assert (error.reason, error.position) == (reason, position)
 
 
-@pytest.mark.row("E-612", "P-046")
 @pytest.mark.parametrize(
     ("source", "text"),
     [
@@ -182,7 +175,6 @@ def test_a_quoted_text_in_a_mapping_may_have_holes(source: str, text: str) -> No
     assert mapped(source) == text
 
 
-@pytest.mark.row("E-612")
 def test_a_mapping_may_forbid_templates() -> None:
     """Where templates are not allowed a brace is refused, not passed on as text."""
     options = Options(templates=False)
@@ -199,7 +191,6 @@ def test_a_constant_list_is_not_shared() -> None:
     assert expression.evaluate({}) == [1, 2]
 
 
-@pytest.mark.row("P-046", "P-047")
 def test_fields_are_filled_at_every_depth() -> None:
     """Texts of a structured mapping are expressions, other literals pass through, and lists and objects are kept."""
     mapping = parse_fields(

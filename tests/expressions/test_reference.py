@@ -57,7 +57,7 @@ def relation(left: Kind, right: Kind) -> str:
     return "never equal"
 
 
-@pytest.mark.row("E-602", "E-603")
+@pytest.mark.documents("E-602", "E-603")
 def test_every_operator_is_on_the_page() -> None:
     """The table of operators lists each of them, in the order in which they bind."""
     listed = [code(cell[0]) for cell in rows("Operators")]
@@ -65,7 +65,7 @@ def test_every_operator_is_on_the_page() -> None:
     assert set(get_args(Operator)) <= set(" ".join(listed).split())
 
 
-@pytest.mark.row("E-614")
+@pytest.mark.documents("E-614")
 def test_every_pair_of_kinds_is_on_the_page() -> None:
     """The matrix of kinds is the one that evaluation uses."""
     assert rows("What can be compared") == [
@@ -78,7 +78,7 @@ def test_every_reason_is_on_the_page() -> None:
     assert sorted(code(cell[0]) for cell in rows("Reasons")) == sorted(Reason)
 
 
-@pytest.mark.row("E-606", "E-607", "E-608", "E-610")
+@pytest.mark.documents("E-606", "E-607", "E-608")
 def test_every_limit_is_on_the_page() -> None:
     """The table of limits has the names and the defaults of the code."""
     listed = {code(cell[0]): int(cell[1]) for cell in rows("Limits")}
@@ -99,13 +99,13 @@ def test_every_spelling_is_on_the_page() -> None:
         parse(code(example), spelling=msgspec.convert(code(name), Spelling))
 
 
-@pytest.mark.row("F-203")
+@pytest.mark.documents("F-203")
 def test_every_go_function_is_on_the_page() -> None:
     """The table of functions has each of them."""
     assert [code(cell[0]) for cell in rows("Go templates")] == list(ARITY)
 
 
-@pytest.mark.row("R-108")
+@pytest.mark.documents("R-108")
 def test_every_json_operator_is_on_the_page() -> None:
     """The table of JSON operators has every name, beside the native operator it means."""
     listed = {name: code(cell[1]) for cell in rows("JSON conditions") for name in re.findall("`([^`]+)`", cell[0])}

@@ -89,7 +89,7 @@ conditions = st.recursive(
 """Conditions that all three spellings can express."""
 
 
-@pytest.mark.row("E-617", "E-190", "F-184", "R-107")
+@pytest.mark.row("E-617", "E-190")
 @pytest.mark.parametrize("lenient", [True, False])
 def test_one_condition_three_spellings(*, lenient: bool) -> None:
     """With the same leniency a condition has the same tree and hash, whichever way it is written."""
@@ -139,7 +139,7 @@ def test_the_root_namespace_can_be_named() -> None:
     assert parse(str(expression), options=options) == expression
 
 
-@pytest.mark.row("E-617", "F-184", "R-107")
+@pytest.mark.row("E-617")
 @given(tree=conditions, lenient=st.booleans())
 @untimed
 def test_any_condition_three_spellings(tree: Node, *, lenient: bool) -> None:

@@ -94,7 +94,6 @@ def test_a_condition_and_a_mapping_of_one_variable_differ() -> None:
     assert parse("context.flag") != parse("context.flag", spelling="mapping", options=Options(lenient=False))
 
 
-@pytest.mark.row("E-610")
 @pytest.mark.parametrize(
     ("source", "spelling"),
     [
@@ -114,7 +113,7 @@ def test_a_stored_expression_comes_back(source: str, spelling: Spelling) -> None
     assert (again.source, again.spelling, again.hash) == (source, spelling, expression.hash)
 
 
-@pytest.mark.row("E-610", "E-618")
+@pytest.mark.row("E-618")
 def test_types_and_positions_are_stored() -> None:
     """A checked expression keeps its types, and its errors still point into the source."""
     expression = parse("true && entity.due < now").check({"entity": {"due": "date"}, "now": "datetime"})
@@ -134,7 +133,6 @@ def test_any_tree_is_stored_and_hashed(tree: Node) -> None:
         assert outcome == digest(tree)
 
 
-@pytest.mark.row("E-610")
 @pytest.mark.parametrize(
     ("path", "changed"),
     [
@@ -169,7 +167,6 @@ def test_a_changed_expression_is_refused(path: tuple[str, ...], changed: object)
     assert caught.value.reason == "bad_form"
 
 
-@pytest.mark.row("E-610")
 @pytest.mark.parametrize(
     ("source", "limits", "reason"),
     [

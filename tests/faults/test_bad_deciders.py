@@ -18,6 +18,7 @@ from holdfast import (
     Ignored,
     Message,
     Moment,
+    PayloadError,
     RejectedError,
     Rejection,
     Status,
@@ -263,6 +264,25 @@ def test_every_function_of_a_decider_may_fail(live: Live, where: str) -> None:
     assert caught.value.code == "decider_failed"
     assert engine.load_state(Counter, "c-1").result() == 2
     assert [head.definition for head in engine.instances().result() if head.definition == "broken"] == []
+
+
+class Unclear(Puppet):
+    """Gives a reason that no database can keep."""
+
+    type = "unclear"
+
+    def status(self, state: Notes) -> Status:
+        return Status("running", "half\x00a word" if BAD in state else "")
+
+
+def test_a_reason_that_cannot_be_kept_is_refused(live: Live) -> None:
+    """A status is checked before anything is written, on both stores alike."""
+    engine = live.engine().register(Unclear())
+    engine.execute(Unclear, Do("u-1", "good")).result()
+    error = engine.execute(Unclear, Do("u-1", BAD)).exception(timeout=30)
+    assert isinstance(error, PayloadError)
+    assert "reason of a status" in str(error)
+    assert engine.load_state(Unclear, "u-1").result() == ("good",)
 
 
 class Helpless(Puppet):

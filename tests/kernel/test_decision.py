@@ -78,7 +78,6 @@ def test_priorities_have_bounds(priority: int) -> None:
         Effect(body="work", priority=priority)
 
 
-@pytest.mark.row("D-087")
 def test_an_effect_freezes_no_policy() -> None:
     """Unless the author says otherwise an effect carries no retry policy, so that a changed one holds for waiting effects too."""
     assert Effect(body="work").retry is None

@@ -590,7 +590,6 @@ def breaks_the_order(draft: Draft) -> bool:
     return False
 
 
-@pytest.mark.row("E-192")
 @settings(untimed, max_examples=400)
 @given(drafts())
 def test_no_token_of_a_sound_graph_meets_a_foreign_join(draft: Draft) -> None:

@@ -382,7 +382,6 @@ CHANGES: dict[str, Plain] = {
 }
 
 
-@pytest.mark.row("E-057")
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_graph_is_refused(change: str) -> None:
     """A stored graph that is not what was compiled is refused, and the finding says so."""

@@ -9,9 +9,11 @@ import pytest
 
 from holdfast.errors import DefinitionError
 from holdfast.kernel.decider import Failure
+from holdfast.kernel.records import DeadLetterRaised, StepOpened
 from holdfast.machine import commands as c
 from holdfast.machine import graph as g
 from holdfast.machine.compiling import compile_graph
+from holdfast.machine.events import HandlerMissing
 from machine.generating import stored
 from machine.playing import Act, Answer, Begin, Deliver, Fire, Play, Say
 
@@ -58,8 +60,33 @@ def play(
     )
     played = Play(graph)
     for act in [START, *acts]:
+        assert can_happen(played, act), f"nothing comes of {act}: a rule is not shown by it"
         played.act(act)
     return played
+
+
+def can_happen(played: Play, act: Act) -> bool:
+    """Whether there is a call that begins or comes back, a timer that fires, a message that arrives."""
+    host = played.host
+    match act:
+        case Begin(step=step) | Answer(command=c.CompleteStep(step=step) | c.FailStep(step=step)):
+            return any(call.body.step == step for call in host.calls.values())
+        case Fire(command=command):
+            return command in host.timers.values()
+        case Deliver():
+            return bool(host.inbox)
+        case Say():
+            return True
+
+
+def seen(played: Play) -> str:
+    """What the machine made of it, in one line: the run, its steps by number, its dead letters, what it asked of its child."""
+    host = played.host
+    opened = sorted((each for each in host.rows if isinstance(each, StepOpened)), key=lambda each: each.number)
+    words = [f"{'' if each.compensates is None else 'undo '}{each.node} {each.status}" for each in opened]
+    words += [f"letter of {each.number}" for each in host.rows if isinstance(each, DeadLetterRaised)]
+    words += [f"child to {each.asked}" for each in host.children if each.asked]
+    return f"{host.state.status}{host.state.reason and ' ' + host.state.reason}: {', '.join(words)}"
 
 
 def done(step: int, output: object = None) -> Answer:
@@ -77,22 +104,28 @@ def failed(step: int, *, was_called: bool = True, is_final: bool = False) -> Ans
 
 def test_only_a_call_has_an_answer() -> None:
     """An answer of a handler for a step that waits for a person is not believed."""
-    play([node("ask", g.Human())], [], [Say(c.CompleteStep(step=1, output=1)), Say(c.FailStep(step=1, error="no"))])
+    played = play(
+        [node("ask", g.Human())], [], [Say(c.CompleteStep(step=1, output=1)), Say(c.FailStep(step=1, error="no"))]
+    )
+    assert seen(played) == "running: ask pending"
 
 
 def test_only_a_call_of_a_workflow_has_a_child() -> None:
     """The end of a child does not complete a step that waits for a handler."""
-    play([task("a")], [], [Say(c.EndChild(step=1, status="completed", result=1))])
+    played = play([task("a")], [], [Say(c.EndChild(step=1, status="completed", result=1))])
+    assert seen(played) == "running: a pending"
 
 
 def test_a_step_without_a_timer_does_not_time_out() -> None:
     """A time-out counts only for a step that has one."""
-    play([node("ask", g.Human())], [], [Say(c.TimeOut(step=1))])
+    played = play([node("ask", g.Human())], [], [Say(c.TimeOut(step=1))])
+    assert seen(played) == "running: ask pending"
 
 
 def test_a_run_begins_once() -> None:
     """The end of the delay counts only for a run that waits for it."""
-    play([task("a")], [], [Say(c.BeginWorkflow())])
+    played = play([task("a")], [], [Say(c.BeginWorkflow())])
+    assert seen(played) == "running: a pending"
 
 
 def test_the_result_of_a_child_is_found_under_the_name_of_the_call() -> None:
@@ -103,8 +136,10 @@ def test_the_result_of_a_child_is_found_under_the_name_of_the_call() -> None:
         assert played.host.state.result == {"x": 1, "call": result}
     undone = g.Node(id="call", op=call.op, compensation=task("call", is_undone=True).compensation)
     ended = Say(c.EndChild(step=1, status="completed", result=7))
-    for acts in ([Say(c.CancelWorkflow()), ended], [ended, Say(c.CancelWorkflow())]):
-        played = play([undone, task("a")], [edge("call", "a")], [*acts, Deliver()])
+    cancel = Say(c.CancelWorkflow())
+    orders: list[list[Act]] = [[cancel, ended], [ended, cancel, Deliver()]]
+    for acts in orders:
+        played = play([undone, task("a")], [edge("call", "a")], acts)
         assert [each.body.output for each in played.host.calls.values()] == [{"call": 7}]
 
 
@@ -115,26 +150,33 @@ def test_a_child_does_not_answer_for_a_handler_nor_a_handler_for_a_child() -> No
     wrong: list[Act] = [Say(c.EndChild(step=2, status="completed")), Say(c.CompleteStep(step=3))]
     right: list[Act] = [done(2), Say(c.EndChild(step=3, status="cancelled"))]
     branches = [task("a", is_undone=True), node("call", g.Call(definition="child"))]
-    play([*nodes, *branches], edges, [*stopped, *wrong, *right])
+    played = play([*nodes, *branches], edges, [*stopped, *wrong, *right])
+    assert seen(played) == "running: f completed, a skipped, call skipped, undo a pending, child to cancel"
 
 
 def test_only_a_call_misses_its_handler() -> None:
     """A note about a missing handler is not taken for a step that has none."""
-    play([node("ask", g.Human())], [], [Say(c.NoteMissingHandler(step=1, handler="h"))])
-    play([task("a")], [], [Say(c.NoteMissingHandler(step=1, handler="do a"))])
+    played = play([node("ask", g.Human())], [], [Say(c.NoteMissingHandler(step=1, handler="h"))])
+    assert not [each for each in played.host.history if isinstance(each, HandlerMissing)]
+    played = play([task("a")], [], [Say(c.NoteMissingHandler(step=1, handler="do a"))])
+    assert isinstance(played.host.history[-1], HandlerMissing)
+    assert seen(played) == "running: a pending"
 
 
 def test_times_end_only_while_their_timers_are_set() -> None:
     """The deadline and the time that handlers have to stop as well."""
-    play([task("a")], [], [Say(c.PassDeadline()), Say(c.EndGrace())])
+    played = play([task("a")], [], [Say(c.PassDeadline()), Say(c.EndGrace())])
+    assert seen(played) == "running: a pending"
     nodes, edges = fork("a", "b", strategy=g.Join(split="f", strategy="any"))
-    play([*nodes, task("a"), task("b")], edges, [Begin(2), Begin(3), failed(2), Say(c.EndGrace())])
+    played = play([*nodes, task("a"), task("b")], edges, [Begin(2), Begin(3), failed(2), Say(c.EndGrace())])
+    assert seen(played) == "running: f completed, a failed, b pending"
 
 
 def test_an_empty_branch_has_no_last_step() -> None:
     """A branch that goes from the split to the join at once leaves nothing in the data."""
     nodes, edges = fork("a")
-    play([*nodes, task("a")], [*edges, edge("f", "j", g.BRANCH)], [done(2, 5)])
+    played = play([*nodes, task("a")], [*edges, edge("f", "j", g.BRANCH)], [done(2, 5)])
+    assert played.host.state.result == {"x": 1, "a": 5}
 
 
 # -- edges
@@ -143,19 +185,22 @@ def test_an_empty_branch_has_no_last_step() -> None:
 def test_a_condition_on_an_error_edge_counts() -> None:
     """Where the condition of the only error edge does not hold, no error edge leads on, and the run is rolled back."""
     ways = [edge("a", "b", g.ERROR, when="input.x > 5")]
-    play([task("a"), task("b")], ways, [failed(1)])
+    played = play([task("a"), task("b")], ways, [failed(1)])
+    assert seen(played) == "failed: a failed, undo a completed"
 
 
 def test_a_condition_on_a_timeout_edge_counts() -> None:
     """The same for a node that waited too long."""
     ways = [edge("ask", "b", g.TIMEOUT, when="input.x > 5")]
-    play([node("ask", g.Human(), 5), task("b")], ways, [Fire(c.TimeOut(step=1))])
+    played = play([node("ask", g.Human(), 5), task("b")], ways, [Fire(c.TimeOut(step=1))])
+    assert seen(played) == "failed: ask failed, undo ask completed"
 
 
 def test_a_condition_on_a_rejected_edge_counts() -> None:
     """The same for a person who rejects: the run is aborted."""
     ways = [edge("ask", "b", g.REJECTED, when="input.x > 5")]
-    play([node("ask", g.Human()), task("b")], ways, [Say(c.DecideStep(step=1, decision="rejected"))])
+    played = play([node("ask", g.Human()), task("b")], ways, [Say(c.DecideStep(step=1, decision="rejected"))])
+    assert seen(played) == "aborted: ask completed"
 
 
 def test_a_rejection_aborts_and_does_nothing_else() -> None:
@@ -164,7 +209,10 @@ def test_a_rejection_aborts_and_does_nothing_else() -> None:
     reject = Say(c.DecideStep(step=2, decision="rejected"))
     edges = [each for each in edges if each.source != "ask"] + [edge("ask", "j", g.CONFIRMED)]
     for policy in ("complete", "pause", "fail"):
-        play([*nodes, node("ask", g.Human()), task("b")], edges, [done(3), reject], g.Policies(on_no_edge=policy))
+        played = play(
+            [*nodes, node("ask", g.Human()), task("b")], edges, [done(3), reject], g.Policies(on_no_edge=policy)
+        )
+        assert seen(played) == "aborted: f completed, ask completed, b completed"
 
 
 def test_nobody_decides_on_the_compensation_of_a_question() -> None:
@@ -263,42 +311,54 @@ def test_a_requeue_is_a_word_from_outside() -> None:
     nodes, edges = fork("a", "b")
     policies = g.Policies(on_failure="dlq", chain_limit=3)
     acts: list[Act] = [Begin(2), Begin(3), failed(2), failed(3), Say(c.RequeueStep(step=2)), done(4)]
-    acts += [Say(c.RequeueStep(step=3)), done(5), done(6)]
+    acts += [Say(c.RequeueStep(step=3)), done(5), done(7)]
     lines = [*edges, edge("j", "p"), edge("p", "q")]
-    play([*nodes, *map(task, "abpq")], lines, acts, policies)
+    played = play([*nodes, *map(task, "abpq")], lines, acts, policies)
+    assert (
+        seen(played)
+        == "running: f completed, a failed, b failed, a completed, b completed, j completed, p completed, q pending"
+    )
 
 
 def test_nothing_begins_while_the_run_waits_for_an_operator() -> None:
     """Work that nobody has begun is taken back, whatever the run waits for."""
     nodes, edges = fork("a", "b")
-    play([*nodes, task("a"), task("b")], edges[:2] + edges[3:], [done(2)], PAUSE)
+    played = play([*nodes, task("a"), task("b")], edges[:2] + edges[3:], [done(2)], PAUSE)
+    assert seen(played) == "paused no_edge: f completed, a completed, b pending"
 
 
 def test_a_call_that_fails_in_a_pause_is_made_again_afterwards() -> None:
     """As long as the retry rule allows another call, the step has not failed."""
     nodes, edges = fork("a", "b")
-    acts: list[Act] = [Begin(2), Begin(3), failed(2), failed(3), Say(c.RequeueStep(step=2)), failed(3)]
-    play([*nodes, task("a"), task("b", calls=2)], edges, acts, DLQ)
+    acts: list[Act] = [Begin(2), Begin(3), failed(2), failed(3), Say(c.RequeueStep(step=2))]
+    played = play([*nodes, task("a"), task("b", calls=2)], edges, acts, DLQ)
+    assert [each.body.node for each in played.host.calls.values()] == ["b", "a"]
+    played.act(failed(3))
+    assert seen(played) == "paused dlq: f completed, a failed, b failed, a pending, letter of 3"
 
 
 def test_an_operator_may_exceed_the_limit_of_visits() -> None:
     """A requeued step is entered again, and so is a node that a token was held before."""
     policies = g.Policies(on_failure="dlq", max_visits=1)
-    play([task("a")], [], [failed(1), Say(c.RequeueStep(step=1)), done(2)], policies)
+    played = play([task("a")], [], [failed(1), Say(c.RequeueStep(step=1)), done(2)], policies)
+    assert seen(played) == "completed: a failed, a completed"
     ways = [edge("a", "a", when="input.x == 1"), edge("a", "b")]
     loop = g.Policies(max_visits=1)
-    play([task("a"), task("b")], ways, [done(1), Say(c.ResumeWorkflow()), done(2, {"x": 2})], loop)
+    played = play([task("a"), task("b")], ways, [done(1), Say(c.ResumeWorkflow()), done(2, {"x": 2})], loop)
+    assert seen(played) == "running: a completed, a completed, b pending"
 
 
 def test_only_a_call_can_exceed_the_limit_of_calls_in_a_row() -> None:
     """A run that has made as many calls as it may can still end."""
-    play([task("a"), node("e", g.End())], [edge("a", "e")], [done(1)], g.Policies(chain_limit=1))
+    played = play([task("a"), node("e", g.End())], [edge("a", "e")], [done(1)], g.Policies(chain_limit=1))
+    assert seen(played) == "completed: a completed, e completed"
 
 
 def test_a_requeued_step_was_executed_all_the_same() -> None:
     """A step that failed is undone, also if an operator had it repeated."""
     acts: list[Act] = [failed(1), Say(c.RequeueStep(step=1)), Say(c.CancelWorkflow())]
-    play([task("a", is_undone=True)], [], [*acts, Deliver()], DLQ)
+    played = play([task("a", is_undone=True)], [], [*acts, Deliver()], DLQ)
+    assert seen(played) == "running: a failed, a skipped, undo a pending"
 
 
 def test_a_dead_step_of_a_branch_that_is_not_needed_is_settled() -> None:
@@ -313,12 +373,14 @@ def test_a_dead_step_of_a_branch_that_is_not_needed_is_settled() -> None:
         done(4),
         Say(c.RequeueStep(step=2)),
     ]
-    play([*nodes, task("a"), task("b"), task("z")], [*edges, edge("j", "z")], acts, DLQ)
+    played = play([*nodes, task("a"), task("b"), task("z")], [*edges, edge("j", "z")], acts, DLQ)
+    assert seen(played) == "running: f completed, a failed, b failed, b completed, j completed, z pending"
 
 
 def test_an_aborted_run_has_no_reason_to_wait() -> None:
     """The reason of a pause does not outlive it."""
-    play([task("a")], [], [failed(1), Say(c.AbortWorkflow())], DLQ)
+    played = play([task("a")], [], [failed(1), Say(c.AbortWorkflow())], DLQ)
+    assert seen(played) == "aborted: a failed"
 
 
 # -- rollback
@@ -326,16 +388,17 @@ def test_an_aborted_run_has_no_reason_to_wait() -> None:
 
 def test_a_repeat_stands_for_the_step_that_it_repeats() -> None:
     """Once its handler was called, only the repeat is undone."""
-    acts: list[Act] = [failed(1), Say(c.RequeueStep(step=1)), done(2), Say(c.CancelWorkflow()), done(4)]
+    acts: list[Act] = [failed(1), Say(c.RequeueStep(step=1)), done(2), Say(c.CancelWorkflow())]
     played = play([task("a", is_undone=True), task("b")], [edge("a", "b")], [*acts, Deliver()], DLQ)
     assert [each.body.first for each in played.host.calls.values()] == [2]
 
 
 def test_a_dead_step_is_undone_with_its_own_error() -> None:
     """Whether it was stopped or requeued before."""
-    for acts in ([failed(1)], [failed(1), Say(c.RequeueStep(step=1))]):
-        stop: list[Act] = [Say(c.CancelWorkflow(reason="enough")), Deliver()]
-        played = play([task("a", is_undone=True)], [], [*acts, *stop], DLQ)
+    cancel = Say(c.CancelWorkflow(reason="enough"))
+    ways: list[list[Act]] = [[failed(1), cancel], [failed(1), Say(c.RequeueStep(step=1)), cancel, Deliver()]]
+    for acts in ways:
+        played = play([task("a", is_undone=True)], [], acts, DLQ)
         assert [each.body.error for each in played.host.calls.values()] == ["no"]
 
 
@@ -361,40 +424,48 @@ def test_a_rollback_ends_what_waits_for_an_operator() -> None:
     branches = [task("a", is_undone=True), task("b"), task("d")]
     acts: list[Act] = [Begin(3), failed(2), Deliver(), done(3)]
     lost = [each for each in edges if each.source != "b"]
-    play([*nodes, *branches], lost, acts, g.Policies(on_failure="dlq", on_no_edge="fail"))
+    played = play([*nodes, *branches], lost, acts, g.Policies(on_failure="dlq", on_no_edge="fail"))
+    assert seen(played) == "running: f completed, a failed, b completed, d skipped, undo a pending"
 
 
 def test_a_step_whose_handler_was_never_called_is_not_undone() -> None:
     """A step that failed before anybody called its handler has done nothing."""
-    play([task("a", is_undone=True)], [], [failed(1, was_called=False, is_final=True)])
+    played = play([task("a", is_undone=True)], [], [failed(1, was_called=False, is_final=True)])
+    assert seen(played) == "failed: a failed"
 
 
 def test_a_step_that_was_called_once_and_taken_back_the_second_time_is_undone_in_a_branch() -> None:
     """Its handler had been called: after a failure, a cancellation and a branch that is not needed alike."""
     nodes, edges = fork("a", "b")
     branches = [task("a", calls=2, is_undone=True), task("b")]
-    play([*nodes, *branches], edges, [failed(2), failed(3), Deliver()])
-    play([*nodes, *branches], edges, [failed(2), Say(c.CancelWorkflow()), Deliver(), Deliver()])
+    played = play([*nodes, *branches], edges, [failed(2), failed(3), Deliver()])
+    assert seen(played) == "running: f completed, a skipped, b failed, undo b completed, undo a pending"
+    played = play([*nodes, *branches], edges, [failed(2), Say(c.CancelWorkflow()), Deliver(), Deliver()])
+    assert seen(played) == "running: f completed, a skipped, b skipped, undo a pending"
 
 
 def test_a_child_has_all_the_time_it_needs_to_undo_its_work() -> None:
     """The time that handlers have to stop is not for children."""
-    play(
-        [task("a", is_undone=True), node("call", g.Call(definition="child"))],
-        [edge("a", "call")],
-        [done(1), Say(c.CancelWorkflow()), Fire(c.EndGrace())],
-    )
+    nodes, edges = fork("b", "call")
+    branches = [task("b"), node("call", g.Call(definition="child"))]
+    acts: list[Act] = [done(1), Begin(3), Say(c.CancelWorkflow()), Fire(c.EndGrace())]
+    played = play([task("a", is_undone=True), *nodes, *branches], [edge("a", "f"), *edges], acts)
+    assert seen(played) == "running: a completed, f completed, b skipped, call skipped, child to cancel"
+    played.act(Say(c.EndChild(step=4, status="cancelled")))
+    assert seen(played).endswith("undo a pending, child to cancel")
 
 
 def test_a_child_is_cancelled_with_its_parent_whatever_its_parent_undoes() -> None:
     """What the child undoes is the child's business."""
     call = node("call", g.Call(definition="child"))
-    play([call], [], [Say(c.CancelWorkflow())], g.Policies(on_cancel="none"))
+    played = play([call], [], [Say(c.CancelWorkflow())], g.Policies(on_cancel="none"))
+    assert seen(played) == "cancelled: call skipped, child to cancel"
 
 
 def test_a_child_that_is_being_cancelled_is_aborted_with_its_parent() -> None:
     """An abort ends everything at once."""
-    play([node("call", g.Call(definition="child"))], [], [Say(c.CancelWorkflow()), Say(c.AbortWorkflow())])
+    played = play([node("call", g.Call(definition="child"))], [], [Say(c.CancelWorkflow()), Say(c.AbortWorkflow())])
+    assert seen(played) == "aborted: call skipped, child to abort"
 
 
 def test_steps_that_were_stopped_together_are_undone_in_reverse_order_of_their_numbers() -> None:
@@ -402,7 +473,8 @@ def test_steps_that_were_stopped_together_are_undone_in_reverse_order_of_their_n
     nodes, edges = fork("a", "b", "d")
     branches = [task("a", is_undone=True), task("b", is_undone=True), task("d")]
     acts: list[Act] = [Begin(3), failed(4), Deliver(), Say(c.RequeueStep(step=4)), Begin(2), Say(c.CancelWorkflow())]
-    play([*nodes, *branches], edges, [*acts, done(2), done(3), Deliver()], DLQ)
+    played = play([*nodes, *branches], edges, [*acts, done(2), done(3), Deliver()], DLQ)
+    assert seen(played) == "running: f completed, a skipped, b skipped, d failed, d skipped, undo b pending"
 
 
 # -- what the runtime asks of the machine

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
+from queue import SimpleQueue
+from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 
-from holdfast import ConflictError, Engine, StoppedError
-from holdfast.errors import StoreUnavailableError
+from holdfast import ConflictError, Decider, Decision, Engine, Moment, RejectedError, Rejection, StoppedError
+from holdfast.errors import StoreError, StoreUnavailableError
+from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.handlers import EffectContext
 from holdfast.runtime.submissions import Submission
 from holdfast.runtime.telemetry import CommandRefused, Committed, Happening
-from holdfast.store.shapes import Claim
+from holdfast.store.port import LostRaceError
+from holdfast.store.shapes import Address, Change, Claim
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
-from support.samples import Act, Add, Counter, Do, Ledger, Notes, Puppet, act, note
+from support.samples import Act, Add, Answer, Counter, Do, Ledger, Noted, Notes, Puppet, act, note
 from support.waiting import eventually, together
 
 
@@ -58,6 +64,134 @@ def test_a_repeated_command_in_one_batch_counts_once(live: Live) -> None:
     for reply in replies:
         reply.result(timeout=30)
     assert engine.load_state(Counter, "c-1").result() == 2
+
+
+POISON = "poison"
+
+
+def poisoned(live: Live) -> None:
+    """Have the database refuse whatever comes with this command id: no check of the engine's can foresee it."""
+    if live.url.startswith("sqlite"):
+        connection = sqlite3.connect(live.url.removeprefix("sqlite:///"), isolation_level=None)
+        connection.execute(
+            f"create trigger stop before insert on receipts when new.key = '{POISON}' begin select raise(abort, 'no'); end"
+        )
+        connection.close()
+        return
+    with psycopg.connect(live.url, autocommit=True) as server:
+        server.execute(
+            f"create trigger stop before insert on holdfast.receipts for each row when (new.key = '{POISON}') "
+            "execute function holdfast.refuse('HF999', 'no')"
+        )
+
+
+@pytest.mark.parametrize("place", [0, 4, 8])
+def test_a_command_that_the_database_refuses_fails_alone(live: Live, place: int) -> None:
+    """One command spoils the transaction of nine: it is found out, and the other eight are carried out, once and in order."""
+    engine = live.engine(ONE_COMMITTER).register(Puppet())
+    batching = Batching(engine)
+    poisoned(live)
+    with batching.one():
+        replies = [
+            engine.execute(Puppet, Do(f"p-{number % 3}", str(number)), command_id=POISON if number == place else "")
+            for number in range(9)
+        ]
+    errors = {number: reply.exception(timeout=30) for number, reply in enumerate(replies)}
+    assert {number: type(error) for number, error in errors.items() if error is not None} == {place: StoreError}
+    assert 9 in batching.sizes
+    for key in range(3):
+        kept = tuple(str(number) for number in range(key, 9, 3) if number != place)
+        assert engine.load_state(Puppet, f"p-{key}").result() == kept
+
+
+class Heap(Decider[list[str], Do, Noted, None]):
+    """Its state is changed in place."""
+
+    type = "heap"
+
+    def initial(self) -> list[str]:
+        return []
+
+    def evolve(self, state: list[str], event: Noted) -> list[str]:
+        state.append(event.what)
+        return state
+
+    def decide(self, state: list[str], command: Do, moment: Moment) -> Decision:
+        return Decision.event(Noted(str(len(state)) if command.what == "how many" else command.what))
+
+
+def test_what_could_not_be_written_is_forgotten(live: Live) -> None:
+    """A commit that failed leaves no trace in the memory either: the next command is decided on what is stored."""
+    engine = live.engine(ONE_COMMITTER).register(Heap())
+    engine.execute(Heap, Do("h-1", "a")).result()
+    poisoned(live)
+    assert isinstance(engine.execute(Heap, Do("h-1", "b"), command_id=POISON).exception(timeout=30), StoreError)
+    engine.execute(Heap, Do("h-1", "how many")).result(timeout=30)
+    assert engine.load_state(Heap, "h-1").result() == ["a", "1"]
+
+
+def test_a_command_does_not_overtake_one_that_is_looked_at_again(live: Live) -> None:
+    """A refusal is checked on the stored state before what came behind it is carried out."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "use" and "open" not in state:
+            return Rejection(code="closed", message="open it first")
+        return note(state, command, moment)
+
+    engine = live.engine(ONE_COMMITTER).register(Puppet(choose))
+    batching = Batching(engine)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    with batching.one():
+        use, opened = engine.execute(Puppet, Do("p-1", "use")), engine.execute(Puppet, Do("p-1", "open"))
+    assert isinstance(use.exception(timeout=30), RejectedError)
+    opened.result(timeout=30)
+    assert engine.load_state(Puppet, "p-1").result() == ("x", "open")
+
+
+def test_rows_are_written_in_the_order_of_their_ids(live: Live) -> None:
+    """Two committers that write the same instances cannot wait for one another: both begin with the same one."""
+    engine = live.engine(ONE_COMMITTER).register(Counter())
+    batching = Batching(engine)
+    for number in range(6):
+        engine.execute(Counter, Add(f"c-{number}")).result()
+    found = sorted(
+        (head for head in engine.instances().result() if head.definition == "counter"), key=lambda head: head.id
+    )
+    committing = engine.service.committer.lanes[0].committer._committing
+    written: list[list[InstanceId]] = []
+    write = committing._writer.write
+
+    def noted(changes: Sequence[Change], **rest: Any) -> None:
+        written.append([change.header.id for change in changes])
+        write(changes, **rest)
+
+    committing._writer.write = noted  # type: ignore[method-assign]
+    with batching.one():
+        replies = [engine.execute(Counter, Add(head.key)) for head in reversed(found)]
+    for reply in replies:
+        reply.result(timeout=30)
+    assert [head.id for head in found] in written
+
+
+@pytest.mark.parametrize("losses", [7, 8])
+def test_a_race_may_be_lost_several_times(place: Place, losses: int) -> None:
+    """Each round somebody else has won; after eight of them the caller is told, and nothing of his was written."""
+    first, second = (place.engine().register(Counter()) for _ in range(2))
+    first.execute(Counter, Add("c-1")).result()
+    second.execute(Counter, Add("c-1")).result()  # From here on what the first one remembers is outdated.
+    committing = first.service.committer.lanes[0].committer._committing
+    locked, left = committing._locked, [losses]
+
+    def losing(submissions: Sequence[Submission]) -> Batch:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise LostRaceError("an instance has moved on")
+        return locked(submissions)
+
+    committing._locked = losing  # type: ignore[method-assign]
+    error = first.execute(Counter, Add("c-1")).exception()
+    assert isinstance(error, ConflictError) is (losses == 8)
+    assert second.load_state(Counter, "c-1").result() == (2 if error else 3)
 
 
 def test_a_lost_race_is_decided_again_on_the_new_state(live: Live) -> None:
@@ -137,6 +271,35 @@ def test_every_caller_is_answered_when_the_engine_stops(live: Live) -> None:
 
     together(*[call] * 8, stop)
     assert live.engine().register(Counter()).load_state(Counter, "c-1").result() == len(counts.entries)
+
+
+class LateQueue(SimpleQueue[Any]):
+    """A queue into which somebody puts a last thing just after the committer found it empty."""
+
+    last: Submission | None = None
+
+    def empty(self) -> bool:
+        """It is; and then it is not."""
+        if self.last is not None:
+            self.put(self.last)
+            self.last = None
+        return True
+
+
+def test_whoever_calls_at_the_moment_of_the_end_is_answered(place: Place) -> None:
+    """What comes between the committer's last look and its end is refused: nobody waits for ever."""
+    answers: list[BaseException | None] = []
+    queue = LateQueue()
+    queue.last = Submission(
+        address=Address(tenant="default", definition="counter", key="c-1"),
+        command=Add("c-1"),
+        cause="late",
+        settled=lambda _outcome, error: answers.append(error),
+    )
+    committer = place.engine().register(Counter()).service.committer.lanes[0].committer
+    committer._queue, committer._is_stopped = queue, True
+    committer._run()
+    assert [type(answer) for answer in answers] == [StoppedError]
 
 
 def test_a_caller_that_fails_on_its_answer_harms_nobody(place: Place) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from holdfast import EffectContext, Settings
-from holdfast.runtime.telemetry import Happening, WorkRevived
+from holdfast.runtime.telemetry import Happening, WorkLost, WorkRevived
+from holdfast.store.findings import Beat
 from holdfast.store.shapes import Wanted
 from support.engines import Live, Place
 from support.samples import Do, Puppet, act, done
@@ -100,3 +102,51 @@ def test_a_stopped_worker_leaves_the_list_at_once(live: Live) -> None:
     assert len(second.workers().result()) == 1
     first.stop()
     assert second.workers().result() == []
+
+
+def test_a_beat_tells_the_handler_that_its_claim_is_lost(place: Place) -> None:
+    """When another worker has taken over, the handler is told at the next beat, while it still works."""
+    other = place.engine().register(Puppet(act), done)
+    told: list[bool] = []
+
+    def oversleep(context: EffectContext, effect: object) -> None:
+        place.clock.move(timedelta(seconds=30))
+        other.runtime.heart.step()
+        assert other.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+        told.append(context.cancelled)
+        engine.runtime.heart.step()
+        told.append(context.cancelled)
+
+    heard: list[Happening] = []
+    engine = place.engine().register(Puppet(act), oversleep).listen(heard.append)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    assert engine.execute_next()
+    assert told == [False, True]
+    assert [each.number for each in heard if isinstance(each, WorkLost)] == [0]
+
+
+class Watch:
+    """A monotonic clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        """The time it was set to."""
+        return self.now
+
+
+def test_the_lease_counts_from_before_the_beat(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the answer took: the database may have renewed the lease at the very beginning of that time."""
+    engine = place.engine().register(Puppet(act), done)
+    watch, heart = Watch(), engine.runtime.heart
+    beat = heart._workers.beat
+
+    def slow(*claims: Any, **facts: Any) -> Beat:
+        watch.now += 4.0
+        return beat(*claims, **facts)
+
+    monkeypatch.setattr("holdfast.runtime.heart.time", watch)
+    monkeypatch.setattr(heart._workers, "beat", slow)
+    heart.step()
+    assert engine.runtime.worker._trusted_until == 1000.0 + engine.settings.lease.total_seconds()

@@ -40,6 +40,18 @@ def test_the_order_of_an_instance_is_that_of_its_callers(live: Live) -> None:
         assert sorted(each for each in state if each.startswith("tick")) == sorted(f"tick {step}" for step in range(20))
 
 
+def test_commands_that_are_sent_together_stay_in_order(live: Live) -> None:
+    """Whoever does not wait for one command before the next still has them carried out in turn, from the first one on."""
+    engine = live.engine(SEVERAL).register(Puppet())
+    for attempt in range(5):
+        sent = [(key, step) for step in range(20) for key in range(3)]
+        replies = [engine.execute(Puppet, Do(f"p-{attempt}-{key}", str(step))) for key, step in sent]
+        for reply in replies:
+            reply.result(timeout=30)
+        for key in range(3):
+            assert engine.load_state(Puppet, f"p-{attempt}-{key}").result() == tuple(map(str, range(20)))
+
+
 def test_all_committers_do_their_share(live: Live) -> None:
     """Instances without a key are spread over the committers, and all of them end."""
     calls = Ledger()

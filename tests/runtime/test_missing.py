@@ -54,7 +54,7 @@ def notes(engine: ManualEngine) -> Notes:
     return engine.load_state(Puppet, "p-1").result()
 
 
-@pytest.mark.row("F-106", "F-108", "F-110", "F-111", "D-059")
+@pytest.mark.row("F-106", "F-108", "F-110", "D-059")
 def test_an_instance_hears_once_in_a_while_that_nobody_has_its_handler(place: Place) -> None:
     """Its effect waits untouched; it is told once in each window, and when a worker with the handler comes the effect runs."""
     calls = Ledger()

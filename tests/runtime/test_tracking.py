@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from holdfast import Decider, Decision, Moment, Settings
 from holdfast.runtime.tracking import Memory, Tracked
 from holdfast.store.shapes import Address
 from support.engines import Place
-from support.samples import Add, Added, Answer, Counter
+from support.samples import Add, Added, Answer, Counter, Do, Puppet
 
 
 def address(key: str, tenant: str = "default") -> Address:
@@ -83,3 +84,22 @@ def test_a_state_that_cannot_be_stored_has_no_snapshot(place: Place) -> None:
     assert loaded is not None
     assert loaded.snapshot is None
     place.must_fold = False  # Functions cannot be compared.
+
+
+def test_a_snapshot_waits_until_the_events_outweigh_the_last_one(place: Place) -> None:
+    """A state that grows is written down ever more rarely, so that snapshots cost no more than the history itself."""
+    engine = place.engine(Settings(snapshot_events=1)).register(Puppet())
+    reader, where = place.store.reader("default"), Address(tenant="default", definition="puppet", key="p-1")
+    kept: dict[int, int] = {}
+    engine.execute(Puppet, Do("p-1", "first")).result()
+    identity = engine.get(Puppet, "p-1").result().id
+    for number in range(60):
+        engine.execute(Puppet, Do("p-1", f"note {number}")).result()
+        loaded = reader.load(where)
+        assert loaded is not None
+        assert loaded.snapshot is not None
+        kept[loaded.snapshot.version] = len(loaded.snapshot.data)
+    sizes = {event.sequence: len(event.data) for event in reader.events(identity)}
+    assert len(kept) > 3
+    for before, after in pairwise(kept):
+        assert sum(sizes[number] for number in range(before + 1, after + 1)) >= kept[before]

@@ -8,6 +8,7 @@ from datetime import timedelta
 import msgspec
 
 from holdfast import Decision, EffectContext, Moment, Settings
+from holdfast.runtime.slots import Room
 from holdfast.runtime.telemetry import EffectEnded, Happening, WorkLost
 from holdfast.store.shapes import Wanted
 from support.engines import QUICK, Live, Place
@@ -33,6 +34,21 @@ def test_the_commit_hands_the_next_effect_to_the_worker(live: Live) -> None:
     eventually(lambda: not engine.backlog().result())
     assert sum(claims) < 10, "an effect is claimed only if a claim was under way when it was asked for"
     assert engine.load_state(Order, "o-4").result().status == "shipped"
+
+
+def test_a_call_that_a_commit_handed_over_is_the_first_attempt(live: Live) -> None:
+    """It counts from the commit on, so that a call that kills its worker is not forgotten."""
+    seen: list[tuple[int, int]] = []
+
+    def look(context: EffectContext, effect: object) -> None:
+        (pending,) = engine.get(Puppet, "p-1").result().effects
+        seen.append((context.attempt, pending.attempts))
+
+    engine = live.engine().register(Puppet(act), look)
+    engine.runtime.worker.reserve_room = lambda most: Room([], 0)  # type: ignore[method-assign]
+    engine.start_worker().execute(Puppet, Do("p-1", "x")).result()
+    eventually(lambda: not engine.backlog().result())
+    assert seen == [(1, 1)]
 
 
 def test_nothing_is_handed_over_without_a_handler_or_a_slot(live: Live) -> None:

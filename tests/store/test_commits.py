@@ -61,8 +61,9 @@ def test_a_row_whose_status_stays_is_gated_like_any_other(desk: Desk) -> None:
     change = moved(head, issued=2, keeps_status=True)
     desk.commit(change, now=LATER)
     assert desk.loaded(head.id).header == change.header
-    with pytest.raises(LostRaceError):
-        desk.commit(born(), moved(head, keeps_status=True))
+    for outdated in (head, msgspec.structs.replace(head, version=7)):
+        with pytest.raises(LostRaceError):
+            desk.commit(born(), moved(outdated, keeps_status=True))
     assert desk.loaded(head.id).header == change.header
     assert len(desk.reader.instances(InstanceQuery())) == 1
 

@@ -242,7 +242,6 @@ def test_a_fence_never_comes_back(desk: Desk) -> None:
     assert len({*fences, owned.fence}) == 3
 
 
-@pytest.mark.row("D-087")
 def test_ranks_age_at_one_rate() -> None:
     """Waiting raises priority at a constant rate, so the order of two effects never changes while they wait."""
     low, high = rank_of(NOW, 10), rank_of(NOW + timedelta(seconds=100), 60)

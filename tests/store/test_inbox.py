@@ -168,7 +168,6 @@ def test_the_depth_is_what_waits(desk: Desk) -> None:
     assert desk.inbox.depth() == 1
 
 
-@pytest.mark.row("D-059")
 def test_messages_for_unknown_definitions_stay_untouched(desk: Desk) -> None:
     """A process takes only messages for definitions that it knows; none at all if it knows none."""
     accept(desk, "a1")

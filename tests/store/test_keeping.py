@@ -140,7 +140,6 @@ def test_a_dead_start_goes_back_to_work(desk: Desk) -> None:
     assert (again.address.instance, again.parent, again.definition_version) == (child, parent, "7")
 
 
-@pytest.mark.row("D-087")
 def test_a_requeued_effect_ages_as_the_others_do(desk: Desk) -> None:
     """Its place in the order is counted with the rate that the engine uses, also where waiting counts for nothing."""
     dead = dead_effect(desk)

@@ -104,7 +104,6 @@ def test_a_timer_that_is_gone_cannot_be_cancelled(desk: Desk) -> None:
     assert desk.loaded(identity).header.version == 1
 
 
-@pytest.mark.row("D-059")
 def test_timers_of_unknown_definitions_stay_untouched(desk: Desk) -> None:
     """A process takes only the timers of definitions that it knows; none at all if it knows none."""
     first, second = new_id(), new_id()

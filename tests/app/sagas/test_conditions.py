@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
@@ -37,7 +39,7 @@ def test_the_way_ends_at_a_condition_that_does_not_hold(place: Place) -> None:
     assert statuses(engine, instance) == {"first": "completed", "is big": "completed"}
 
 
-@pytest.mark.row("F-194")
+@pytest.mark.row("F-184", "F-192", "F-194")
 @pytest.mark.parametrize(("count", "taken"), [(9, ["big", "bigger"]), (1, ["small"])])
 def test_the_other_way_does_not_come_back(place: Place, count: int, taken: list[str]) -> None:
     """What follows the condition belongs to the way on which it holds; the other one ends by itself."""
@@ -46,6 +48,75 @@ def test_the_other_way_does_not_come_back(place: Place, count: int, taken: list[
     instance = run(engine, "choosing", {"count": count})
     assert stage.calls == ["first", *taken]
     assert status(engine, instance) == "completed"
+
+
+@pytest.mark.row("F-191")
+@pytest.mark.parametrize(("count", "taken"), [(9, "big"), (1, "small")])
+def test_a_condition_asks_the_data_of_its_place_and_passes_it_on(place: Place, count: int, taken: str) -> None:
+    """What the step before answered decides, not what the saga was started with; the next step gets just that data."""
+    stage = Stage()
+    stage.does("first", {"count": count, "found": [1, {"deep": None}]})
+    engine = place.engine().register(choosing(stage))
+    run(engine, "choosing", {"count": 5, "kept": True})
+    (context,) = stage.contexts(taken)
+    assert context.input == {"count": count, "found": [1, {"deep": None}], "kept": True}
+
+
+@pytest.mark.row("F-197")
+def test_a_condition_knows_its_instance_and_its_own_name(place: Place) -> None:
+    """`.instance_id` and `.step_name` are those of the engine, also where the input has fields of that name."""
+    stage = Stage()
+    saga = (
+        Saga("knowing")
+        .step("keep", lambda ctx: {"own": str(ctx.instance)})
+        .condition("mine", "{{ eq .instance_id .own }}")
+        .condition("named", '{{ eq .step_name "named" }}')
+        .then("last", stage.does("last"))
+    )
+    run(place.engine().register(saga.build()), "knowing", {"instance_id": "forged", "step_name": "forged"})
+    assert stage.calls == ["last"]
+
+
+@pytest.mark.row("E-616")
+def test_now_is_the_moment_of_the_advance(place: Place) -> None:
+    """All conditions of one advance see the same moment, that of its events; the next advance has its own."""
+    stage, engine = Stage(), place.engine()
+    begun, later = place.clock.now(), place.clock.now() + timedelta(days=3)
+    saga = (
+        Saga("timed")
+        .condition("first", f"now == '{begun.isoformat()}'")
+        .condition("second", f"now == '{begun.isoformat()}' && now < '{later.isoformat()}'")
+        .wait("rest", timedelta(days=3))
+        .condition("third", f"now == '{later.isoformat()}' && !(now == '{begun.isoformat()}')")
+        .then("last", stage.does("last"))
+    )
+    instance = run(engine.register(saga.build()), "timed")
+    assert {each.timestamp for each in history(engine, instance)} == {begun}
+    engine.advance(days=3)
+    assert stage.calls == ["last"]
+
+
+@pytest.mark.row("E-190", "E-617")
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "count > 5 && kind == 'a'",
+        '{{ and (gt .count 5) (eq .kind "a") }}',
+        {"all": [{"field": "count", "operator": "gt", "value": 5}, {"field": "kind", "op": "eq", "value": "a"}]},
+        {"all": [{"expression": "count > 5"}, {"not": {"field": "kind", "operator": "neq", "value": "a"}}]},
+    ],
+    ids=["native", "go", "structured", "mixed"],
+)
+def test_a_branch_is_the_same_however_its_condition_is_written(
+    place: Place, condition: str | dict[str, object]
+) -> None:
+    """Four spellings of one condition lead the same data the same way."""
+    stage = Stage()
+    saga = Saga("written").condition("ask", condition, lambda branch: branch.step("no", stage.does("no")))
+    engine = place.engine().register(saga.then("yes", stage.does("yes")).build())
+    for data in ({"count": 6, "kind": "a"}, {"count": 5, "kind": "a"}, {"count": 6, "kind": "b"}):
+        run(engine, "written", data)
+    assert stage.calls == ["yes", "no", "no"]
 
 
 @pytest.mark.row("F-201")

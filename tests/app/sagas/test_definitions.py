@@ -8,6 +8,8 @@ import pytest
 
 from app.sagas.acting import BROKEN, Stage, run, status, statuses, step
 from holdfast import ConfigurationError, DefinitionError, NotFoundError, Saga, StepContext, task
+from holdfast.machine.compiling import graph_bytes
+from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 from support.engines import Place
 
 
@@ -67,6 +69,32 @@ def test_the_same_definition_can_be_registered_again_and_another_cannot(place: P
     with pytest.raises(ConfigurationError, match="another version"):
         other.register(Saga("order").step("b", "work").build())
     assert list(other.definition("order").result().nodes) == ["a"]
+
+
+@pytest.mark.row("E-610")
+def test_conditions_that_nobody_checked_never_run(place: Place) -> None:
+    """A condition beyond the limits cannot be built, and a definition that was not compiled with it is not run by any process."""
+    with pytest.raises(DefinitionError, match="500 characters"):
+        Saga("order").condition("ask", "count > 5" + " " * 500).then("a", "work").build()
+    saga = Saga("order").condition("ask", "count > 12345").then("a", "work").build()
+    stored = StoredDefinition(
+        tenant=SHARED_TENANT,
+        name="order",
+        version="1",
+        kind="saga",
+        source=b"",
+        compiled=graph_bytes(saga.graph).replace(b"12345", b"99999"),
+        hash=saga.graph.hash,
+        compiler="1",
+        status="published",
+        created_at=place.clock.now(),
+    )
+    place.store.definitions().publish(stored, place.clock.now())
+    engine = place.engine()
+    refused = engine.start("order", {"count": 1}).exception()
+    assert isinstance(refused, DefinitionError)
+    assert [each.code for each in refused.diagnostics] == ["changed_graph"]
+    assert engine.list_instances().result().items == []
 
 
 @pytest.mark.row("F-004")
