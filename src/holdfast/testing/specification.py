@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -19,6 +19,7 @@ from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message,
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
+from holdfast.kernel.sameness import strict_difference
 from holdfast.kernel.wire import Codec, JsonCodec
 
 S = TypeVar("S")
@@ -89,27 +90,35 @@ class Given(Generic[S, C, E, F]):
     """A decider with a past."""
 
     def __init__(self, decider: Decider[S, C, E, F], events: Sequence[E], codec: Codec | None = None) -> None:
-        self._decider = decider
         self._program = Program(decider, codec or JsonCodec())
-        self.state: S = decider.initial()
-        for event in events:
-            self._program.events.encode(event)  # An event that is not declared could never have been stored.
-            self.state = decider.evolve(self.state, event)
+        # An event that is not declared, or would come back as another one, could never have been stored.
+        stored = [self._program.events.own(event) for event in events]
+        self.state: S = cast("S", self._program.apply(decider.initial(), stored))
         self._version = len(events)
 
     def when(self, command: C, *, moment: Moment = A_MOMENT) -> Then[S]:
-        """The decider answers a command."""
+        """The decider answers a command, as it does in an engine: on values that came back from their bytes."""
         now = msgspec.structs.replace(moment, version=self._version)
-        try:
-            answer = self._program.answer(self.state, command, now)
-        except HoldfastError as error:
-            return Then(self.state, error)
         state = copy.deepcopy(self.state)
-        if isinstance(answer, Decision):
-            for event in answer.events:
-                self._program.events.encode(event)
-                state = self._decider.evolve(state, event)  # type: ignore[arg-type]
-        return Then(state, answer)
+        try:
+            answer = self._program.answer(state, self._program.commands.own(command), now)
+            carried = answer.state if isinstance(answer, Decision) else msgspec.UNSET
+            if carried is not msgspec.UNSET:
+                return Then(cast("S", carried), answer)
+            written = strict_difference(self.state, state)
+            _check(not written, f"`decide` must not change the state, that is for `evolve`: {written}")
+            return Then(self._after(state, answer), answer)
+        except HoldfastError as error:
+            return Then(copy.deepcopy(self.state), error)
+
+    def _after(self, state: S, answer: Answer) -> S:
+        if not isinstance(answer, Decision):
+            return state
+        for effect in answer.effects:
+            self._program.effects.encode(effect.body)
+        for timer in answer.timers:
+            self._program.commands.encode(timer.command)
+        return cast("S", self._program.apply(state, [self._program.events.own(event) for event in answer.events]))
 
 
 def given(decider: Decider[S, C, E, F], *events: E) -> Given[S, C, E, F]:
