@@ -71,7 +71,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name in _COUNTS:
             self._check_count(name, getattr(self, name))
         for name in _DURATIONS:
-            if not timedelta(0) <= getattr(self, name) <= LONGEST_TIMEOUT:
+            if not timedelta(0) <= (getattr(self, name) or timedelta(0)) <= LONGEST_TIMEOUT:
                 raise ConfigurationError(f"{name} must not be negative, nor longer than a hundred years")
         if self.lease < 3 * self.beat_interval:
             raise ConfigurationError(
@@ -80,8 +80,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         limit = self.handler_timeout
         if limit is not None and not timedelta(0) < limit <= LONGEST_TIMEOUT:
             raise ConfigurationError(f"handler_timeout {limit} {NOT_A_TIMEOUT}")
-        if not 0 <= self.ageing < math.inf:
-            raise ConfigurationError(f"ageing must be a number that is not negative, not {self.ageing}")
+        if self.ageing and not _LEAST_AGEING <= self.ageing < math.inf:
+            raise ConfigurationError(f"ageing must not be negative: it is 0 or from {_LEAST_AGEING}, not {self.ageing}")
         if not 0 <= self.missing_handler_jitter <= 1:
             raise ConfigurationError(
                 f"missing_handler_jitter must be between 0 and 1, not {self.missing_handler_jitter}"
@@ -92,13 +92,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if given is None and name == "committers":
             return
         if not isinstance(given, int) or given < least:
-            raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {given!r}")
+            raise ConfigurationError(f"{name} must be at least {least}, and a whole number, not {given!r}")
 
     @property
     def ageing_rate(self) -> float:
         """The rate at which waiting counts."""
         return self.ageing if self.ageing_enabled else 0.0
 
+
+_LEAST_AGEING = 1e-9
+"""Less is a point in more than thirty years, and no number that a database can order by."""
 
 _COUNTS = {
     "concurrency": 1,
@@ -121,4 +124,5 @@ _DURATIONS = (
     "missing_handler_cooldown",
     "missing_handler_throttle",
     "keep_receipts",
+    "keep_finished",
 )
