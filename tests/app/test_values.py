@@ -17,12 +17,14 @@ from holdfast import (
     Decision,
     DefinitionError,
     EffectContext,
+    Engine,
     Moment,
     PayloadError,
     Settings,
 )
-from holdfast.store.shapes import Address
+from holdfast.store.shapes import Address, Snapshot
 from holdfast.testing import ManualEngine
+from support.batching import ONE_COMMITTER
 from support.engines import Live, Place
 from support.samples import Add, Answer, Counter, Do, Noted, Puppet, act, done
 from support.waiting import eventually
@@ -78,6 +80,14 @@ class Scales(Decider[Scale, Weigh, Weighed, Load]):
         return Decision.event(self.kept[-1]).with_effect(Load(self.kept[-1].tags))
 
 
+def remembered(engine: Engine) -> Scale:
+    """The state that the next command is decided on."""
+    found = engine.service.committer.lanes[0].memory.find(Address(tenant="default", definition="scales", key="s-1"))
+    assert found is not None
+    assert isinstance(found.state, Scale)
+    return found.state
+
+
 @pytest.mark.row("D-027")
 @pytest.mark.parametrize("weight", ["12.50", None, b"1", 2**53 + 1])
 def test_a_wrong_type_is_refused_at_the_door(place: Place, weight: object) -> None:
@@ -96,12 +106,8 @@ def test_memory_and_history_hold_the_same(place: Place) -> None:
     engine = place.engine().register(Scales())
     for weight in (1, 2.5):
         engine.execute(Scales, Weigh("s-1", weight, ("a",))).result()
-    remembered = engine.service.committer.lanes[0].memory.find(
-        Address(tenant="default", definition="scales", key="s-1")
-    )
-    assert remembered is not None
     loaded = place.engine().register(Scales()).load_state(Scales, "s-1").result()
-    assert remembered.state == loaded == Scale(["float dict", "float dict"], ["a"])
+    assert remembered(engine) == loaded == Scale(["float dict", "float dict"], ["a"])
 
 
 def test_no_object_of_the_users_stays_in_the_engine(place: Place) -> None:
@@ -112,11 +118,7 @@ def test_no_object_of_the_users_stays_in_the_engine(place: Place) -> None:
     engine.execute(Scales, command).result()
     command.tags = ["evil"]
     scales.kept[0].tags.append("evil")
-    remembered = engine.service.committer.lanes[0].memory.find(
-        Address(tenant="default", definition="scales", key="s-1")
-    )
-    assert remembered is not None
-    assert remembered.state == Scale(["float dict"], ["good"])
+    assert remembered(engine) == Scale(["float dict"], ["good"])
 
 
 def test_a_handler_gets_a_body_of_its_own(live: Live) -> None:
@@ -129,11 +131,11 @@ def test_a_handler_gets_a_body_of_its_own(live: Live) -> None:
         if context.attempt == 1:
             raise ConnectionError
 
-    engine = live.engine().register(Scales(), load).start_worker()
+    engine = live.engine(ONE_COMMITTER).register(Scales(), load).start_worker()
     engine.execute(Scales, Weigh("s-1", 1.0, ["good"])).result()
-    eventually(lambda: len(seen) == 2)
+    eventually(lambda: len(seen) == 2 and not engine.get(Scales, "s-1").result().effects)
     assert seen == [["good"], ["good"]]
-    eventually(lambda: not engine.get(Scales, "s-1").result().effects)
+    assert remembered(engine).tags == ["good"]
 
 
 def test_a_handler_that_answers_in_the_wrong_type_has_failed(live: Live) -> None:
@@ -232,11 +234,11 @@ class Shelf(Decider[dict[str, int], Add, Add, None]):
         return Decision.event(command)
 
 
-def snapshot_of(place: Place, key: str) -> int:
-    """Which version of an instance its snapshot is of; 0 without one."""
+def snapshot_of(place: Place, key: str) -> Snapshot | None:
+    """The snapshot of an instance."""
     loaded = place.store.reader("default").load(Address(tenant="default", definition="door", key=key))
     assert loaded is not None
-    return 0 if loaded.snapshot is None else loaded.snapshot.version
+    return loaded.snapshot
 
 
 @pytest.mark.parametrize("kind", [Base, Shelf])
@@ -250,7 +252,7 @@ def test_a_state_that_would_not_come_back_has_no_snapshot(
             engine.execute(kind, Add(key)).result()
     state = place.engine(OFTEN).register(kind()).load_state(kind, "d-1").result()
     assert state == (Closed(25) if kind is Base else {str(number): 1 for number in range(25)})
-    assert snapshot_of(place, "d-1") == 0
+    assert snapshot_of(place, "d-1") is None
     told = [record for record in caplog.records if "no snapshots" in record.message]
     assert len(told) == 1
     assert told[0].levelno == logging.WARNING
@@ -263,7 +265,10 @@ def test_a_union_of_classes_has_snapshots(place: Place) -> None:
     engine = place.engine(OFTEN).register(Union())
     for _ in range(25):
         engine.execute(Union, Add("d-1")).result()
-    assert snapshot_of(place, "d-1") == 20
+    snapshot = snapshot_of(place, "d-1")
+    assert snapshot is not None
+    assert snapshot.version == 20
+    assert engine.registry.get("door").restore(snapshot.data) == Open(20)
     state = place.engine(OFTEN).register(Union()).load_state(Union, "d-1").result()
     assert (type(state), state.n) == (Closed, 25)
 

@@ -79,7 +79,7 @@ def test_the_first_call_counts() -> None:
         ({"factor": float("inf")}, "factor"),
         ({"max_attempts": float("nan")}, "max_attempts"),
         ({"max_attempts": float("inf")}, "max_attempts"),
-        ({"max_attempts": 2**31}, "max_attempts"),
+        ({"max_attempts": 2**63}, "max_attempts"),
         ({"delay": timedelta.max}, "delay"),
         ({"cap": timedelta.max}, "cap"),
         ({"jitter": 1.5}, "jitter"),

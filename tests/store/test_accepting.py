@@ -162,6 +162,16 @@ def test_plain_sql_can_say_everything(database: tuple[Store, psycopg.Connection[
     assert targets == [(found.target,)]
 
 
+@pytest.mark.parametrize(
+    "wrong", ["tenant => '*'", "tenant => ''", "comment => repeat('x', 65537)", "version => 40000"]
+)
+def test_plain_sql_has_the_same_limits(database: tuple[Store, psycopg.Connection[Any]], wrong: str) -> None:
+    """What an engine would refuse is refused by the database too: a tenant that is none, an endless comment, a wrong version."""
+    _, connection = database
+    with pytest.raises((psycopg.errors.CheckViolation, psycopg.errors.NumericValueOutOfRange)):
+        connection.execute(f"select holdfast.submit('order', 'Tell', 'x', {wrong})")
+
+
 def test_a_trigger_can_submit(database: tuple[Store, psycopg.Connection[Any]]) -> None:
     """A row of the caller's own table can start a workflow, and does not when its transaction is undone."""
     store, connection = database

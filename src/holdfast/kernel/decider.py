@@ -72,8 +72,8 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
     effect_upcasters: ClassVar[Mapping[tuple[str, int], Upcaster]] = MappingProxyType({})
     """The same for effects that wait for their handler."""
     is_plain: ClassVar[bool] = False
-    """Promises that all values of its types, states included, come back from the codec as they are and that nobody else holds them,
-    so that nothing has to be read again when it is written. A decider without the promise needs to keep nothing."""
+    """Promises that every value of its types, its states included, comes back from the codec as it is, and that nobody else holds it:
+    then nothing is read again when it is written. Without the promise the engine makes sure of both."""
 
     definition_version: str = ""
     """Version that new instances are pinned to; empty for deciders, whose version is the code."""

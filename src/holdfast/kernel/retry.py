@@ -12,14 +12,14 @@ from holdfast.errors import ConfigurationError
 
 Backoff = Literal["fixed", "linear", "exponential"]
 
-LONGEST_TIMEOUT = timedelta(days=36525)
+LONGEST_TIMEOUT = timedelta(days=36_600)
 """A hundred years: added to any date that a clock can show, it is still a date."""
 
 NOT_A_TIMEOUT = (
     "is no time to wait for a handler: give more than zero and at most a hundred years, or None for no limit"
 )
 
-_MOST_ATTEMPTS = 2**31 - 1
+_MOST_ATTEMPTS = 2**63 - 1
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -143,24 +143,26 @@ class Vocabulary:
 
     def _read_again(self, value: object, encoded: Encoded) -> object:
         """The value of what was just written; refused if it is not the one that was given."""
-        cls, told = type(value), f"{self.kind} {encoded.type} of {self.decider!r}"
+        cls, data = type(value), encoded.data
         try:
-            back = self._codec.decode(encoded.data, cls)
+            back = self._codec.decode(data, cls)
         except PayloadError as error:
-            raise PayloadError(f"{told} could be written but never read: {error}") from error
-        if not self._is_same(back, value, encoded.data):
-            found = difference(back, value, may_retype=cls not in self._untyped)
-            if found:
-                remedy = _UNTYPED if cls in self._untyped else "give the field a value of its type"
-                raise PayloadError(f"{told} would come back as another value: {found}; {remedy}")
+            raise PayloadError(f"{self._told(encoded)} could be written but never read: {error}") from error
+        try:
+            # Nearly always it is equal and, where that may be too kind, has the same bytes.
+            if back == value and (cls in self._exact or self._codec.encode(back) == data):
+                return back
+        except Exception:  # noqa: BLE001, S110 - classes of the user's own compare as they like
+            pass
+        is_typed = cls not in self._untyped
+        found = difference(back, value, may_retype=is_typed)
+        if found:
+            remedy = "give the field a value of its type" if is_typed else _UNTYPED
+            raise PayloadError(f"{self._told(encoded)} would come back as another value: {found}; {remedy}")
         return back
 
-    def _is_same(self, back: object, value: object, data: bytes) -> bool:
-        """The quick answer, which is nearly always yes: it is equal, and where that may be too kind, it has the same bytes."""
-        try:
-            return bool(back == value) and (type(value) in self._exact or self._codec.encode(back) == data)
-        except Exception:  # noqa: BLE001 - classes of the user's own compare as they like
-            return False
+    def _told(self, encoded: Encoded) -> str:
+        return f"{self.kind} {encoded.type} of {self.decider!r}"
 
     def _upcast(self, name: str, version: int, value: dict[str, object]) -> object:
         while (upcaster := self._upcasters.get((name, version))) is not None:

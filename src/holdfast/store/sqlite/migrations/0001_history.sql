@@ -148,7 +148,7 @@ create index timers_due on timers (due_at);
 
 create table inbox (
     id                 integer primary key autoincrement,
-    tenant             text not null check (tenant <> ''),
+    tenant             text not null check (tenant not in ('', '*')),
     target             text not null,
     definition         text not null,
     key                text not null,
