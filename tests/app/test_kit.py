@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast import Decider, Decision, Effect, Ignored, Message, Moment, PayloadError, Timer
+from holdfast import CommandError, Decider, Decision, Effect, Ignored, Message, Moment, PayloadError, Timer
 from holdfast.testing import ManualEngine, given
 from support.samples import (
     END,
@@ -124,8 +126,20 @@ class Baskets(Decider[Basket, Put, WasPut, None]):
 @pytest.mark.parametrize("item", ["dirt", "dust"])
 def test_a_decision_that_changes_the_state_is_told(item: str) -> None:
     """`decide` that writes into its state leaves dirt in the engine's memory, so the kit says where it did."""
-    with pytest.raises(AssertionError, match=r"`decide` must not change the state.*items\[1\]"):
+    with pytest.raises(AssertionError, match=r"`decide` must not change the state.*restart items\[1\] would be lost"):
         given(Baskets(), WasPut("a")).when(Put("b-1", item))
+
+
+class Opaque(Puppet):
+    """A puppet with a part in its state that cannot be compared."""
+
+    def initial(self) -> Any:
+        return (object(),)
+
+
+def test_a_state_that_cannot_be_compared_is_believed() -> None:
+    """Where nobody can tell whether the state has changed, nothing is said."""
+    given(Opaque()).when(Do("p-1", "x")).then(Noted("x"))
 
 
 @pytest.mark.row("D-115")
@@ -149,6 +163,9 @@ def test_what_an_engine_would_refuse_the_kit_refuses() -> None:
     """Events and commands of the wrong types fail in the test, and not only in production."""
     given(Baskets()).when(Put("b-1", "number")).then_error(PayloadError).then_state(Basket())
     given(Baskets()).when(Put("b-1", 7)).then_error(PayloadError)  # type: ignore[arg-type]
+    given(
+        Puppet(lambda state, command, moment: Decision.event(Noted("x")).with_timer_after(timedelta.max, command))
+    ).when(Do("p-1")).then_error(CommandError)
     with pytest.raises(PayloadError, match=r"\$.item"):
         given(Baskets(), WasPut(7))  # type: ignore[arg-type]
 

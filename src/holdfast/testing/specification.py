@@ -21,6 +21,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
 from holdfast.kernel.sameness import strict_difference
 from holdfast.kernel.wire import Codec, JsonCodec
+from holdfast.runtime.checking import check_decision
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -105,15 +106,21 @@ class Given(Generic[S, C, E, F]):
             carried = answer.state if isinstance(answer, Decision) else msgspec.UNSET
             if carried is not msgspec.UNSET:
                 return Then(cast("S", carried), answer)
-            written = strict_difference(self.state, state)
-            _check(not written, f"`decide` must not change the state, that is for `evolve`: {written}")
-            return Then(self._after(state, answer), answer)
+            self._check_untouched(state)
+            return Then(self._after(state, answer, now), answer)
         except HoldfastError as error:
             return Then(copy.deepcopy(self.state), error)
 
-    def _after(self, state: S, answer: Answer) -> S:
+    def _check_untouched(self, state: S) -> None:
+        """Fail if `decide` wrote into its state, which an engine keeps. Where even a copy differs, nobody can tell."""
+        written = strict_difference(self.state, state)
+        if written and not strict_difference(self.state, copy.deepcopy(self.state)):
+            raise AssertionError(f"`decide` must not change the state, only `evolve` may: after a restart {written}")
+
+    def _after(self, state: S, answer: Answer, moment: Moment) -> S:
         if not isinstance(answer, Decision):
             return state
+        check_decision(answer, moment.now)
         for effect in answer.effects:
             self._program.effects.encode(effect.body)
         for timer in answer.timers:
