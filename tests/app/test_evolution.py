@@ -19,6 +19,7 @@ from holdfast import (
     EffectContext,
     InstanceQuery,
     JsonCodec,
+    Message,
     MessagePackCodec,
     Moment,
     ReplayError,
@@ -334,6 +335,136 @@ class Tally(Decider[str, Add, Added, None]):
 
     def decide(self, state: str, command: Add, moment: Moment) -> Answer:
         return Decision.event(Added(command.by))
+
+
+class Purse(Decider[dict[str, int], Add, Added, None]):
+    """The counter with another state, of which older snapshots can be read and are not what its fold needs."""
+
+    type = "counter"
+
+    def initial(self) -> dict[str, int]:
+        return {"sum": 0}
+
+    def evolve(self, state: dict[str, int], event: Added) -> dict[str, int]:
+        return {"sum": state["sum"] + event.by}
+
+    def decide(self, state: dict[str, int], command: Add, moment: Moment) -> Answer:
+        return Decision.event(Added(command.by))
+
+
+class OldPurse(Purse):
+    """The same under an older name."""
+
+    def initial(self) -> dict[str, int]:
+        return {"total": 0}
+
+    def evolve(self, state: dict[str, int], event: Added) -> dict[str, int]:
+        return {"total": state["total"] + event.by}
+
+
+@pytest.mark.row("D-085")
+def test_events_that_do_not_fit_on_a_snapshot_are_folded_anew(place: Place) -> None:
+    """A snapshot on which the events cannot be folded is worth nothing, for questions and for commands: the events tell."""
+    often = Settings(snapshot_events=2)
+    engine = place.engine(often).register(OldPurse())
+    for _ in range(5):
+        engine.execute(OldPurse, Add("c-1")).result()
+    newer = place.engine(often).register(Purse())
+    assert newer.load_state(Purse, "c-1").result() == {"sum": 5}
+    newer.execute(Purse, Add("c-1")).result()
+    assert newer.load_state(Purse, "c-1").result() == {"sum": 6}
+    place.must_fold = False  # The engine of the older code holds the older fold.
+
+
+# -- Work that waits while its classes change.
+
+
+@dataclass(frozen=True)
+class Call:
+    workflow_id: str
+    what: str
+
+
+@message(name="Call", version=2)
+@dataclass(frozen=True)
+class CallAgain:
+    workflow_id: str
+    words: list[str]
+
+
+@dataclass(frozen=True)
+class Ring:
+    what: str
+
+
+@message(name="Ring", version=3)
+@dataclass(frozen=True)
+class RingLoudly:
+    words: list[str]
+    volume: int
+
+
+@dataclass(frozen=True)
+class Called:
+    what: str
+
+
+class Bell(Decider[tuple[str, ...], Call, Called, Ring]):
+    """Sets a timer, sends a message and asks for a ring, on the word `all`."""
+
+    type = "bell"
+
+    def initial(self) -> tuple[str, ...]:
+        return ()
+
+    def evolve(self, state: tuple[str, ...], event: Called) -> tuple[str, ...]:
+        return (*state, event.what)
+
+    def decide(self, state: tuple[str, ...], command: Call, moment: Moment) -> Answer:
+        decision = Decision.event(Called(command.what))
+        if command.what != "all":
+            return decision
+        later = Call(command.workflow_id, "by timer")
+        told = Message(decider="bell", command=Call(command.workflow_id, "by message"))
+        return decision.with_timer_after(timedelta(hours=1), later).with_message(told).with_effect(Ring("by effect"))
+
+
+def split(old: dict[str, object]) -> dict[str, object]:
+    """The text of the first version as words."""
+    return {"words": str(old.pop("what")).split(), **old}
+
+
+class LouderBell(Decider[tuple[str, ...], CallAgain, Called, RingLoudly]):
+    """The next release: command and effect have other fields."""
+
+    type = "bell"
+    command_upcasters = {("Call", 1): split}  # noqa: RUF012 - as a user would write it
+    effect_upcasters = {  # noqa: RUF012
+        ("Ring", 1): split,
+        ("Ring", 2): lambda old: {**old, "volume": 11},
+    }
+
+    def initial(self) -> tuple[str, ...]:
+        return ()
+
+    def evolve(self, state: tuple[str, ...], event: Called) -> tuple[str, ...]:
+        return (*state, event.what)
+
+    def decide(self, state: tuple[str, ...], command: CallAgain, moment: Moment) -> Answer:
+        return Decision.event(Called("-".join(command.words)))
+
+
+@pytest.mark.row("D-117")
+def test_work_that_waits_is_upcast(place: Place) -> None:
+    """Timers, messages and effects of an older version reach the newer code in its own classes."""
+    place.engine().register(Bell()).execute(Bell, Call("b-1", "all")).result()
+    rung: list[object] = []
+    engine = place.engine().register(LouderBell(), lambda context, effect: rung.append(effect))
+    engine.advance(hours=2)
+    assert rung == [RingLoudly(["by", "effect"], 11)]
+    assert engine.load_state(LouderBell, "b-1").result() == ("all", "by-message", "by-timer")
+    assert engine.dead_letters().result() == []
+    place.must_fold = False  # The first engine cannot run what the second one does.
 
 
 class Versioned(Tally):

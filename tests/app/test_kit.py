@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
 
+import msgspec
 import pytest
 
-from holdfast import Effect, Message, Timer
+from holdfast import CommandError, Decider, Decision, Effect, Ignored, Message, Moment, PayloadError, Timer
 from holdfast.testing import ManualEngine, given
 from support.samples import (
     END,
@@ -70,6 +74,100 @@ def test_refusals_and_silence_can_be_expected() -> None:
     """A rejection is expected by its code, and nothing at all as nothing."""
     given(Order()).when(Pay("o-1")).then_rejected("out_of_turn")
     given(Puppet(), Noted(END)).when(Do("p-1", "late")).then_nothing()
+
+
+@dataclass
+class Basket:
+    items: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Put:
+    workflow_id: str
+    item: str
+
+
+@dataclass
+class WasPut:
+    item: str
+
+
+class Baskets(Decider[Basket, Put, WasPut, None]):
+    """Evolves in place, as it may. Some of its commands spoil it, as they must not."""
+
+    type = "basket"
+
+    def initial(self) -> Basket:
+        return Basket()
+
+    def evolve(self, state: Basket, event: WasPut) -> Basket:
+        state.items.append(event.item)
+        return state
+
+    def decide(self, state: Basket, command: Put, moment: Moment) -> Decision | Ignored:
+        decision = Decision.event(WasPut(command.item))
+        match command.item:
+            case "dirt":
+                state.items.append("dirt")
+            case "dust":
+                state.items.append("dust")
+                return Ignored()
+            case "carried":  # As a decider does that evolves while it decides.
+                state.items.append("carried")
+                return msgspec.structs.replace(decision, state=state)
+            case "number":
+                return Decision.event(WasPut(7))  # type: ignore[arg-type]
+            case _:
+                pass
+        return decision
+
+
+@pytest.mark.row("D-115")
+@pytest.mark.parametrize("item", ["dirt", "dust"])
+def test_a_decision_that_changes_the_state_is_told(item: str) -> None:
+    """`decide` that writes into its state leaves dirt in the engine's memory, so the kit says where it did."""
+    with pytest.raises(AssertionError, match=r"`decide` must not change the state.*restart items\[1\] would be lost"):
+        given(Baskets(), WasPut("a")).when(Put("b-1", item))
+
+
+class Opaque(Puppet):
+    """A puppet with a part in its state that cannot be compared."""
+
+    def initial(self) -> Any:
+        return (object(),)
+
+
+def test_a_state_that_cannot_be_compared_is_believed() -> None:
+    """Where nobody can tell whether the state has changed, nothing is said."""
+    given(Opaque()).when(Do("p-1", "x")).then(Noted("x"))
+
+
+@pytest.mark.row("D-115")
+def test_a_state_that_is_carried_is_not_folded_again() -> None:
+    """A decider that evolves while it decides gives its state, and its events are not applied a second time."""
+    given(Baskets(), WasPut("a")).when(Put("b-1", "carried")).then(WasPut("carried")).then_state(
+        Basket(["a", "carried"])
+    )
+
+
+@pytest.mark.row("D-115")
+def test_one_past_serves_many_commands() -> None:
+    """What one command leads to is not in the past of the next one."""
+    past = given(Baskets(), WasPut("a"))
+    for item in ("b", "c"):
+        past.when(Put("b-1", item)).then_state(Basket(["a", item]))
+
+
+@pytest.mark.row("D-115")
+def test_what_an_engine_would_refuse_the_kit_refuses() -> None:
+    """Events and commands of the wrong types fail in the test, and not only in production."""
+    given(Baskets()).when(Put("b-1", "number")).then_error(PayloadError).then_state(Basket())
+    given(Baskets()).when(Put("b-1", 7)).then_error(PayloadError)  # type: ignore[arg-type]
+    given(
+        Puppet(lambda state, command, moment: Decision.event(Noted("x")).with_timer_after(timedelta.max, command))
+    ).when(Do("p-1")).then_error(CommandError)
+    with pytest.raises(PayloadError, match=r"\$.item"):
+        given(Baskets(), WasPut(7))  # type: ignore[arg-type]
 
 
 @pytest.mark.row("D-114")

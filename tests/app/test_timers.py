@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -25,6 +25,8 @@ from support.samples import (
 from support.samples import Place as PlaceOrder
 from support.waiting import eventually
 
+LAST = datetime.max.replace(tzinfo=UTC)
+FIRST = datetime.min.replace(tzinfo=UTC)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 
@@ -357,3 +359,22 @@ def test_a_refused_timer_is_buried_at_once(place: Place) -> None:
     stern.advance(PATIENCE)
     (letter,) = stern.dead_letters().result()
     assert (letter.reason, letter.attempts, letter.type) == ("no_way", 1, "TimeOut")
+
+
+@pytest.mark.row("D-009")
+def test_every_instant_of_the_calendar_can_be_waited_for(place: Place) -> None:
+    """The first instant in UTC is long over and the last one is waited for; neither is in the way of the others."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what != "set":
+            return decision
+        for at, what in ((LAST, "last"), (FIRST, "first"), (moment.now + HOUR, "soon")):
+            decision = decision.with_timer_at(at, Do("p-1", what), key=what)
+        return decision
+
+    engine = place.engine().register(Puppet(choose))
+    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.advance(hours=2)
+    assert engine.load_state(Puppet, "p-1").result() == ("set", "first", "soon")
+    assert [timer.due_at for timer in engine.get(Puppet, "p-1").result().timers] == [LAST]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,6 +34,9 @@ from support.waiting import eventually
 
 BAD = "bad"
 SMALL = msgspec.structs.replace(QUICK, committers=1, max_payload_bytes=1000)
+SOON = timedelta(hours=1)
+NEVER = datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))
+BEFORE = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
 NAIVE = datetime(2031, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 NOTED = Decision.event(Noted("x"))
 
@@ -54,6 +58,11 @@ def with_effect(**options: object) -> Callable[[], Answer]:
 def with_timer(timer: Timer) -> Callable[[], Answer]:
     """A choice with a timer."""
     return lambda: Decision((Noted("x"),), timers=(timer,))
+
+
+def timed(**times: Any) -> Answer:
+    """A choice with a timer that is due at these times."""
+    return Decision((Noted("x"),), timers=(Timer(command=Do("p-bad"), **times),))
 
 
 def with_message(**fields: object) -> Callable[[], Answer]:
@@ -90,15 +99,59 @@ MISDEEDS: dict[str, tuple[Callable[[], object], str, str]] = {
     ),
     "effect too large": (lambda: NOTED.with_effect(Act("x" * 2000)), "bad_payload", "effect Act of 'puppet' takes"),
     "event with no form": (lambda: Decision.event(Noted({1, 2j})), "bad_payload", "cannot be stored"),  # type: ignore[arg-type]
+    "event of another type": (
+        lambda: Decision.event(Noted(12)),  # type: ignore[arg-type]
+        "bad_payload",
+        r"event Noted of 'puppet' could be written but never read: .*Expected `str`, got `int` - at `\$.what`",
+    ),
+    "effect of another type": (
+        lambda: NOTED.with_effect(Act(None)),  # type: ignore[arg-type]
+        "bad_payload",
+        "effect Act of 'puppet' could be written but never read",
+    ),
+    "timer of another type": (
+        lambda: NOTED.with_timer_after(SOON, Do("p-bad", 1)),  # type: ignore[arg-type]
+        "bad_payload",
+        "command Do of 'puppet' could be written but never read",
+    ),
+    "message of another type": (
+        with_message(command=Do("d-1", 1.5)),  # type: ignore[arg-type]
+        "bad_payload",
+        "command Do of 'doll' could be written but never read",
+    ),
+    "recall of another type": (with_recall(Do("p-bad", b"x")), "bad_payload", "would come back as another value"),  # type: ignore[arg-type]
     "event with half a character": (lambda: Decision.event(Noted("\ud800")), "bad_payload", "Noted cannot be stored"),
     "priority": (with_effect(priority=101), "decider_failed", "priority 101 is not between 0 and 100"),
-    "endless delay": (with_effect(delay=timedelta.max), "decider_failed", "OverflowError"),
+    "endless delay": (with_effect(delay=timedelta.max), "decider_failed", "years 1 to 9999"),
+    "endless haste": (with_effect(delay=timedelta.min), "decider_failed", "years 1 to 9999"),
+    "no time": (with_effect(timeout=timedelta(0)), "decider_failed", "None for no limit"),
     "unkeepable handler": (with_effect(handler="\ud800"), "bad_payload", "handler"),
     "naive timer": (lambda: NOTED.with_timer_at(NAIVE, Do("p-bad")), "decider_failed", "give a time with a zone"),
     "naive instant": (with_timer(Timer(command=Do("p-bad"), due_at=NAIVE)), "decider_failed", "zone"),
-    "endless timer": (with_timer(Timer(command=Do("p-bad"), after=timedelta.max)), "decider_failed", "OverflowError"),
-    "unkeepable timer key": (with_timer(Timer(command=Do("p-bad"), key="\ud800")), "bad_payload", "timer key"),
-    "timer key with NUL": (with_timer(Timer(command=Do("p-bad"), key="a\x00b")), "bad_payload", "timer key"),
+    "endless timer": (with_timer(Timer(command=Do("p-bad"), after=timedelta.max)), "decider_failed", "years 1 to 9999"),
+    "timer beyond the calendar": (
+        lambda: NOTED.with_timer_at(NEVER, Do("p-bad")),
+        "decider_failed",
+        "timer at 9999-12-31 .* is due outside of the years 1 to 9999",
+    ),
+    "timer before the calendar": (with_timer(Timer(command=Do("p-bad"), due_at=BEFORE)), "decider_failed", "9999"),
+    "timer with two times": (lambda: timed(due_at=NEVER, after=SOON), "decider_failed", "either `due_at` or `after`"),
+    "timer with no time": (timed, "decider_failed", "either `due_at` or `after`"),
+    "timer key of the engine": (
+        with_timer(Timer(command=Do("p-bad"), after=SOON, key="#1")),
+        "bad_payload",
+        "begins with '#'",
+    ),
+    "unkeepable timer key": (
+        with_timer(Timer(command=Do("p-bad"), after=SOON, key="\ud800")),
+        "bad_payload",
+        "timer key",
+    ),
+    "timer key with NUL": (
+        with_timer(Timer(command=Do("p-bad"), after=SOON, key="a\x00b")),
+        "bad_payload",
+        "timer key",
+    ),
     "unknown decider": (with_message(decider="odll"), "not_found", "no decider or workflow 'odll'"),
     "strange message": (with_message(command=Added(1)), "decider_failed", "'doll' does not declare Added"),
     "message to nobody": (with_message(command=Do("")), "bad_payload", "which instance it is for"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -66,9 +67,18 @@ def test_an_instant_needs_a_zone() -> None:
         Decision.event("one").with_timer_at(datetime(2026, 3, 31), "remind")  # noqa: DTZ001
 
 
-def test_a_timer_without_a_time_is_due_at_once() -> None:
-    """Nothing said about the time means now."""
-    assert Timer(command="remind").due(NOON) == NOON
+@pytest.mark.parametrize("times", [{}, {"due_at": NOON, "after": timedelta(hours=1)}])
+def test_a_timer_has_one_time(times: dict[str, Any]) -> None:
+    """A timer without a time, or with two, says nothing that could be held to."""
+    with pytest.raises(CommandError, match="either `due_at` or `after`"):
+        Timer(command="remind", **times)
+
+
+@pytest.mark.parametrize("timeout", [timedelta(0), timedelta(seconds=-1), timedelta.max])
+def test_a_limit_is_a_time_that_can_pass(timeout: timedelta) -> None:
+    """No time at all is no limit, and one beyond all calendars is none either: None says that."""
+    with pytest.raises(CommandError, match="None for no limit"):
+        Effect(body="work", timeout=timeout)
 
 
 @pytest.mark.parametrize("priority", [-1, 101])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import types
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Never
 
@@ -17,6 +20,7 @@ from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import message
 from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec
 from kernel.orders import (
+    NOON,
     ORDER,
     Cancel,
     Cancelled,
@@ -223,9 +227,7 @@ def test_old_histories_replay_in_newer_code() -> None:
 def test_snapshots_are_the_state(codec: Codec) -> None:
     """A snapshot comes back as the state it was made of."""
     program = Program(Orders(), codec)
-    kept = program.snapshot(FOLDED)
-    assert kept is not None
-    assert program.restore(kept) == FOLDED
+    assert program.restore(program.snapshot(FOLDED)) == FOLDED
 
 
 class Opaque(Decider[object, Cancel, Cancelled, None]):
@@ -247,9 +249,77 @@ class Opaque(Decider[object, Cancel, Cancelled, None]):
 
 
 def test_a_state_without_bytes_has_no_snapshot() -> None:
-    """Where a state cannot be stored there is no snapshot and no error: the events tell."""
+    """Where a state cannot be stored the reason is told, and only the events tell the state."""
     program = Program(Opaque(), JsonCodec())
-    assert program.snapshot(program.initial()) is None
+    with pytest.raises(PayloadError, match="object cannot be stored"):
+        program.snapshot(program.initial())
+
+
+@dataclass
+class Parcel:
+    weights: dict[str, int] = field(default_factory=dict)
+    last: object = None
+
+
+@dataclass
+class HeavyParcel(Parcel):
+    is_heavy: bool = True
+
+
+def keeping(*states: Any, codec: Codec | None = None) -> Program:
+    """A decider with these classes as its state."""
+    return Program(like_orders("order", functools.reduce(operator.or_, states), Pay, Paid, None), codec or JsonCodec())
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (HeavyParcel({"a": 1}), "the value is a HeavyParcel and would come back as a Parcel"),
+        (Parcel(defaultdict(int, a=1)), "weights is a defaultdict and would come back as a dict"),
+        (Parcel({"a": 1.0}), "Expected `int`, got `float`"),  # type: ignore[dict-item]
+        (Parcel(last=(1, 2)), "last is a tuple and would come back as a list"),
+        (Parcel(last=NOON), "last is a datetime and would come back as a str"),
+    ],
+)
+def test_a_state_that_would_come_back_as_another_has_no_snapshot(state: Parcel, said: str) -> None:
+    """A snapshot is the state or there is none: what differs is told."""
+    with pytest.raises(PayloadError, match=said):
+        keeping(Parcel).snapshot(state)
+
+
+@pytest.mark.parametrize("codec", [JsonCodec(), MessagePackCodec()], ids=lambda codec: codec.name)
+@pytest.mark.parametrize("state", [Order(Decimal(1)), Parcel({"a": 1}), None, 7])
+def test_a_state_may_be_one_of_several_classes(codec: Codec, state: object) -> None:
+    """A union of classes comes back as the class that it was, though their bytes alone would not tell."""
+    program = keeping(Order, Parcel, None, int, codec=codec)
+    restored = program.restore(program.snapshot(state))
+    assert (restored, type(restored)) == (state, type(state))
+    assert program.state_flaws() == []
+
+
+def test_a_snapshot_of_another_declaration_is_refused() -> None:
+    """When the classes of the state change, older snapshots are a bad payload and not a guess."""
+    one, several, others = keeping(Parcel), keeping(Parcel, Order), keeping(HeavyParcel, Order)
+    for program, data in (
+        (one, several.snapshot(Parcel())),
+        (several, one.snapshot(Parcel())),
+        (others, several.snapshot(Parcel())),
+    ):
+        with pytest.raises(PayloadError):
+            program.restore(data)
+    with pytest.raises(PayloadError, match="is a HeavyParcel, which 'order' does not declare"):
+        several.snapshot(HeavyParcel())
+
+
+def test_a_state_that_can_never_come_back_is_known_in_advance() -> None:
+    """What the types of a state say about its snapshots can be told before there is one."""
+
+    @dataclass
+    class Either:
+        note: str | bytes
+
+    (flaw,) = Program(like_orders("order", Either, Pay, Paid, None), JsonCodec()).state_flaws()
+    assert flaw.place == "Either.note"
 
 
 class Loose(Decider[dict[str, object], Pay, Paid, None]):
@@ -291,14 +361,26 @@ def diagnoses(decider: Any) -> list[str]:
     return [each.code for each in caught.value.diagnostics]
 
 
-def like_orders(name: object = "order", *parameters: object) -> Any:
+def like_orders(name: object = "order", *parameters: object, **attributes: object) -> Any:
     """A decider with the functions of an order and other declarations."""
     base: Any = Decider
-    namespace = {"type": name, "initial": Orders.initial, "evolve": Orders.evolve, "decide": Orders.decide}
+    functions = {"initial": Orders.initial, "evolve": Orders.evolve, "decide": Orders.decide}
+    namespace = {"type": name, **functions, **attributes}
     if parameters:
         base = base[parameters]
     made: Any = types.new_class("Made", (base,), exec_body=lambda body: body.update(namespace))
     return made()
+
+
+@dataclass(frozen=True)
+class Ambiguous:
+    note: str | bytes
+
+
+@message(name="a\x07b", version=2**15)
+@dataclass(frozen=True)
+class Misnamed:
+    n: int
 
 
 @pytest.mark.row("D-001", "D-004")
@@ -312,6 +394,17 @@ def like_orders(name: object = "order", *parameters: object) -> Any:
         (like_orders("order", Order, None, None, None), ["no_members", "no_members"]),
         (like_orders("order", Order, Pay, Paid, list[int]), ["no_members"]),
         (like_orders("order", Order, Pay, Paid | PaidIn, None), ["duplicate_name"]),
+        (like_orders("or\x00der", Order, Pay, Paid, None), ["invalid_type"]),
+        (like_orders("or\nder", Order, Pay, Paid, None), ["invalid_type"]),
+        (like_orders("o" * 513, Order, Pay, Paid, None), ["invalid_type"]),
+        (like_orders("order", Order, Pay, Ambiguous, None), ["unreadable_type"]),
+        (like_orders("order", Order, Pay, Paid, Ambiguous), ["unreadable_type"]),
+        (like_orders("order", Order, Ambiguous, Paid, None), ["unreadable_type"]),
+        (like_orders("order", Order, Pay, Misnamed, None), ["invalid_name", "invalid_version"]),
+        (like_orders("order", Order, Pay, Paid, None, upcasters={("Pay", 1): dict}), ["idle_upcaster"]),
+        (like_orders("order", Order, Pay, Paid, None, command_upcasters={("Pay", 1): dict}), ["idle_upcaster"]),
+        (like_orders("order", Order, Pay, Paid, Charge, effect_upcasters={("Charge", 2): dict}), ["idle_upcaster"]),
+        (like_orders("order", Order, Pay, Paid, None, state_version=2**31), ["invalid_version"]),
     ],
 )
 def test_a_decider_that_cannot_run_is_diagnosed(decider: Any, codes: list[str]) -> None:

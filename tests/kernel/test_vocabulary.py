@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import typing
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Never, Optional, TypeAlias, Union
+from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 
 from holdfast.errors import CommandError, PayloadError, UnknownEventError
@@ -192,8 +198,139 @@ def test_an_upcaster_that_fails_is_a_bad_payload() -> None:
 @pytest.mark.row("D-117")
 def test_an_upcaster_must_give_what_the_class_needs() -> None:
     """What comes out of the chain is checked like anything else."""
-    with pytest.raises(PayloadError, match="this is not a Marked"):
+    with pytest.raises(PayloadError, match=r"upcasters of 'Opened' .*not a Marked"):
         words(Marked, upcasters={("Opened", 1): lambda _: {"amount": 1}}).decode("Opened", 1, b"{}")
+
+
+@dataclass
+class Sized:
+    size: float
+    tags: Sequence[str] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    at: datetime | None = None
+    price: Decimal = Decimal(0)
+    inner: Opened | None = None
+
+
+class OpenedWidely(Opened):
+    """A subclass without fields of its own: the dataclass below it is what would come back."""
+
+
+@pytest.mark.row("D-027")
+@pytest.mark.parametrize("codec", [JsonCodec(), MessagePackCodec(), Rot13()], ids=lambda codec: codec.name)
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (Sized("1"), r"could be written but never read: .*\$.size"),  # type: ignore[arg-type]
+        (Sized(1.0, at="2026-03-31T12:00:00Z"), "at is a str and would come back as a datetime"),  # type: ignore[arg-type]
+        (Sized(1.0, price=1), "price is an int and would come back as a Decimal|never read: .*price"),  # type: ignore[arg-type]
+        (Sized(1.0, inner=OpenedWidely(1)), "inner is an OpenedWidely and would come back as an Opened"),
+        (Sized(2**53 + 1), "size is 9007199254740993 and would come back as"),
+    ],
+)
+def test_what_would_not_come_back_is_refused(codec: Codec, wrong: Sized, said: str) -> None:
+    """A field of the wrong type is refused before anything is written, with the class and the field."""
+    with pytest.raises(PayloadError, match=f"^event Sized of 'account' .*({said})"):
+        words(Sized, codec=codec).encode(wrong)
+
+
+def test_an_instant_never_changes() -> None:
+    """JSON has no words for an offset with seconds, so such a time is refused; MessagePack keeps the instant; UTC always works."""
+    old = datetime(1937, 1, 1, 12, tzinfo=timezone(timedelta(minutes=19, seconds=32)))
+    with pytest.raises(PayloadError, match=r"at is datetime\.datetime\(1937.* and would come back as"):
+        words(Sized).encode(Sized(1.0, at=old))
+    for codec, at in ((MessagePackCodec(), old), (JsonCodec(), old.astimezone(UTC))):
+        _, kept = words(Sized, codec=codec).keep(Sized(1.0, at=at))
+        assert isinstance(kept, Sized)
+        assert kept.at == old
+
+
+def test_keys_of_another_type_are_refused() -> None:
+    """JSON makes text of every key, which only a field that declares other keys undoes."""
+    with pytest.raises(PayloadError, match="a key of counts is an int and would come back as a str"):
+        words(Sized).encode(Sized(1.0, counts={1: 2}))  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("codec", [JsonCodec(), MessagePackCodec(), Rot13()], ids=lambda codec: codec.name)
+def test_what_comes_back_is_what_is_kept(codec: Codec) -> None:
+    """The kept value is of the declared types and shares nothing with the one that was given."""
+    counts = defaultdict(int, a=1)
+    moment = datetime(2025, 11, 2, 1, 30, tzinfo=ZoneInfo("America/New_York"))
+    encoded, kept = words(Sized, codec=codec).keep(Sized(3, ("a",), counts, moment, Decimal("1.10"), Opened(5)))
+    assert isinstance(kept, Sized)
+    assert (type(kept.size), kept.tags, type(kept.counts)) == (float, ["a"], dict)
+    assert kept.at == moment.astimezone(UTC)
+    assert words(Sized, codec=codec).decode(encoded.type, encoded.version, encoded.data) == kept
+    counts["a"] = 7
+    assert kept.counts == {"a": 1}
+    assert words(Sized, codec=codec).own(kept) is not kept
+
+
+@dataclass(eq=False)
+class Silent:
+    amount: int
+
+
+def test_classes_that_cannot_be_compared_are_kept_too() -> None:
+    """A class without an equality of its own is compared by its fields."""
+    _, kept = words(Silent).keep(Silent(5))
+    assert isinstance(kept, Silent)
+    assert kept.amount == 5
+
+
+class Doubling(msgspec.Struct):
+    amount: int
+
+    def __post_init__(self) -> None:
+        self.amount *= 2
+
+
+def test_a_class_that_changes_when_it_is_read_is_refused() -> None:
+    """What a class does to its fields when it is made, it does again when it is read."""
+    with pytest.raises(PayloadError, match="amount is 10 and would come back as 20"):
+        words(Doubling).encode(Doubling(5))
+
+
+def test_a_plain_vocabulary_proves_nothing() -> None:
+    """A decider that promises that its values come back pays for no proof and gets no copies."""
+    vocabulary = Vocabulary([Opened], kind="event", decider="machine", codec=JsonCodec(), is_plain=True)
+    given = Opened(5)
+    assert vocabulary.keep(given)[1] is given
+    assert vocabulary.own(given) is given
+
+
+class Explosive(msgspec.Struct):
+    amount: int
+
+    def __post_init__(self) -> None:
+        if self.amount > 5:
+            raise LookupError("too much")
+
+
+def test_whatever_a_class_raises_is_a_bad_payload() -> None:
+    """An error of any kind in a class of the user's own is told in the engine's words."""
+    with pytest.raises(PayloadError, match="too much"):
+        words(Explosive).decode("Explosive", 1, b'{"amount":6}')
+    with pytest.raises(PayloadError, match="too much"):
+        words(Explosive).from_plain("Explosive", {"amount": 6})
+
+
+class Counted(msgspec.Struct, frozen=True):
+    by_number: dict[int, str]
+
+
+@pytest.mark.parametrize("codec", [JsonCodec(), MessagePackCodec()], ids=lambda codec: codec.name)
+def test_upcasters_may_pass_on_everything_that_is_stored(codec: Codec) -> None:
+    """Keys, dates and bytes that the codec wrote come through an upcaster that does not touch them."""
+    old = words(Counted, codec=codec).encode(Counted({1: "a"}))
+
+    @message(name="Counted", version=2)
+    class CountedAgain(Counted, frozen=True):
+        pass
+
+    newer = words(CountedAgain, codec=codec, upcasters={("Counted", 1): dict})
+    assert newer.decode(old.type, old.version, old.data) == CountedAgain({1: "a"})
+    assert newer.from_plain("Counted", {"by_number": {"1": "a"}}) == CountedAgain({1: "a"})
 
 
 Alias: TypeAlias = Opened | Closed

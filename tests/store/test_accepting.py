@@ -146,20 +146,30 @@ def test_plain_sql_can_submit(database: tuple[Store, psycopg.Connection[Any]]) -
 
 
 def test_plain_sql_can_say_everything(database: tuple[Store, psycopg.Connection[Any]]) -> None:
-    """Instance, command id, tenant, actor and comment can be named; the target is the same as for the engine's own messages."""
+    """Instance, command id, tenant, actor, comment and version can be named; the target is that of the engine's own messages."""
     store, connection = database
     identity = new_id()
     connection.execute(
-        "select holdfast.submit('order', 'Tell', 'x', instance => %s, command_id => 'c', tenant => 'rival', actor => 'bob', comment => 'why')",
+        "select holdfast.submit('order', 'Tell', 'x', instance => %s, command_id => 'c', tenant => 'rival', actor => 'bob', comment => 'why', version => 2)",
         [UUID(int=identity.int)],
     )
     connection.commit()
     (found,) = delivered(store)
     assert found.address.tenant == "rival"
     assert (found.address.instance, found.address.definition) == (by_id(identity).instance, "order")
-    assert (found.command_id, found.actor, found.comment) == ("c", "bob", "why")
+    assert (found.command_id, found.actor, found.comment, found.version) == ("c", "bob", "why", 2)
     targets = connection.execute("select target from holdfast.inbox").fetchall()
     assert targets == [(found.target,)]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["tenant => '*'", "tenant => ''", "comment => repeat('x', 65537)", "version => 40000"]
+)
+def test_plain_sql_has_the_same_limits(database: tuple[Store, psycopg.Connection[Any]], wrong: str) -> None:
+    """What an engine would refuse is refused by the database too: a tenant that is none, an endless comment, a wrong version."""
+    _, connection = database
+    with pytest.raises((psycopg.errors.CheckViolation, psycopg.errors.NumericValueOutOfRange)):
+        connection.execute(f"select holdfast.submit('order', 'Tell', 'x', {wrong})")
 
 
 def test_a_trigger_can_submit(database: tuple[Store, psycopg.Connection[Any]]) -> None:

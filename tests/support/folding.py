@@ -72,4 +72,7 @@ class _Instance:
         return self._program.replay(self._program.initial(), events)
 
     def _bytes(self, state: object) -> object:
-        return self._program.snapshot(state) or state
+        try:
+            return self._program.snapshot(state)
+        except PayloadError:
+            return state

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import TypeVar, cast
 
 from holdfast.app import views
-from holdfast.app.desk import Desk, answered, checked_key, failed
+from holdfast.app.desk import Desk, answered, checked_key, checked_text, failed
 from holdfast.diagrams.charts import StateMachineDefinition, observed_machine
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
-from holdfast.runtime.checking import check_text
 from holdfast.runtime.clockwork import receipt_key
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.tracking import Tracked
@@ -124,16 +123,17 @@ class DeciderCalls(Desk):
 
     def _execute(self, program: Program, command: object, *, command_id: str, comment: str) -> Reply[None]:
         try:
-            program.commands.encode(command)  # Refuses strangers, and values that cannot be stored or are too large.
-            address = self._address(program, program.key_of(command))
+            # Refuses strangers, and values that cannot be stored, would come back as others, or are too large.
+            own = program.commands.own(command)
+            address = self._address(program, program.key_of(own))
             receipt = receipt_key(address, checked_key(command_id, "command id", may_be_empty=True))
         except HoldfastError as error:
             return failed(error)
-        return self._command(address, command, comment=comment, receipt=receipt).then(lambda _outcome: None)
+        return self._command(address, own, comment=comment, receipt=receipt).then(lambda _outcome: None)
 
     def _message(self, program: Program, command: object, *, command_id: str, comment: str) -> StoredMessage:
         encoded = program.commands.encode(command)
-        check_text(comment, "comment")
+        checked_text(comment, "comment")
         return StoredMessage(
             address=self._address(program, program.key_of(command)),
             type=encoded.type,

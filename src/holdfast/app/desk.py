@@ -15,9 +15,9 @@ from holdfast.runtime.checking import check_key, check_text
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Service
 from holdfast.runtime.submissions import Outcome
-from holdfast.runtime.tracking import Tracked
+from holdfast.runtime.tracking import Tracked, folded
 from holdfast.store.port import Keeper
-from holdfast.store.shapes import Address, ReceiptKey
+from holdfast.store.shapes import SHARED_TENANT, Address, ReceiptKey
 
 T = TypeVar("T")
 
@@ -40,6 +40,8 @@ class Desk:
         self._endings = endings
         self._readers = readers
         self.tenant = checked_key(tenant, "tenant")
+        if tenant == SHARED_TENANT:
+            raise PayloadError(f"{tenant!r} is not a tenant: it owns the definitions that all tenants share")
         self.actor = checked_key(actor, "actor")
         self._reader = service.store.reader(tenant)
 
@@ -102,13 +104,7 @@ class Desk:
             return None
         header = loaded.header
         program = self._registry.get(header.definition, header.definition_version)
-        if loaded.snapshot is None or loaded.snapshot.state_version == program.state_version:
-            try:
-                return Tracked.of(loaded, program)
-            except PayloadError:
-                pass  # A snapshot that cannot be read is worth nothing: the events tell.
-        whole = self._reader.load(address, whole=True)
-        return None if whole is None else Tracked.of(whole, program)
+        return folded(loaded, program, lambda: self._reader.load(address, whole=True))
 
 
 def answered(reply: Reply[T], question: Callable[[], T]) -> Reply[T]:

@@ -65,7 +65,7 @@ class Library:
                 f"{graph.name!r} version {graph.version} was published before with another content; "
                 "a published definition never changes: give the new one another version"
             )
-        self._add(graph, is_newest_known=True)
+        self._add(copied(graph), is_newest_known=True)
 
     def program(self, name: str, version: str = "") -> Program | None:
         """The program of a definition, from the database if this process has not met it yet; None if there is none."""
@@ -132,6 +132,11 @@ class Library:
     def _ask(self, question: Callable[[Definitions], T]) -> T:
         assert self._service is not None
         return self._service.operate(lambda parts: question(parts.definitions()))
+
+
+def copied(graph: Graph) -> Graph:
+    """The same graph as another object, as another process would read it: a definition never changes, whoever holds one."""
+    return read_graph(graph_bytes(graph))
 
 
 def graph_of(program: Program) -> Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TypeVar
 
 from holdfast.app.library import Library
@@ -16,6 +17,9 @@ E = TypeVar("E")
 F = TypeVar("F")
 
 
+_log = logging.getLogger("holdfast")
+
+
 class Registry:
     """Programs by the name of their definition: deciders of the code, and published graphs."""
 
@@ -28,6 +32,13 @@ class Registry:
     def add(self, decider: Decider[S, C, E, F]) -> Program:
         """Make a decider known; there can be only one of a type."""
         program = Program(decider, self._codec, limit=self._limit)
+        for flaw in program.state_flaws():
+            _log.warning(
+                "%r gets no snapshots, so each load replays a whole history: %s could never be read back: %s",
+                program.type,
+                flaw.place,
+                flaw.reason,
+            )
         if program.type in self._deciders or program.type in self.library.names():
             raise ConfigurationError(f"there is already a decider or workflow of type {program.type!r}")
         self._deciders = {**self._deciders, program.type: program}  # Replaced whole: others read it without a lock.

@@ -10,14 +10,14 @@ import inspect
 import logging
 import typing
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from typing import cast
 
 import msgspec
 
 from holdfast.errors import ConfigurationError, PayloadError
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.wire import JsonCodec, convert
+from holdfast.kernel.wire import JsonCodec, convert, lowered
 from holdfast.machine.commands import CompleteStep, RunStep
 from holdfast.machine.evolving import merged
 from holdfast.runtime.handlers import EffectContext, Fail, Function, Handlers
@@ -165,7 +165,32 @@ def plain(value: object) -> object:
     """A value as it will come back from the database: JSON's own types; dates, decimals and the like as text."""
     if value is None:
         return None
-    return msgspec.json.decode(_encode(value))
+    made = msgspec.json.decode(_encode(value))
+    if not _is_equal(made, value):  # What is equal to JSON's own types holds no times.
+        _refuse_odd_offsets(value)
+    return made
+
+
+def _is_equal(made: object, value: object) -> bool:
+    try:
+        return bool(made == value)
+    except Exception:  # noqa: BLE001 - classes of the user's own compare as they like
+        return False
+
+
+def _refuse_odd_offsets(value: object) -> None:
+    """As text a time keeps the hours and minutes of its offset; one with seconds in it would be another instant."""
+    pending = [msgspec.to_builtins(value, builtin_types=(datetime, time), enc_hook=lowered, str_keys=True)]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, datetime | time):
+            offset = item.utcoffset()
+            if offset is not None and offset % timedelta(minutes=1):
+                raise PayloadError(f"{item!r} has seconds in its offset, which cannot be stored; convert it to UTC")
+        elif isinstance(item, dict):
+            pending.extend(item.values())
+        elif isinstance(item, list | tuple | set | frozenset):
+            pending.extend(item)
 
 
 def plain_data(value: object, what: str) -> dict[str, object]:

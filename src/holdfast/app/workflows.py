@@ -7,10 +7,13 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, cast
 from uuid import UUID
 
+import msgspec
+
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk, checked_instance, checked_key, checked_text, failed
 from holdfast.app.drawing import Format, drawn
 from holdfast.app.endings import Ending
+from holdfast.app.library import copied
 from holdfast.app.stepping import plain, plain_data
 from holdfast.app.verifying import Verification, verified
 from holdfast.authoring.saga import words
@@ -34,13 +37,14 @@ _LARGEST_PAGE = 1000
 class FinalState(NamedTuple):
     """What is told of the state of a workflow that has ended."""
 
-    result: object
+    result: bytes
+    """As JSON: whoever asks for it gets a copy of his own, and the engine keeps the state."""
     error: str
 
 
 def final_state(state: object) -> FinalState | None:
     """The end of a workflow; None for other kinds of instances."""
-    return FinalState(state.result, state.error) if isinstance(state, State) else None
+    return FinalState(msgspec.json.encode(state.result), state.error) if isinstance(state, State) else None
 
 
 class WorkflowCalls(Desk):
@@ -83,7 +87,7 @@ class WorkflowCalls(Desk):
             final = ending.summary or final_state(self._tracked_workflow(header.id).state)
             assert isinstance(final, FinalState)
             if header.status == "completed":
-                return final.result
+                return msgspec.json.decode(final.result)
             raise UnfinishedError(instance=str(header.id), status=header.status, reason=final.error or header.reason)
 
         return self._ended(instance).then(read)
@@ -234,7 +238,7 @@ class WorkflowCalls(Desk):
 
     def definition(self, definition: str, version: str | int = "") -> Reply[Graph]:
         """The published graph of a workflow."""
-        return self._read(lambda: self._registry.library.graph(definition, str(version)))
+        return self._read(lambda: copied(self._registry.library.graph(definition, str(version))))
 
     def diagram(self, definition: str | Instance, version: str | int = "", *, format: Format = "mermaid") -> Reply[str]:  # noqa: A002 - see `start`
         """A drawing of a definition, or of an instance with its live state, as Mermaid, DOT or JSON."""

@@ -67,6 +67,13 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
     """Raise it when `evolve` or the state's shape changes meaning: older snapshots are then ignored and the events replayed."""
     upcasters: ClassVar[Mapping[tuple[str, int], Upcaster]] = MappingProxyType({})
     """From (event name, version) to the function that brings the event's plain form to the next version."""
+    command_upcasters: ClassVar[Mapping[tuple[str, int], Upcaster]] = MappingProxyType({})
+    """The same for commands that wait in timers and messages."""
+    effect_upcasters: ClassVar[Mapping[tuple[str, int], Upcaster]] = MappingProxyType({})
+    """The same for effects that wait for their handler."""
+    is_plain: ClassVar[bool] = False
+    """Promises that every value of its types, its states included, comes back from the codec as it is, and that nobody else holds it:
+    then nothing is read again when it is written. Without the promise the engine makes sure of both."""
 
     definition_version: str = ""
     """Version that new instances are pinned to; empty for deciders, whose version is the code."""

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.errors import CommandError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import Record
-from holdfast.kernel.retry import RetryPolicy
+from holdfast.kernel.retry import LONGEST_TIMEOUT, NOT_A_TIMEOUT, RetryPolicy
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, 100
 
@@ -42,6 +42,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def __post_init__(self) -> None:
         if not LOWEST_PRIORITY <= self.priority <= HIGHEST_PRIORITY:
             raise CommandError(f"effect priority {self.priority} is not between 0 and 100", decider=self.handler)
+        if self.timeout is not None and not timedelta(0) < self.timeout <= LONGEST_TIMEOUT:
+            raise CommandError(f"effect timeout {self.timeout} {NOT_A_TIMEOUT}", decider=self.handler)
 
 
 class Timer(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,10 @@ class Timer(msgspec.Struct, frozen=True, kw_only=True):
     """How long after the commit; zero or less means at once."""
     key: str = ""
     """A timer replaces a pending one with the same key; empty means that nothing can replace or cancel it."""
+
+    def __post_init__(self) -> None:
+        if (self.due_at is None) == (self.after is None):
+            raise CommandError("a timer needs either `due_at` or `after`, and not both", decider="")
 
     def due(self, now: datetime) -> datetime:
         """The instant at which the timer fires, given the instant of its commit."""

@@ -13,15 +13,21 @@ from holdfast.kernel.decider import Decider, Failure, Status, declared_types
 from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.moment import Moment
+from holdfast.kernel.readability import Flaw
+from holdfast.kernel.sameness import strict_difference
 from holdfast.kernel.vocabulary import (
     DEFAULT_LIMIT,
+    Upcasters,
     Vocabulary,
     diagnose_members,
+    diagnose_upcasters,
+    is_whole,
     members_of,
-    must_be_checked,
+    name_flaw,
     names_nothing,
+    union_of,
 )
-from holdfast.kernel.wire import Codec, comes_back
+from holdfast.kernel.wire import Codec, SelfCritical
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -30,27 +36,42 @@ F = TypeVar("F")
 
 _KINDS = ("state", "command", "event", "effect")
 _COMPLETED = Ignored(reason="the instance has ended")
+_SEPARATOR = b"\x00"
+_LAST_STATE_VERSION = 2**31 - 1
 
 
 class Program:
     """One decider with its vocabularies. Types are erased here: the runtime hands values through without looking at them."""
 
     def __init__(self, decider: Decider[S, C, E, F], codec: Codec, *, limit: int = DEFAULT_LIMIT) -> None:
-        state, commands, events, effects = _declared(decider)
+        state, commands, events, effects = _declared(decider, codec)
         self.type = decider.type
         self.decider: object = decider
-        self.state_type = state
         self.state_version = decider.state_version
         self.definition_version = decider.definition_version
-        self.commands = Vocabulary(commands, kind="command", decider=self.type, codec=codec, limit=limit)
-        self.events = Vocabulary(
-            events, kind="event", decider=self.type, codec=codec, upcasters=decider.upcasters, limit=limit
-        )
-        self.effects = Vocabulary(effects, kind="effect", decider=self.type, codec=codec, limit=limit)
+
+        def words(members: tuple[type, ...], kind: str, upcasters: Upcasters) -> Vocabulary:
+            return Vocabulary(
+                members,
+                kind=kind,
+                decider=decider.type,
+                codec=codec,
+                upcasters=upcasters,
+                limit=limit,
+                is_plain=decider.is_plain,
+            )
+
+        self.commands = words(commands, "command", decider.command_upcasters)
+        self.events = words(events, "event", decider.upcasters)
+        self.effects = words(effects, "effect", decider.effect_upcasters)
         self.effect_failed = cast("Callable[[object, Failure], object]", decider.effect_failed)
         self.handler_missing = cast("Callable[[object, str], object]", decider.handler_missing)
         self._codec = codec
-        self._must_check_state = must_be_checked(state)
+        self._state_type = state
+        self._is_plain = decider.is_plain
+        self._state_names = {cls: _full_name(cls) for cls in union_of(state)}
+        """Written before a snapshot where the state is one of several classes, which the bytes alone do not tell apart."""
+        self._state_classes = {name: cls for cls, name in self._state_names.items()}
         self._key_of = cast("Callable[[object], str]", decider.key_of)
         self._initial = cast("Callable[[], object]", decider.initial)
         self._status = cast("Callable[[object], object]", decider.status)
@@ -134,19 +155,36 @@ class Program:
                 ) from error
         return state
 
-    def snapshot(self, state: object) -> bytes | None:
-        """The bytes of a state, or None where its type cannot be stored."""
-        try:
-            data = self._codec.encode(state)
-        except PayloadError:
-            return None
-        if self._must_check_state and not comes_back(self._codec, data, state):
-            return None
+    def snapshot(self, state: object) -> bytes:
+        """The bytes of a state; PayloadError where they would come back as another one, so that only the events can tell it."""
+        data = self._codec.encode(state)
+        if self._is_plain:
+            return data
+        if self._state_names:
+            name = self._state_names.get(type(state))
+            if name is None:
+                raise PayloadError(f"the state is a {type(state).__name__}, which {self.type!r} does not declare")
+            data = name + _SEPARATOR + data
+        found = strict_difference(self.restore(data), state)
+        if found:
+            raise PayloadError(f"in the state of {self.type!r} {found}")
         return data
 
     def restore(self, data: bytes) -> object:
         """The state of these bytes."""
-        return self._codec.decode(data, self.state_type)
+        if not self._state_names:
+            return self._codec.decode(data, self._state_type)
+        name, _, rest = data.partition(_SEPARATOR)
+        cls = self._state_classes.get(name)
+        if cls is None:
+            raise PayloadError(f"the snapshot is of a class that {self.type!r} does not declare as its state")
+        return self._codec.decode(rest, cls)
+
+    def state_flaws(self) -> list[Flaw]:
+        """Why no state of it can ever come back from a snapshot, as far as its types tell."""
+        if self._is_plain or not isinstance(self._codec, SelfCritical):
+            return []
+        return [flaw for each in self._state_names or [self._state_type] for flaw in self._codec.flaws(each)]
 
     def decode(self, event: StoredEvent) -> object:
         """A stored event in the decider's own words."""
@@ -167,13 +205,11 @@ class Programs(Protocol):
         ...
 
 
-def _declared(decider: Decider[S, C, E, F]) -> tuple[type, tuple[type, ...], tuple[type, ...], tuple[type, ...]]:
+def _declared(
+    decider: Decider[S, C, E, F], codec: Codec
+) -> tuple[type, tuple[type, ...], tuple[type, ...], tuple[type, ...]]:
     name = type(decider).__name__
-    found: list[Diagnostic] = []
-    if not isinstance(getattr(decider, "type", None), str) or not decider.type:
-        found.append(
-            Diagnostic("missing_type", f"give {name} a non-empty text `type`, for example type = 'order'", "type")
-        )
+    found = _diagnose_type(decider)
     declared = declared_types(type(decider))
     if len(declared) != len(_KINDS):
         found.append(
@@ -183,10 +219,30 @@ def _declared(decider: Decider[S, C, E, F]) -> tuple[type, tuple[type, ...], tup
         )
         raise DefinitionError(name, found)
     words = [members_of(each) for each in declared[1:]]
-    for kind, members, each in zip(_KINDS[1:], words, declared[1:], strict=True):
+    reader = None if decider.is_plain else codec
+    upcasters = (decider.command_upcasters, decider.upcasters, decider.effect_upcasters)
+    for kind, members, each, casters in zip(_KINDS[1:], words, declared[1:], upcasters, strict=True):
         if not members and not (kind == "effect" and names_nothing(each)):
             found.append(Diagnostic("no_members", f"{each!r} names no class; use a class or a union of classes", kind))
-        found += diagnose_members(members, kind)
+        found += diagnose_members(members, kind, reader)
+        found += diagnose_upcasters(members, kind, casters)
     if found:
         raise DefinitionError(name, found)
     return cast("type", declared[0]), words[0], words[1], words[2]
+
+
+def _diagnose_type(decider: Decider[S, C, E, F]) -> list[Diagnostic]:
+    name, given = type(decider).__name__, getattr(decider, "type", None)
+    if not isinstance(given, str) or not given:
+        text = f"give {name} a non-empty text `type`, for example type = 'order'"
+        return [Diagnostic("missing_type", text, "type")]
+    flaw, version = name_flaw(given), decider.state_version
+    found = [Diagnostic("invalid_type", f"the type {given!r} of {name} {flaw}", "type")] if flaw else []
+    if not is_whole(version, least=0, most=_LAST_STATE_VERSION):
+        text = f"state_version of {name} is {version!r}; give a whole number, and a higher one with each change"
+        found.append(Diagnostic("invalid_version", text, "state_version"))
+    return found
+
+
+def _full_name(cls: type) -> bytes:
+    return f"{cls.__module__}.{cls.__qualname__}".encode()

@@ -12,6 +12,15 @@ from holdfast.errors import ConfigurationError
 
 Backoff = Literal["fixed", "linear", "exponential"]
 
+LONGEST_TIMEOUT = timedelta(days=36_600)
+"""A hundred years: added to any date that a clock can show, it is still a date."""
+
+NOT_A_TIMEOUT = (
+    "is no time to wait for a handler: give more than zero and at most a hundred years, or None for no limit"
+)
+
+_MOST_ATTEMPTS = 2**63 - 1
+
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How often a call is made in all, and how long to wait between two calls."""
@@ -33,10 +42,10 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
         problems = [
             text
             for broken, text in (
-                (self.max_attempts < 0, "max_attempts must not be negative"),
-                (self.delay < timedelta(0), "delay must not be negative"),
-                (self.cap < timedelta(0), "cap must not be negative"),
-                (not self.factor >= 1, "factor must be at least 1"),
+                (not _is_count(self.max_attempts), f"max_attempts must be a whole number from 0 to {_MOST_ATTEMPTS}"),
+                (not timedelta(0) <= self.delay <= LONGEST_TIMEOUT, "delay must lie between 0 and a hundred years"),
+                (not timedelta(0) <= self.cap <= LONGEST_TIMEOUT, "cap must lie between 0 and a hundred years"),
+                (not 1 <= self.factor < math.inf, "factor must be a number of at least 1"),
                 (not 0 <= self.jitter <= 1, "jitter must lie between 0 and 1"),
                 (self.backoff not in {"fixed", "linear", "exponential"}, f"unknown backoff {self.backoff!r}"),
             )
@@ -66,6 +75,10 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 return float(failures)
             case "exponential":
                 return _power(self.factor, failures - 1)
+
+
+def _is_count(number: float) -> bool:
+    return isinstance(number, int) and 0 <= number <= _MOST_ATTEMPTS
 
 
 def _power(base: float, exponent: int) -> float:

@@ -1,4 +1,8 @@
-"""The words of a decider: which types its commands, events and effects have, under which names and versions they are stored."""
+"""The words of a decider: which types its commands, events and effects have, under which names and versions they are stored.
+
+What is written is read again at once, and what comes back is what everybody goes on with. So nothing is ever stored that could not be
+read, memory and history cannot differ, and no object of the user's stays in the engine.
+"""
 
 from __future__ import annotations
 
@@ -10,39 +14,37 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.errors import CommandError, Diagnostic, PayloadError, UnknownEventError
-from holdfast.kernel.wire import Codec, Upcaster, comes_back, convert, has_untyped_parts
+from holdfast.kernel.readability import has_untyped_parts, is_exact
+from holdfast.kernel.sameness import difference
+from holdfast.kernel.wire import Codec, SelfCritical, Upcaster, convert
 
 T = TypeVar("T")
 
 DEFAULT_LIMIT = 1024 * 1024
 """Largest stored value, in bytes, unless the engine is told otherwise."""
 
+LONGEST_NAME = 512
+"""Bytes of a name or a key; longer ones do not fit into every index."""
+
 SYSTEM_PREFIX = "$"
 """Names of the events that the kernel itself writes begin with this; `evolve` never sees them."""
 
+Upcasters = Mapping[tuple[str, int], Upcaster]
+"""From the stored name and version to what brings the plain form to the next version."""
+
+_LAST_VERSION = 2**15 - 1
 _WIRE = "__holdfast_wire__"
+_UNTYPED = "give the field its type, because in an untyped one only text, numbers, true, false, None, lists and dicts stay what they are"
 
 
-_PLAIN = "__holdfast_plain__"
-
-
-def message(*, name: str = "", version: int = 1, is_plain: bool = False) -> Callable[[type[T]], type[T]]:
-    """Class decorator: the name and version under which values of this class are stored. Default: the class name, version 1.
-
-    `is_plain` promises that untyped fields hold only what comes back as it was, so that nobody has to check it each time.
-    """
+def message(*, name: str = "", version: int = 1) -> Callable[[type[T]], type[T]]:
+    """Class decorator: the name and version under which values of this class are stored. Default: the class name, version 1."""
 
     def mark(cls: type[T]) -> type[T]:
         setattr(cls, _WIRE, (name or cls.__name__, version))
-        setattr(cls, _PLAIN, is_plain)
         return cls
 
     return mark
-
-
-def must_be_checked(cls: type) -> bool:
-    """Whether values of `cls` may hold something that would come back as another value."""
-    return has_untyped_parts(cls) and not cls.__dict__.get(_PLAIN, False)
 
 
 def wire_name(cls: type) -> tuple[str, int]:
@@ -69,8 +71,9 @@ class Vocabulary:
         kind: str,
         decider: str,
         codec: Codec,
-        upcasters: Mapping[tuple[str, int], Upcaster] = types.MappingProxyType({}),
+        upcasters: Upcasters = types.MappingProxyType({}),
         limit: int = DEFAULT_LIMIT,
+        is_plain: bool = False,
     ) -> None:
         self.kind = kind
         self.decider = decider
@@ -80,7 +83,10 @@ class Vocabulary:
         self._wire = {cls: wire_name(cls) for cls in members}
         self._classes = {name: cls for cls, (name, _) in self._wire.items()}
         self._versions = dict(self._wire.values())
-        self._untyped = {cls for cls in members if must_be_checked(cls)}
+        self._is_plain = is_plain
+        """Whether nothing has to be proved: values were made plain before, and nobody else holds them."""
+        self._exact = frozenset() if is_plain else frozenset(cls for cls in members if is_exact(cls))
+        self._untyped = frozenset() if is_plain else frozenset(cls for cls in members if has_untyped_parts(cls))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,23 +97,20 @@ class Vocabulary:
         return type(value) in self._wire
 
     def encode(self, value: object) -> Encoded:
-        """The stored form of `value`; CommandError if it is none of the declared types."""
-        try:
-            name, version = self._wire[type(value)]
-        except KeyError:
-            raise self._stranger(value) from None
-        data = self._codec.encode(value)
-        if self._untyped and type(value) in self._untyped and not comes_back(self._codec, data, value):
-            raise PayloadError(
-                f"{self.kind} {name} of {self.decider!r} holds a value that would come back as another one: give the field "
-                "its type, because in an untyped one only text, numbers, true, false, None, lists and dicts stay what they are"
-            )
-        if len(data) > self._limit:
-            raise PayloadError(
-                f"{self.kind} {name} of {self.decider!r} takes {len(data)} bytes and the limit is {self._limit}: "
-                "keep large data elsewhere and pass a reference, or raise max_payload_bytes"
-            )
-        return Encoded(name, version, data)
+        """The stored form of `value`; CommandError if it is none of the declared types, PayloadError if it would not come back."""
+        encoded = self._written(value)
+        if not self._is_plain:
+            self._read_again(value, encoded)
+        return encoded
+
+    def keep(self, value: object) -> tuple[Encoded, object]:
+        """The stored form of `value`, and the value as it comes back from it, which is the engine's own."""
+        encoded = self._written(value)
+        return encoded, value if self._is_plain else self._read_again(value, encoded)
+
+    def own(self, value: object) -> object:
+        """The value as it would come back, for a command that is not stored itself."""
+        return value if self._is_plain else self.keep(value)[1]
 
     def decode(self, name: str, version: int, data: bytes) -> object:
         """The value of a stored form, brought up to the present version."""
@@ -125,6 +128,42 @@ class Vocabulary:
             )
         return convert(value, cls)
 
+    def _written(self, value: object) -> Encoded:
+        try:
+            name, version = self._wire[type(value)]
+        except KeyError:
+            raise self._stranger(value) from None
+        data = self._codec.encode(value)
+        if len(data) > self._limit:
+            raise PayloadError(
+                f"{self.kind} {name} of {self.decider!r} takes {len(data)} bytes and the limit is {self._limit}: "
+                "keep large data elsewhere and pass a reference, or raise max_payload_bytes"
+            )
+        return Encoded(name, version, data)
+
+    def _read_again(self, value: object, encoded: Encoded) -> object:
+        """The value of what was just written; refused if it is not the one that was given."""
+        cls, data = type(value), encoded.data
+        try:
+            back = self._codec.decode(data, cls)
+        except PayloadError as error:
+            raise PayloadError(f"{self._told(encoded)} could be written but never read: {error}") from error
+        try:
+            # Nearly always it is equal and, where that may be too kind, has the same bytes.
+            if back == value and (cls in self._exact or self._codec.encode(back) == data):
+                return back
+        except Exception:  # noqa: BLE001, S110 - classes of the user's own compare as they like
+            pass
+        is_typed = cls not in self._untyped
+        found = difference(back, value, may_retype=is_typed)
+        if found:
+            remedy = "give the field a value of its type" if is_typed else _UNTYPED
+            raise PayloadError(f"{self._told(encoded)} would come back as another value: {found}; {remedy}")
+        return back
+
+    def _told(self, encoded: Encoded) -> str:
+        return f"{self.kind} {encoded.type} of {self.decider!r}"
+
     def _upcast(self, name: str, version: int, value: dict[str, object]) -> object:
         while (upcaster := self._upcasters.get((name, version))) is not None:
             try:
@@ -137,7 +176,12 @@ class Vocabulary:
         cls = self._classes.get(name)
         if cls is None or version != self._versions[name]:
             raise self._unknown(name, version)
-        return convert(value, cls)
+        try:  # What was read is in the codec's own plain words, so the codec turns it into the class.
+            return self._codec.decode(self._codec.encode(value), cls)
+        except PayloadError as error:
+            raise PayloadError(
+                f"the upcasters of {name!r} of {self.decider!r} made something else of it: {error}"
+            ) from error
 
     def _unknown(self, name: str, version: int) -> UnknownEventError | PayloadError:
         if self.kind == "event":
@@ -172,18 +216,79 @@ def members_of(declared: object) -> tuple[type, ...]:
     return (declared,) if isinstance(declared, type) else ()
 
 
-def diagnose_members(members: Sequence[type], kind: str) -> list[Diagnostic]:
-    """What is wrong with these types as the words of a decider."""
-    names = [wire_name(cls)[0] for cls in members]
+def union_of(declared: object) -> tuple[type, ...]:
+    """The classes of a union, None among them; nothing for what is no union, or a union of something else than classes."""
+    alias = getattr(declared, "__value__", None)
+    if alias is not None:
+        return union_of(alias)
+    parts = typing.get_args(declared) if typing.get_origin(declared) in {typing.Union, types.UnionType} else ()
+    return tuple(parts) if all(isinstance(part, type) for part in parts) else ()
+
+
+def name_flaw(name: object) -> str:
+    """Why a name cannot be stored and claimed by, as the end of a sentence; empty if it can."""
+    if not isinstance(name, str) or not name:
+        return "is not a non-empty text"
+    if not name.isprintable():
+        return "holds a character that cannot be printed"
+    return f"is longer than {LONGEST_NAME} bytes" if len(name.encode()) > LONGEST_NAME else ""
+
+
+def is_whole(number: object, *, least: int, most: int) -> bool:
+    """Whether it is a whole number between these two."""
+    return isinstance(number, int) and least <= number <= most
+
+
+def diagnose_members(members: Sequence[type], kind: str, codec: object = None) -> list[Diagnostic]:
+    """What is wrong with these types as the words of a decider, and, if the codec can say so, as something to be read."""
+    wire = [wire_name(cls) for cls in members]
+    names = [name for name, _ in wire]
     found = [
         Diagnostic(
             "duplicate_name", f"two {kind}s are stored as {name!r}; give one another name with @message(name=...)", kind
         )
-        for name in sorted({name for name in names if names.count(name) > 1})
+        for name in sorted({name for name in names if names.count(name) > 1}, key=str)
     ]
     found += [
         Diagnostic("reserved_name", f"{kind} name {name!r} begins with '$', which Holdfast keeps for itself", kind)
         for name in names
-        if name.startswith(SYSTEM_PREFIX)
+        if str(name).startswith(SYSTEM_PREFIX)
     ]
+    found += [
+        Diagnostic("invalid_name", f"the {kind} name {name!r} {flaw}; give another one with @message(name=...)", kind)
+        for name in names
+        if (flaw := name_flaw(name))
+    ]
+    found += [
+        Diagnostic("invalid_version", f"{kind} {name!r} has version {version!r}; give a whole number from 1", kind)
+        for name, version in wire
+        if not is_whole(version, least=1, most=_LAST_VERSION)
+    ]
+    if isinstance(codec, SelfCritical):
+        found += _diagnose_types(members, kind, codec)
     return found
+
+
+def _diagnose_types(members: Sequence[type], kind: str, codec: SelfCritical) -> list[Diagnostic]:
+    return [
+        Diagnostic(
+            "unreadable_type", f"{flaw.place} of {kind} {cls.__name__} could never be read back: {flaw.reason}", kind
+        )
+        for cls in members
+        for flaw in codec.flaws(cls)
+    ]
+
+
+def diagnose_upcasters(members: Sequence[type], kind: str, upcasters: Upcasters) -> list[Diagnostic]:
+    """Upcasters that nothing would ever pass through: they are a mistake, and one that shows only when old values are read."""
+    versions = dict(wire_name(cls) for cls in members)
+    return [
+        Diagnostic(
+            "idle_upcaster",
+            f"there is an upcaster for {kind} {name!r} version {version}, but "
+            + (f"{name!r} is stored as version {versions[name]}" if name in versions else f"no {kind} has that name"),
+            kind,
+        )
+        for name, version in upcasters
+        if not version < versions.get(name, 0)
+    ]

@@ -14,11 +14,12 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 
 from holdfast.errors import PayloadError
+from holdfast.kernel.readability import Flaw, flaws
 
 T = TypeVar("T")
 
 Upcaster = Callable[[dict[str, object]], dict[str, object]]
-"""Turns the plain form of an event of one version into that of the next version."""
+"""Turns the plain form of an event, a command or an effect of one version into that of the next version."""
 
 
 class Codec(Protocol):
@@ -37,11 +38,21 @@ class Codec(Protocol):
 
 
 @runtime_checkable
+class SelfCritical(Protocol):
+    """A codec that knows in advance what it can never read. One of the user's own finds out by reading what it wrote."""
+
+    def flaws(self, as_type: object) -> list[Flaw]:
+        """Why values of a type can never be read, and where; nothing if they can."""
+        ...
+
+
+@runtime_checkable
 class _PydanticModel(Protocol):
     def model_dump(self, *, mode: str, by_alias: bool, round_trip: bool) -> dict[str, object]: ...
 
 
-def _lower(value: object) -> object:
+def lowered(value: object) -> object:
+    """What the encoder does not know, in words that it knows."""
     if isinstance(value, _PydanticModel):
         return value.model_dump(mode="json", by_alias=True, round_trip=True)
     raise TypeError(
@@ -66,7 +77,7 @@ class JsonCodec:
     name = "json"
 
     def __init__(self) -> None:
-        self._encode = msgspec.json.Encoder(enc_hook=_lower).encode
+        self._encode = msgspec.json.Encoder(enc_hook=lowered).encode
         self._decoders: dict[object, msgspec.json.Decoder[object]] = {}
 
     def encode(self, value: object) -> bytes:
@@ -76,7 +87,9 @@ class JsonCodec:
             if b"null" in data:
                 # The encoder writes NaN and infinity as null; the rare value with a null in it pays for the search.
                 _refuse_nan(value)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        except PayloadError:
+            raise
+        except Exception as error:  # A class of the user's own may raise anything.
             raise PayloadError(f"{type(value).__name__} cannot be stored: {error}") from error
         return data
 
@@ -84,8 +97,12 @@ class JsonCodec:
         """The value of this JSON."""
         try:
             return cast("T", self._decoder(as_type).decode(data))
-        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        except Exception as error:  # A class of the user's own may raise anything.
             raise PayloadError(f"stored bytes are not a {_name(as_type)}: {error}") from error
+
+    def flaws(self, as_type: object) -> list[Flaw]:
+        """Why values of a type can never be read, and where."""
+        return flaws(as_type, lambda each: self._decoder(cast("type[object]", each)))
 
     def _decoder(self, as_type: type[T]) -> msgspec.json.Decoder[object]:
         decoder = self._decoders.get(as_type)
@@ -100,22 +117,26 @@ class MessagePackCodec:
     name = "msgpack"
 
     def __init__(self) -> None:
-        self._encode = msgspec.msgpack.Encoder(enc_hook=_lower).encode
+        self._encode = msgspec.msgpack.Encoder(enc_hook=lowered).encode
         self._decoders: dict[object, msgspec.msgpack.Decoder[object]] = {}
 
     def encode(self, value: object) -> bytes:
         """The MessagePack bytes of `value`."""
         try:
             return self._encode(value)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        except Exception as error:  # A class of the user's own may raise anything.
             raise PayloadError(f"{type(value).__name__} cannot be stored: {error}") from error
 
     def decode(self, data: bytes, as_type: type[T]) -> T:
         """The value of these bytes."""
         try:
             return cast("T", self._decoder(as_type).decode(data))
-        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        except Exception as error:  # A class of the user's own may raise anything.
             raise PayloadError(f"stored bytes are not a {_name(as_type)}: {error}") from error
+
+    def flaws(self, as_type: object) -> list[Flaw]:
+        """Why values of a type can never be read, and where."""
+        return flaws(as_type, lambda each: self._decoder(cast("type[object]", each)))
 
     def _decoder(self, as_type: type[T]) -> msgspec.msgpack.Decoder[object]:
         decoder = self._decoders.get(as_type)
@@ -129,13 +150,13 @@ class MessagePackCodec:
 def convert(value: Mapping[str, object], as_type: type[T]) -> T:
     """A value of `as_type` from its plain form, as a caller without the class would send it."""
     try:
-        return msgspec.convert(value, as_type, dec_hook=_raise_up)
-    except (msgspec.ValidationError, ValueError, TypeError, RecursionError) as error:
+        return msgspec.convert(value, as_type, dec_hook=_raise_up, str_keys=True)
+    except Exception as error:  # A class of the user's own may raise anything.
         raise PayloadError(f"this is not a {_name(as_type)}: {error}") from error
 
 
 def _refuse_nan(value: object) -> None:
-    pending = [msgspec.to_builtins(value, enc_hook=_lower)]
+    pending = [msgspec.to_builtins(value, enc_hook=lowered)]
     while pending:
         item = pending.pop()
         if isinstance(item, float) and not math.isfinite(item):
@@ -150,40 +171,3 @@ def _refuse_nan(value: object) -> None:
 
 def _name(as_type: object) -> str:
     return getattr(as_type, "__name__", str(as_type))
-
-
-def has_untyped_parts(as_type: type) -> bool:
-    """Whether a value may hold something whose type nobody declared: then the codec cannot know what to read back."""
-    try:
-        return _is_untyped(msgspec.inspect.type_info(as_type), set())
-    except TypeError:
-        return False  # A type of somebody else, such as a pydantic model, reads its own values.
-
-
-def _is_untyped(info: msgspec.inspect.Type, seen: set[type]) -> bool:
-    match info:
-        case msgspec.inspect.AnyType():
-            return True
-        case msgspec.inspect.CustomType(cls=cls):
-            return cls is object
-        case msgspec.inspect.StructType(cls=cls, fields=fields) | msgspec.inspect.DataclassType(cls=cls, fields=fields):
-            if cls in seen:
-                return False
-            seen.add(cls)
-            return any(_is_untyped(field.type, seen) for field in fields)
-        case msgspec.inspect.UnionType(types=types) | msgspec.inspect.TupleType(item_types=types):
-            return any(_is_untyped(each, seen) for each in types)
-        case msgspec.inspect.DictType(key_type=key, value_type=value):
-            return _is_untyped(key, seen) or _is_untyped(value, seen)
-        case msgspec.inspect.CollectionType(item_type=item):
-            return _is_untyped(item, seen)
-        case _:
-            return False
-
-
-def comes_back(codec: Codec, data: bytes, value: object) -> bool:
-    """Whether these bytes give the same value again."""
-    try:
-        return codec.decode(data, type(value)) == value
-    except PayloadError:
-        return False

@@ -7,8 +7,6 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from holdfast.kernel.vocabulary import message
-
 Data = dict[str, object]
 
 
@@ -16,7 +14,6 @@ class _Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """Something asked of a run."""
 
 
-@message(is_plain=True)
 class StartWorkflow(_Command, frozen=True, kw_only=True):
     """Begin."""
 
@@ -33,7 +30,6 @@ class BeginWorkflow(_Command, frozen=True, kw_only=True):
     """The delay of the start is over."""
 
 
-@message(is_plain=True)
 class CompleteStep(_Command, frozen=True, kw_only=True):
     """A handler came back."""
 
@@ -82,7 +78,6 @@ class DecideStep(_Command, frozen=True, kw_only=True):
     comment: str = ""
 
 
-@message(is_plain=True)
 class SendSignal(_Command, frozen=True, kw_only=True):
     """Something that a run may wait for has happened."""
 
@@ -105,7 +100,6 @@ class AbortWorkflow(_Command, frozen=True, kw_only=True):
     by_parent: bool = False
 
 
-@message(is_plain=True)
 class RequeueStep(_Command, frozen=True, kw_only=True):
     """Try a step again that gave up."""
 
@@ -125,7 +119,6 @@ class RetryCompensation(_Command, frozen=True, kw_only=True):
     """Number of the step that could not be undone."""
 
 
-@message(is_plain=True)
 class EndChild(_Command, frozen=True, kw_only=True):
     """A workflow that a step started has ended."""
 
@@ -163,7 +156,6 @@ Command: TypeAlias = (
 )
 
 
-@message(is_plain=True)
 class RunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The effect by which a step calls its handler."""
 

@@ -88,7 +88,7 @@ PauseReason = Literal["dlq", "step_failed", "no_edge", "chain_limit", "max_visit
 """What a run waits for an operator for."""
 
 
-@message(name="workflow_started", is_plain=True)
+@message(name="workflow_started")
 class WorkflowStarted(Happening, frozen=True, kw_only=True):
     """The run began."""
 
@@ -100,7 +100,7 @@ class WorkflowStarted(Happening, frozen=True, kw_only=True):
     parent_step: int = 0
 
 
-@message(name="signal_received", is_plain=True)
+@message(name="signal_received")
 class SignalReceived(Happening, frozen=True, kw_only=True):
     """A signal came; it is kept until somebody waits for it."""
 

@@ -34,6 +34,7 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
     """Runs a graph."""
 
     state_version: ClassVar[int] = 1
+    is_plain: ClassVar[bool] = True  # What comes from outside is made plain, and a copy, before it becomes a command.
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

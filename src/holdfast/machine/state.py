@@ -6,8 +6,6 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.kernel.vocabulary import message
-
 Data = dict[str, object]
 
 ROOT = "0"
@@ -122,7 +120,6 @@ class Rollback(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """The executed step that could not be undone."""
 
 
-@message(is_plain=True)
 class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A whole run."""
 

@@ -22,7 +22,7 @@ class StepStarted(Happening, frozen=True, kw_only=True):
     """The step whose idempotency key it shares, because it does the same work again; 0 means its own."""
 
 
-@message(name="step_completed", is_plain=True)
+@message(name="step_completed")
 class StepCompleted(Happening, frozen=True, kw_only=True):
     """A step ended well. For a node that takes no time it also says where that was."""
 
@@ -64,7 +64,7 @@ class StepFailed(Happening, frozen=True, kw_only=True):
     """Whether its handler may still be running, so that it is undone only after it came back."""
 
 
-@message(name="step_stopped", is_plain=True)
+@message(name="step_stopped")
 class StepStopped(Happening, frozen=True, kw_only=True):
     """The handler of a step that was stopped has come back, was never called, or has had its time."""
 
@@ -168,7 +168,7 @@ class StepRolledBack(Happening, frozen=True, kw_only=True):
     of: int
 
 
-@message(name="step_requeued", is_plain=True)
+@message(name="step_requeued")
 class StepRequeued(Happening, frozen=True, kw_only=True):
     """An operator lets a step be tried again."""
 

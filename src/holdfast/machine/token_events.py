@@ -8,7 +8,7 @@ from holdfast.kernel.vocabulary import message
 from holdfast.machine.happening import Data, Happening
 
 
-@message(name="data_assigned", is_plain=True)
+@message(name="data_assigned")
 class DataAssigned(Happening, frozen=True, kw_only=True):
     """A token's data got values from an edge, or from the failure of a step."""
 
@@ -34,7 +34,7 @@ class TokenEnded(Happening, frozen=True, kw_only=True):
     reason: Literal["finished", "failed", "cancelled"] = "finished"
 
 
-@message(name="branches_opened", is_plain=True)
+@message(name="branches_opened")
 class BranchesOpened(Happening, frozen=True, kw_only=True):
     """A split parked its token: for fixed branches, which begin at once, or for the items of a list."""
 

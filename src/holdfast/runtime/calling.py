@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, cast
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.vocabulary import Vocabulary
 from holdfast.runtime.handlers import EffectContext, Handler
 from holdfast.runtime.issuing import EffectOptions
 from holdfast.store.shapes import StoredEffect
@@ -30,7 +31,7 @@ class Execution:
 
     __slots__ = (
         "_settled",
-        "body",
+        "_words",
         "claim",
         "context",
         "deadline",
@@ -44,11 +45,11 @@ class Execution:
         "task",
     )
 
-    def __init__(self, effect: StoredEffect, body: object, handler: Handler, options: EffectOptions) -> None:
+    def __init__(self, effect: StoredEffect, words: Vocabulary, handler: Handler, options: EffectOptions) -> None:
         self.effect = effect
         self.key = key_of(effect.instance, effect.number)
         self.claim = effect.claim
-        self.body = body
+        self._words = words
         self.handler = handler
         self.options = options
         self.is_begun = False
@@ -67,6 +68,11 @@ class Execution:
             attempt=effect.attempts,
         )
         self._settled = threading.Lock()
+
+    def body(self) -> object:
+        """What the handler is given: read from the bytes for this call, so that it is the handler's own; PayloadError if it cannot be."""
+        effect = self.effect
+        return self._words.decode(effect.type, effect.version, effect.data)
 
     def begin(self) -> bool:
         """Whether to call the handler now: not if its result is no longer wanted, or if it would have to stop at once."""
@@ -102,9 +108,9 @@ def call_here(execution: Execution) -> object:
     """Call a handler and come back with its result, also when it is a coroutine."""
     function = execution.handler.function
     if not execution.handler.is_async:
-        return function(execution.context, execution.body)
+        return function(execution.context, execution.body())
     make = cast("Callable[[EffectContext, object], Coroutine[object, object, object]]", function)
-    return run_coroutine(lambda: make(execution.context, execution.body))
+    return run_coroutine(lambda: make(execution.context, execution.body()))
 
 
 def run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:

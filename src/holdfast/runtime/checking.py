@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from holdfast.errors import CommandError, PayloadError
-from holdfast.kernel.decision import Decision
+from holdfast.kernel.decision import Decision, Timer
+from holdfast.kernel.vocabulary import LONGEST_NAME
 
-LONGEST_KEY = 512
-"""Bytes of a key; longer ones do not fit into every index."""
+LONGEST_COMMENT = 64 * 1024
+"""Bytes of a comment or a reason. Every event of a command carries its comment, whatever the limit of a payload is."""
+
+UNNAMED = "#"
+"""Keys of timers that were given none begin with this."""
+
+_BEYOND = "outside of the years 1 to 9999, counted in UTC; give an instant that a calendar has"
 
 
 def check_decision(decision: Decision, now: datetime) -> None:
@@ -18,16 +24,38 @@ def check_decision(decision: Decision, now: datetime) -> None:
         if effect.handler:
             _check_handler(effect.handler)
         if effect.delay:
-            now + effect.delay
+            _check_delay(effect.delay, now)
     for timer in decision.timers:
-        if timer.key:
-            check_key(timer.key, "timer key")
-        if timer.due(now).tzinfo is None:
-            raise CommandError(f"timer at {timer.due_at!r}: give a time with a zone", decider="")
+        _check_timer(timer, now)
     for message in decision.messages:
         check_key(message.key, "key of a message")
         check_key(message.command_id, "command id of a message")
         check_key(message.definition_version, "version of a definition")
+
+
+def _check_delay(delay: timedelta, now: datetime) -> None:
+    try:
+        now + delay
+    except OverflowError:
+        raise CommandError(f"the effect with a delay of {delay} is due {_BEYOND}", decider="") from None
+
+
+def _check_timer(timer: Timer, now: datetime) -> None:
+    if timer.key:
+        check_key(timer.key, "timer key")
+        if timer.key.startswith(UNNAMED):
+            raise PayloadError(
+                f"the timer key {timer.key!r} begins with {UNNAMED!r}, which marks timers without a key; give another one"
+            )
+    try:
+        due = timer.due(now)
+        if due.utcoffset() is not None:
+            due.astimezone(UTC)
+            return
+    except (OverflowError, ValueError):
+        when = timer.due_at if timer.due_at is not None else f"{timer.after} from now"
+        raise CommandError(f"the timer at {when} is due {_BEYOND}", decider="") from None
+    raise CommandError(f"timer at {timer.due_at!r}: give a time with a zone", decider="")
 
 
 @lru_cache(1024)
@@ -38,18 +66,16 @@ def _check_handler(name: str) -> None:
 
 def check_key(text: str, what: str) -> None:
     """Raise unless the text can be kept in an index."""
-    check_text(text, what)
-    if len(text.encode()) > LONGEST_KEY:
-        raise PayloadError(f"the {what} is longer than {LONGEST_KEY} bytes")
+    check_text(text, what, limit=LONGEST_NAME)
 
 
-def check_text(text: str, what: str) -> None:
-    """Raise unless every database can keep the text."""
+def check_text(text: str, what: str, *, limit: int = LONGEST_COMMENT) -> None:
+    """Raise unless every database can keep the text, and it is of a bearable length."""
     if "\x00" in text:
         raise PayloadError(f"the {what} holds a NUL character, which cannot be stored")
-    if text.isascii():
-        return
     try:
-        text.encode()
+        size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError as error:
         raise PayloadError(f"the {what} holds half a character: {error}") from error
+    if size > limit:
+        raise PayloadError(f"the {what} is longer than {limit} bytes")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from holdfast.errors import ConflictError, HoldfastError, NotFoundError, PayloadError, StoreError, StoreUnavailableError
+from holdfast.errors import ConflictError, HoldfastError, NotFoundError, StoreError, StoreUnavailableError
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.deciding import Batch, Found, Round
@@ -19,7 +19,7 @@ from holdfast.runtime.drafting import Draft
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.surroundings import Surroundings
-from holdfast.runtime.tracking import Memory, Tracked
+from holdfast.runtime.tracking import Memory, Tracked, folded
 from holdfast.store.port import LostRaceError, Unit, Writer
 from holdfast.store.shapes import Address, Change, Claim, Loaded, Receipt
 
@@ -222,15 +222,10 @@ class Committing:
         program = self._around.programs(loaded.header.definition, loaded.header.definition_version)
         if address.definition and address.definition != loaded.header.definition:
             raise NotFoundError("instance", address.instance or address.key)
-        snapshot = loaded.snapshot
-        if snapshot is None or snapshot.state_version == program.state_version:
-            try:
-                return Tracked.of(loaded, program)
-            except PayloadError:
-                pass  # A snapshot that cannot be read is worth nothing: the events tell.
-        whole = source.load([address], whole=True)[0]
-        assert whole is not None, "an instance never goes while it is being used"
-        return Tracked.of(whole, program)
+        tracked = folded(loaded, program, lambda: source.load([address], whole=True)[0])
+        if tracked is None:
+            raise NotFoundError("instance", address.instance or address.key)
+        return tracked
 
     def _keep(self, drafts: Sequence[Draft], batch: Batch) -> None:
         for draft in drafts:

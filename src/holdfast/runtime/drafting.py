@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.errors import RejectedError
+from holdfast.errors import PayloadError, RejectedError
 from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import merge
 from holdfast.kernel.vocabulary import Encoded
-from holdfast.runtime.checking import check_decision, check_text
+from holdfast.runtime.checking import UNNAMED, check_decision, check_text
 from holdfast.runtime.heading import moved_header
 from holdfast.runtime.issuing import effect_row, message_row, recall_row, timer_row
 from holdfast.runtime.submissions import Outcome, Submission
@@ -57,7 +57,6 @@ class Draft:
     __slots__ = (
         "_around",
         "before",
-        "bodies",
         "change",
         "ends",
         "finished",
@@ -78,8 +77,6 @@ class Draft:
         self.state = before.state if before else program.initial()
         self.timers = dict(before.timers) if before else {}
         self.change = Change(header=header, expected=header.version)
-        self.bodies: dict[int, object] = {}
-        """Bodies of the new effects by number, so that nobody decodes them again."""
         self.finished: Sequence[Claim] = ()
         """Claims that are used up without a change."""
         self.observations: Sequence[Observation] = ()
@@ -161,12 +158,10 @@ class Draft:
 
     def _accept(self, decision: Decision, submission: Submission, now: datetime) -> Outcome:
         program, header, change = self.program, self.header, self.change
-        events = [program.events.encode(event) for event in decision.events]
         effects = [program.effects.encode(effect.body) for effect in decision.effects]
         rest = self._rest_of(decision)
         check_decision(decision, now)
-        evolved = decision.state
-        state = program.apply(self.state, decision.events) if evolved is msgspec.UNSET else evolved
+        events, state = self._evolved(decision)
         status = program.status(state)
         if status.reason:
             check_text(status.reason, "reason of a status")
@@ -190,6 +185,14 @@ class Draft:
         if self._around.observe:
             self._observe(submission, header, skipped=False, now=now)
         return Outcome(header.id, version)
+
+    def _evolved(self, decision: Decision) -> tuple[list[Encoded], object]:
+        """The events as they are written, and the state after them: folded from what comes back, as a replay does it."""
+        words = self.program.events
+        if decision.state is not msgspec.UNSET:
+            return [words.encode(event) for event in decision.events], decision.state
+        kept = [words.keep(event) for event in decision.events]
+        return [encoded for encoded, _ in kept], self.program.apply(self.state, [event for _, event in kept])
 
     def _rest_of(self, decision: Decision) -> _Rest | None:
         """The rows of what few decisions ask for; None if this one does not."""
@@ -253,7 +256,6 @@ class Draft:
         for number, (effect, encoded) in enumerate(zip(effects, bodies, strict=True), start=header.issued):
             handler = effect.handler or self.program.type
             owner = leasing.worker if leasing and not effect.delay and leasing.reserve(handler) else None
-            self.bodies[number] = effect.body
             new.append(
                 effect_row(
                     header,
@@ -297,10 +299,9 @@ class Draft:
 
     def _drop_effect(self, number: int) -> bool:
         """Take an effect of this very change out of it; False if it is none."""
-        if number not in self.bodies:
+        dropped = next((each for each in self.change.effects if each.number == number), None)
+        if dropped is None:
             return False
-        del self.bodies[number]
-        dropped = next(each for each in self.change.effects if each.number == number)
         self.change.effects = [each for each in self.change.effects if each is not dropped]
         if dropped.owner is not None and self._around.leasing:
             self._around.leasing.release(dropped.handler)
@@ -309,7 +310,7 @@ class Draft:
     def _set_timers(self, timers: Sequence[Timer], commands: Sequence[Encoded], first: int, now: datetime) -> None:
         new = {}
         for number, (timer, encoded) in enumerate(zip(timers, commands, strict=True), start=first):
-            key = timer.key or f"#{number}"
+            key = timer.key or f"{UNNAMED}{number}"
             if key not in new:
                 self._drop_timer(key)
             self.timers[key] = number
@@ -367,12 +368,14 @@ class Draft:
         kept = before.snapshot_bytes if before else 0
         if self._events_since() < self._around.snapshot_events or kept == NO_SNAPSHOTS or self._bytes_since() < kept:
             return None
-        data = self.program.snapshot(self.state)
-        if data is not None:
-            return Snapshot(version=self.header.version, state_version=self.program.state_version, data=data)
-        if before:
-            before.snapshot_bytes = NO_SNAPSHOTS
-        return None
+        try:
+            data = self.program.snapshot(self.state)
+        except PayloadError as error:
+            self._around.warn_of_snapshots(self.program.type, error)
+            if before:
+                before.snapshot_bytes = NO_SNAPSHOTS
+            return None
+        return Snapshot(version=self.header.version, state_version=self.program.state_version, data=data)
 
     def _compare_status(self) -> None:
         """What the change makes of the status."""

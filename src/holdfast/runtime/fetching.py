@@ -70,14 +70,17 @@ class Fetching:
             taken = self._claim()
         return 0.0 if taken else self._shared.settings.poll_interval.total_seconds()
 
-    def readied(self, effect: StoredEffect) -> object:
-        """The body of a claimed effect; None if it must not run, and then that is reported."""
+    def is_wanted(self, effect: StoredEffect) -> bool:
+        """Whether the handler of a claimed effect is to be called; if not, that is reported."""
         try:
             self._check_wanted(effect)
-            return self._shared.programs(effect.definition).effects.decode(effect.type, effect.version, effect.data)
+            self._shared.programs(
+                effect.definition
+            )  # Found here, where waiting for the database holds up nobody's call.
         except (HoldfastError, SpentError, RecalledError) as error:
             self.report(effect, error)
-            return None
+            return False
+        return True
 
     def claim(self, wanted: list[Wanted], limit: int) -> list[StoredEffect]:
         """The most urgent effects of these handlers, now ours."""
@@ -114,12 +117,15 @@ class Fetching:
             self._worker.leave_room(room, used)
         is_full = any(used[each.handler] == each.limit for each in room.wanted)
         self._most = min(2 * self._most, _MOST) if is_full else _FEWEST
-        ready = [(effect, self.readied(effect)) for effect in found]
-        for effect, body in ready:
-            if body is None:
-                self._worker.release(effect.handler)
-        self._worker.run([(effect, body) for effect, body in ready if body is not None])
+        self._worker.run([effect for effect in found if self._is_taken(effect)])
         return len(found)
+
+    def _is_taken(self, effect: StoredEffect) -> bool:
+        """Whether the effect is called; if not, its slot is free again."""
+        is_wanted = self.is_wanted(effect)
+        if not is_wanted:
+            self._worker.release(effect.handler)
+        return is_wanted
 
     def _check_wanted(self, effect: StoredEffect) -> None:
         """A call that never came back counts: it killed its worker, or it may have done its work."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 import threading
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -13,7 +14,8 @@ import msgspec
 
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.ids import InstanceId, effect_key
-from holdfast.kernel.retry import RetryPolicy
+from holdfast.kernel.retry import LONGEST_TIMEOUT, NOT_A_TIMEOUT, RetryPolicy
+from holdfast.kernel.vocabulary import name_flaw
 
 
 class Fail(Exception):  # noqa: N818 - it reads as what a handler says
@@ -143,8 +145,12 @@ class Handlers:
             raise ConfigurationError(
                 f"the handler for {name!r} is a {type(function).__name__}: give a function or an object with `handle`"
             )
-        if concurrency is not None and concurrency < 1:
+        if flaw := name_flaw(name):
+            raise ConfigurationError(f"the handler's name {name!r} {flaw}; steps and effects find it by that")
+        if concurrency is not None and not 1 <= concurrency < math.inf:
             raise ConfigurationError(f"the handler for {name!r} needs a concurrency of at least 1, not {concurrency}")
+        if timeout is not None and not timedelta(0) < timeout <= LONGEST_TIMEOUT:
+            raise ConfigurationError(f"the timeout {timeout} of the handler for {name!r} {NOT_A_TIMEOUT}")
         is_async = self.is_async(function)
         handler = Handler(
             name=name,

@@ -124,15 +124,19 @@ def recall_row(recall: Recall, program: Program, header: Header) -> StoredRecall
     )
 
 
-def result_address(effect: StoredEffect, command: object, program: Program) -> Address:
-    """Where the command of a handler goes: to the instance that it names, else to the one that asked for the effect."""
+def result_of(effect: StoredEffect, result: object, program: Program) -> tuple[Address, object]:
+    """The command that a handler came back with, and where it goes: to the instance that it names, else to the one that asked.
+
+    PayloadError or CommandError if it is no command of the decider, or holds what none may hold.
+    """
+    command = program.commands.own(result)
     try:
         key = program.key_of(command)
-    except Exception:  # noqa: BLE001 - it names none; whether it is a command at all is judged when it is decided
+    except Exception:  # noqa: BLE001 - it names none
         key = ""
     if not key:
-        return Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance)
-    return Address(tenant=effect.tenant, definition=effect.definition, key=key)
+        return Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance), command
+    return Address(tenant=effect.tenant, definition=effect.definition, key=key), command
 
 
 def options_of(effect: StoredEffect) -> EffectOptions:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 
-from holdfast.errors import StoreError
+from holdfast.errors import HoldfastError, StoreError
 from holdfast.kernel.ids import WorkerId, effect_key
 from holdfast.runtime.calling import Ends, Execution, key_of
 from holdfast.runtime.clockwork import Clockwork
@@ -17,7 +17,7 @@ from holdfast.runtime.deciding import Batch
 from holdfast.runtime.fetching import Fetching
 from holdfast.runtime.heart import Heart
 from holdfast.runtime.housekeeping import Housekeeping
-from holdfast.runtime.issuing import result_address
+from holdfast.runtime.issuing import result_of
 from holdfast.runtime.loops import Loop
 from holdfast.runtime.projecting import Projecting
 from holdfast.runtime.service import STOP, Service
@@ -132,9 +132,8 @@ class Runtime:
         wanted = [Wanted(name, 1) for name in self._shared.handlers.names()]
         with self.worker.expecting():
             for effect in self.fetching.claim(wanted, 1) if wanted else ():
-                body = self.fetching.readied(effect)
-                if body is not None and self.worker.reserve(effect.handler):
-                    self.worker.run_here(effect, body)
+                if self.fetching.is_wanted(effect) and self.worker.reserve(effect.handler):
+                    self.worker.run_here(effect)
                 return 1
         return 0
 
@@ -161,12 +160,12 @@ class Runtime:
         """Run what was handed over, stop what was withdrawn, mind the timers, wake whoever has something to do."""
         if not batch.written:
             return
-        effects = [(effect, draft.bodies) for draft in batch.written for effect in draft.change.effects]
-        handed_over = [(effect, bodies[effect.number]) for effect, bodies in effects if effect.owner is not None]
+        effects = [effect for draft in batch.written for effect in draft.change.effects]
+        handed_over = [effect for effect in effects if effect.owner is not None]
         if handed_over:
             self.worker.run(handed_over)
         if len(handed_over) < len(effects):
-            self._left_over([effect for effect, _ in effects if effect.owner is None])
+            self._left_over([effect for effect in effects if effect.owner is None])
         for draft in batch.written:
             self._minded(draft.change)
         self.projecting.wake()
@@ -196,10 +195,15 @@ class Runtime:
             self._service.committer.finish(execution.claim)
             return
         effect = execution.effect
+        try:
+            address, command = result_of(effect, result, self._shared.programs(effect.definition))
+        except HoldfastError as error:
+            self._failed(execution, error)
+            return
         self._service.committer.submit(
             Submission(
-                address=result_address(effect, result, self._shared.programs(effect.definition)),
-                command=result,
+                address=address,
+                command=command,
                 cause=effect_key(effect.instance, effect.number),
                 claim=execution.claim,
                 may_create=True,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 
 import msgspec
 
 from holdfast.errors import ConfigurationError
-from holdfast.kernel.retry import RetryPolicy
+from holdfast.kernel.retry import LONGEST_TIMEOUT, NOT_A_TIMEOUT, RetryPolicy
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.store.ranks import DEFAULT_AGEING
 
@@ -67,31 +68,51 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Finished instances are deleted this long after their end; None keeps them for ever."""
 
     def __post_init__(self) -> None:
-        positive = ("concurrency", "threads", "batch_limit", "snapshot_events", "max_payload_bytes")
-        if self.committers is not None and self.committers < 1:
-            raise ConfigurationError(f"committers must be at least 1, not {self.committers}")
-        for name in positive:
-            if getattr(self, name) < 1:
-                raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in _COUNTS:
+            self._check_count(name, getattr(self, name))
         for name in _DURATIONS:
-            if getattr(self, name) < timedelta(0):
-                raise ConfigurationError(f"{name} must not be negative")
+            if not timedelta(0) <= (getattr(self, name) or timedelta(0)) <= LONGEST_TIMEOUT:
+                raise ConfigurationError(f"{name} must not be negative, nor longer than a hundred years")
         if self.lease < 3 * self.beat_interval:
             raise ConfigurationError(
                 f"lease ({self.lease}) must be at least three beat_intervals ({self.beat_interval})"
             )
-        if self.ageing < 0:
-            raise ConfigurationError("ageing must not be negative")
+        limit = self.handler_timeout
+        if limit is not None and not timedelta(0) < limit <= LONGEST_TIMEOUT:
+            raise ConfigurationError(f"handler_timeout {limit} {NOT_A_TIMEOUT}")
+        if self.ageing and not _LEAST_AGEING <= self.ageing < math.inf:
+            raise ConfigurationError(f"ageing must not be negative: it is 0 or from {_LEAST_AGEING}, not {self.ageing}")
         if not 0 <= self.missing_handler_jitter <= 1:
             raise ConfigurationError(
                 f"missing_handler_jitter must be between 0 and 1, not {self.missing_handler_jitter}"
             )
+
+    def _check_count(self, name: str, given: object) -> None:
+        least = _COUNTS[name]
+        if given is None and name == "committers":
+            return
+        if not isinstance(given, int) or given < least:
+            raise ConfigurationError(f"{name} must be at least {least}, and a whole number, not {given!r}")
 
     @property
     def ageing_rate(self) -> float:
         """The rate at which waiting counts."""
         return self.ageing if self.ageing_enabled else 0.0
 
+
+_LEAST_AGEING = 1e-9
+"""Less is a point in more than thirty years, and no number that a database can order by."""
+
+_COUNTS = {
+    "concurrency": 1,
+    "threads": 1,
+    "batch_limit": 1,
+    "committers": 1,
+    "cache_size": 0,
+    "snapshot_events": 1,
+    "max_payload_bytes": 1,
+}
+"""The least that each of them may be."""
 
 _DURATIONS = (
     "lease",
@@ -102,4 +123,6 @@ _DURATIONS = (
     "shutdown_timeout",
     "missing_handler_cooldown",
     "missing_handler_throttle",
+    "keep_receipts",
+    "keep_finished",
 )

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
+from holdfast.errors import PayloadError
 from holdfast.kernel.program import Programs
 from holdfast.runtime.issuing import Leasing
+
+_log = logging.getLogger("holdfast")
 
 
 class Surroundings:
@@ -16,9 +21,18 @@ class Surroundings:
         self.observe = observe
         self.leasing: Leasing | None = None
         """Set while this process has a worker."""
+        self._warned: set[str] = set()
 
     def without_leasing(self) -> Surroundings:
         """The same for commits that hand nothing over, because nobody learns for certain what became of them."""
-        return Surroundings(
+        other = Surroundings(
             self.programs, ageing=self.ageing, snapshot_events=self.snapshot_events, observe=self.observe
         )
+        other._warned = self._warned
+        return other
+
+    def warn_of_snapshots(self, decider: str, reason: PayloadError) -> None:
+        """A state cannot be kept as a snapshot. That is said once for each decider: all is well, but long histories are slow."""
+        if decider not in self._warned:
+            self._warned.add(decider)
+            _log.warning("an instance of %r gets no snapshots, so each load replays its history: %s", decider, reason)

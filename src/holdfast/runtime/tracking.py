@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
+from holdfast.errors import PayloadError, ReplayError
 from holdfast.kernel.history import check_sequence
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
@@ -46,6 +48,23 @@ class Tracked:
         tracked.bytes_since = sum(len(event.data) for event in loaded.events)
         tracked.snapshot_bytes = len(snapshot.data) if snapshot else 0
         return tracked
+
+
+def folded(loaded: Loaded, program: Program, load_whole: Callable[[], Loaded | None]) -> Tracked | None:
+    """A stored instance: from its snapshot and what came after it, or from its whole history where the snapshot is worth nothing.
+
+    None if it was deleted meanwhile.
+    """
+    snapshot = loaded.snapshot
+    if snapshot is None:
+        return Tracked.of(loaded, program)
+    if snapshot.state_version == program.state_version:
+        try:
+            return Tracked.of(loaded, program)
+        except (PayloadError, ReplayError):
+            pass  # It cannot be read, or the events do not fit on it: the events alone tell.
+    whole = load_whole()
+    return None if whole is None else Tracked.of(whole, program)
 
 
 class Memory:

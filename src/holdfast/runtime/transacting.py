@@ -11,7 +11,7 @@ from holdfast.kernel.program import Programs
 from holdfast.runtime.calling import Execution, call_here
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
-from holdfast.runtime.issuing import result_address
+from holdfast.runtime.issuing import result_of
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.store.port import LostRaceError, Unit, Writer
 
@@ -64,10 +64,11 @@ class Transacting:
             unit.consume([execution.claim])
             return None
         effect = execution.effect
+        address, command = result_of(effect, command, self._programs(effect.definition))
         batch = committing.commit_inside(
             unit,
             Submission(
-                address=result_address(effect, command, self._programs(effect.definition)),
+                address=address,
                 command=command,
                 cause=effect_key(effect.instance, effect.number),
                 claim=execution.claim,

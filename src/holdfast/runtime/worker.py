@@ -36,6 +36,7 @@ class Worker:
         self._ends = ends
         self._clock = shared.clock
         self._handlers = shared.handlers
+        self._programs = shared.programs
         self._telemetry = shared.telemetry
         self._slots = Slots(shared.handlers, shared.settings.concurrency)
         self._default_timeout = shared.settings.handler_timeout
@@ -84,9 +85,9 @@ class Worker:
         with self._lock:
             return [execution.claim for execution in self._held.values()]
 
-    def run(self, work: Sequence[tuple[StoredEffect, object]]) -> None:
+    def run(self, effects: Sequence[StoredEffect]) -> None:
         """Call the handlers of these effects, for which slots are reserved."""
-        executions = [self._prepare(effect, body) for effect, body in work]
+        executions = [self._prepare(effect) for effect in effects]
         self._hold(executions)
         coroutines = [each for each in executions if each.handler.is_async and not each.options.transactional]
         if coroutines and self._loop is not None:
@@ -98,9 +99,9 @@ class Worker:
             if not execution.handler.is_async or execution.options.transactional:
                 self._threads.run(partial(self._call, execution))
 
-    def run_here(self, effect: StoredEffect, body: object) -> None:
+    def run_here(self, effect: StoredEffect) -> None:
         """Call a handler on the caller's thread and come back when it has ended; for engines without threads."""
-        execution = self._prepare(effect, body)
+        execution = self._prepare(effect)
         self._hold([execution])
         if not execution.handler.is_async or execution.options.transactional:
             self._call(execution)
@@ -176,8 +177,9 @@ class Worker:
     def _takes_work(self) -> bool:
         return self._is_open and time.monotonic() < self._trusted_until
 
-    def _prepare(self, effect: StoredEffect, body: object) -> Execution:
-        return Execution(effect, body, self._handlers.get(effect.handler), options_of(effect))
+    def _prepare(self, effect: StoredEffect) -> Execution:
+        words = self._programs(effect.definition).effects
+        return Execution(effect, words, self._handlers.get(effect.handler), options_of(effect))
 
     def _hold(self, executions: Sequence[Execution]) -> None:
         """Answer for effects. An earlier call of one whose claim is void, or this one would not be here, is told to stop."""
@@ -251,7 +253,7 @@ class Worker:
                 self._ends.transact(execution)
                 result: object = None
             else:
-                result = execution.handler.function(execution.context, execution.body)
+                result = execution.handler.function(execution.context, execution.body())
         except BaseException as error:  # noqa: BLE001 - what a handler raises is data
             self._end(execution, describe(error))
             if execution.options.transactional or execution.settle():
@@ -348,7 +350,7 @@ _LAST_WORDS_SECONDS = 2.0
 
 async def _called(execution: Execution, limit: float | None) -> object:
     """What the handler answers, if it does so in time."""
-    call = execution.handler.function(execution.context, execution.body)
+    call = execution.handler.function(execution.context, execution.body())
     if limit is None:
         return await call  # type: ignore[misc]
     async with asyncio.timeout(limit):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -19,7 +19,9 @@ from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message,
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
+from holdfast.kernel.sameness import strict_difference
 from holdfast.kernel.wire import Codec, JsonCodec
+from holdfast.runtime.checking import check_decision
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -89,27 +91,41 @@ class Given(Generic[S, C, E, F]):
     """A decider with a past."""
 
     def __init__(self, decider: Decider[S, C, E, F], events: Sequence[E], codec: Codec | None = None) -> None:
-        self._decider = decider
         self._program = Program(decider, codec or JsonCodec())
-        self.state: S = decider.initial()
-        for event in events:
-            self._program.events.encode(event)  # An event that is not declared could never have been stored.
-            self.state = decider.evolve(self.state, event)
+        # An event that is not declared, or would come back as another one, could never have been stored.
+        stored = [self._program.events.own(event) for event in events]
+        self.state: S = cast("S", self._program.apply(decider.initial(), stored))
         self._version = len(events)
 
     def when(self, command: C, *, moment: Moment = A_MOMENT) -> Then[S]:
-        """The decider answers a command."""
+        """The decider answers a command, as it does in an engine: on values that came back from their bytes."""
         now = msgspec.structs.replace(moment, version=self._version)
-        try:
-            answer = self._program.answer(self.state, command, now)
-        except HoldfastError as error:
-            return Then(self.state, error)
         state = copy.deepcopy(self.state)
-        if isinstance(answer, Decision):
-            for event in answer.events:
-                self._program.events.encode(event)
-                state = self._decider.evolve(state, event)  # type: ignore[arg-type]
-        return Then(state, answer)
+        try:
+            answer = self._program.answer(state, self._program.commands.own(command), now)
+            carried = answer.state if isinstance(answer, Decision) else msgspec.UNSET
+            if carried is not msgspec.UNSET:
+                return Then(cast("S", carried), answer)
+            self._check_untouched(state)
+            return Then(self._after(state, answer, now), answer)
+        except HoldfastError as error:
+            return Then(copy.deepcopy(self.state), error)
+
+    def _check_untouched(self, state: S) -> None:
+        """Fail if `decide` wrote into its state, which an engine keeps. Where even a copy differs, nobody can tell."""
+        written = strict_difference(self.state, state)
+        if written and not strict_difference(self.state, copy.deepcopy(self.state)):
+            raise AssertionError(f"`decide` must not change the state, only `evolve` may: after a restart {written}")
+
+    def _after(self, state: S, answer: Answer, moment: Moment) -> S:
+        if not isinstance(answer, Decision):
+            return state
+        check_decision(answer, moment.now)
+        for effect in answer.effects:
+            self._program.effects.encode(effect.body)
+        for timer in answer.timers:
+            self._program.commands.encode(timer.command)
+        return cast("S", self._program.apply(state, [self._program.events.own(event) for event in answer.events]))
 
 
 def given(decider: Decider[S, C, E, F], *events: E) -> Given[S, C, E, F]:

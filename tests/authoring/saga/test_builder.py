@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Branch, DefinitionError, Saga, SagaDefinition, task
+from holdfast import Branch, ConfigurationError, DefinitionError, Saga, SagaDefinition, task
 from holdfast.machine.compiling import compile_graph
 from holdfast.machine.graph import Edge, Node, Policies, Task, Work
 
@@ -349,6 +349,15 @@ def test_the_limit_of_a_compensation_is_a_number(retries: Any) -> None:
     assert findings(Saga("s").step("a", H).on_failure("undo", H, retries=retries)) == {("retries", "a")}
     allowed = Saga("s").step("a", H).on_failure("undo", H, retries=0).build()
     assert allowed.steps["a"].on_failure == "undo"
+
+
+@pytest.mark.parametrize("option", ["factor", "jitter", "delay", "cap", "timeout"])
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), "x"])
+def test_numbers_that_mean_nothing_are_named(option: str, number: Any) -> None:
+    """What is no number, or no number of seconds, is refused with its value."""
+    options: Any = {option: number}
+    with pytest.raises(ConfigurationError, match=f"{number!r} is no (number|duration)"):
+        Saga("s").step("a", H, **options)
 
 
 def test_two_functions_cannot_share_a_name() -> None:

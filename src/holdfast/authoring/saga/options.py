@@ -82,14 +82,21 @@ def work_of(function: Function | str, step: str, options: StepOptions) -> Work:
             max_calls=1 if once else calls,
             delay_ms=milliseconds(options.get("delay", 0)),
             backoff=options.get("backoff", "fixed"),
-            factor_percent=round(options.get("factor", 2.0) * 100),
+            factor_percent=_percent("factor", options.get("factor", 2.0)),
             cap_ms=milliseconds(options.get("cap", 300)),
-            jitter_percent=round(options.get("jitter", 0.0) * 100),
+            jitter_percent=_percent("jitter", options.get("jitter", 0.0)),
         ),
         once=once,
         transactional=options.get("transactional", False),
         timeout_ms=None if timeout is None else milliseconds(timeout),
     )
+
+
+def _percent(option: str, share: float) -> int:
+    try:
+        return round(share * 100)
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigurationError(f"{option}={share!r} is no number; give one such as 0.5") from None
 
 
 def milliseconds(duration: Duration) -> int:

@@ -174,7 +174,7 @@ create index timers_due on holdfast.timers (due_at);
 
 create table holdfast.inbox (
     id                 bigint generated always as identity primary key,
-    tenant             text not null check (tenant <> ''),
+    tenant             text not null check (tenant not in ('', '*')),
     target             text not null,
     definition         text not null,
     key                text not null,
@@ -184,7 +184,7 @@ create table holdfast.inbox (
     data               bytea not null,
     command_id         text not null,
     actor              text not null,
-    comment            text not null,
+    comment            text not null check (octet_length(comment) <= 65536),
     created_at         timestamptz not null,
     definition_version text not null default '',
     parent             uuid,
@@ -364,12 +364,12 @@ end $$;
 
 create function holdfast.submit(
     definition text, command text, data text, key text default '', instance uuid default null, command_id text default '',
-    tenant text default 'default', actor text default current_user, comment text default ''
+    tenant text default 'default', actor text default current_user, comment text default '', version integer default 1
 ) returns bigint language sql as $$
     insert into holdfast.inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
     values (
         submit.tenant, coalesce(submit.instance::text, submit.definition || ':' || submit.key), submit.definition, submit.key,
-        submit.instance, submit.command, 1, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
+        submit.instance, submit.command, submit.version::smallint, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
         clock_timestamp()
     ) returning id
 $$;

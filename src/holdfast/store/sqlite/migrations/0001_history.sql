@@ -148,7 +148,7 @@ create index timers_due on timers (due_at);
 
 create table inbox (
     id                 integer primary key autoincrement,
-    tenant             text not null check (tenant <> ''),
+    tenant             text not null check (tenant not in ('', '*')),
     target             text not null,
     definition         text not null,
     key                text not null,
@@ -158,7 +158,7 @@ create table inbox (
     data               blob not null,
     command_id         text not null,
     actor              text not null,
-    comment            text not null,
+    comment            text not null check (length(cast(comment as blob)) <= 65536),
     created_at         text not null,
     definition_version text not null default '',
     parent             text,
