@@ -143,7 +143,7 @@ def test_a_command_id_counts_once_for_its_instance(place: Place) -> None:
     for _ in range(2):
         engine.execute(Counter, Add("c-1", 1), command_id="k-1").result()
     other = place.engine().register(Counter())
-    other.execute(Counter, Add("c-1", 10), command_id="k-1").result()
+    other.execute(Counter, Add("c-1", 1), command_id="k-1").result()
     other.execute(Counter, Add("c-1", 100), command_id="k-2").result()
     other.execute(Counter, Add("c-2", 1), command_id="k-1").result()
     assert other.load_state(Counter, "c-1").result() == 101

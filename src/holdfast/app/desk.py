@@ -17,7 +17,7 @@ from holdfast.runtime.service import Service
 from holdfast.runtime.submissions import Outcome
 from holdfast.runtime.tracking import Tracked
 from holdfast.store.port import Keeper
-from holdfast.store.shapes import Address, ReceiptKey
+from holdfast.store.shapes import Address, Claim, ReceiptKey
 
 T = TypeVar("T")
 
@@ -51,6 +51,7 @@ class Desk:
         actor: str = "",
         comment: str = "",
         receipt: ReceiptKey | None = None,
+        claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
     ) -> Reply[Outcome]:
@@ -75,6 +76,7 @@ class Desk:
             actor=asking,
             comment=comment,
             receipt=receipt,
+            claim=claim,
             may_create=may_create,
             definition_version=definition_version,
             settled=settled,
@@ -85,9 +87,9 @@ class Desk:
         return self._service.operate(lambda parts: work(parts.keeper()))
 
     def _read(self, question: Callable[[], T]) -> Reply[T]:
-        """Ask the database: on a thread for reading, or here if the engine has none."""
+        """Ask the database: on a thread for reading, or here if the engine has none, or if that thread would wait for this one."""
         reply: Reply[T] = Reply()
-        if self._readers is None:
+        if self._readers is None or self._service.store.is_lent:
             return answered(reply, question)
         try:
             self._readers.submit(answered, reply, question)
