@@ -30,7 +30,7 @@ def work_of(desk: Desk) -> tuple[Any, list[Claim]]:
     """An instance with an effect in hand, a timer that is set, a message that waits, and a dead letter."""
     identity, worker = new_id(), new_worker()
     letter = DeadLetterRaised(source="step", number=1, name="a", reason="no", error="no")
-    work = {"effects": [effect(identity)], "timers": [timer(identity, number=1)], "records": [letter]}
+    work: dict[str, Any] = {"effects": [effect(identity)], "timers": [timer(identity, number=1)], "records": [letter]}
     head = desk.born(born(identity, issued=2, **work))
     (owned,) = desk.effects.claim(worker, [Wanted("ship", 1)], 1)
     (number,) = desk.writer.accept([message()], NOW)
