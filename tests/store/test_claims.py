@@ -9,7 +9,16 @@ import pytest
 
 from holdfast.kernel.records import DeadLetterRaised
 from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import Claim, EffectClaim, InboxClaim, LetterClaim, TimerClaim, Wanted
+from holdfast.store.shapes import (
+    Claim,
+    EffectClaim,
+    InboxClaim,
+    LetterClaim,
+    Receipt,
+    ReceiptKey,
+    TimerClaim,
+    Wanted,
+)
 from support.desks import Desk
 from support.rows import (
     NOW,
@@ -178,3 +187,14 @@ def test_effects_can_be_withdrawn(desk: Desk) -> None:
     assert [each.number for each in desk.reader.work(identity)[0]] == [1]
     with desk.writer.unit() as unit:
         assert unit.void([owned.claim]) == {owned.claim}
+
+
+def test_a_receipt_can_be_kept_without_a_change(desk: Desk) -> None:
+    """A command that changed nothing leaves its receipt, with what was asked for, and there is one for each key."""
+    kept = Receipt(ReceiptKey("default", "order:o-1", "c-1"), None, 0, b"digest")
+    with desk.writer.unit() as unit:
+        unit.remember([kept], NOW)
+    with desk.writer.unit() as unit:
+        assert unit.receipts([kept.key]) == {kept.key: kept}
+    with pytest.raises(LostRaceError), desk.writer.unit() as unit:
+        unit.remember([kept], NOW)
