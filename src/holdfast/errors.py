@@ -8,6 +8,7 @@
     ├── UnfinishedError            a workflow whose result was asked for did not complete
     ├── NotFoundError              no such thing, or none that this tenant may see
     ├── ConflictError              somebody else was first; retryable
+    │   └── ReusedIdError          the id or idempotency key was used for another command
     ├── PayloadError               a value cannot be stored: too large, or of a type the codec does not know
     ├── ReplayError
     │   └── UnknownEventError      the history holds an event that this code does not know
@@ -126,6 +127,19 @@ class ConflictError(HoldfastError):
 
     code = "conflict"
     retryable = True
+
+
+class ReusedIdError(ConflictError):
+    """A command id or idempotency key was used before, for another command; nothing was written."""
+
+    code = "reused_id"
+    retryable = False
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(
+            f"the id {key!r} was used before, for another command: repeat a command as it was, or give a new one an id of its own"
+        )
 
 
 class PayloadError(HoldfastError):

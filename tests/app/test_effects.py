@@ -342,6 +342,23 @@ def optional(**options: object) -> Puppet:
     return Puppet(choose)
 
 
+@pytest.mark.row("D-052")
+@pytest.mark.parametrize("limit", [1, 3])
+def test_a_letter_counts_the_calls_that_were_made(place: Place, limit: int) -> None:
+    """The claim that finds out that an effect killed its worker in every call makes no call, and does not count."""
+    policy = RetryPolicy(max_attempts=limit, delay=timedelta(0), jitter=0)
+    engine = place.engine().register(Puppet(act), script := Script(), retry=policy)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    for _ in range(limit):
+        victim = place.engine()
+        victim.drain()
+        assert claim_and_die(victim.runtime.identity, place.store) == 1
+        place.engine().advance(hours=1)
+    engine.drain()
+    (letter,) = engine.dead_letters().result()
+    assert (letter.reason, letter.attempts, script.calls) == ("attempts_spent", limit, [])
+
+
 def test_an_effect_with_once_is_called_at_most_once(place: Place) -> None:
     """It is not tried again, neither after a failure nor after its worker died; it becomes a dead letter instead."""
     engine = place.engine().register(optional(once=True), script := Script(ValueError("no")), retry=THRICE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 import msgspec
@@ -13,18 +14,25 @@ import pytest
 
 from holdfast import (
     ConfigurationError,
+    Decider,
     Decision,
     Engine,
+    Ignored,
     Message,
     Moment,
+    NotFoundError,
     PayloadError,
     RetryPolicy,
+    ReusedIdError,
+    Saga,
     Settings,
 )
 from holdfast.kernel.canonical import canonical_hash
+from holdfast.store.shapes import Address
 from support.engines import Live, Place
 from support.samples import (
     Add,
+    Added,
     Answer,
     Counter,
     Do,
@@ -143,7 +151,7 @@ def test_a_command_id_counts_once_for_its_instance(place: Place) -> None:
     for _ in range(2):
         engine.execute(Counter, Add("c-1", 1), command_id="k-1").result()
     other = place.engine().register(Counter())
-    other.execute(Counter, Add("c-1", 10), command_id="k-1").result()
+    other.execute(Counter, Add("c-1", 1), command_id="k-1").result()
     other.execute(Counter, Add("c-1", 100), command_id="k-2").result()
     other.execute(Counter, Add("c-2", 1), command_id="k-1").result()
     assert other.load_state(Counter, "c-1").result() == 101
@@ -178,6 +186,110 @@ def test_a_command_that_failed_may_be_sent_again_with_its_id(place: Place) -> No
     for _ in range(2):
         engine.execute(Puppet, Do("p-1", "x"), command_id="k-1").result()
     assert engine.load_state(Puppet, "p-1").result() == ("x",)
+
+
+@pytest.mark.row("D-111")
+def test_an_id_whose_command_found_nothing_to_do_is_remembered(place: Place) -> None:
+    """Ignored is an answer: the same command with the same id does nothing later either, whether there is an instance or not."""
+    is_open = [False]
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted(command.what)) if is_open[0] or command.what == "begin" else Ignored()
+
+    engine = place.engine().register(Puppet(choose))
+    engine.execute(Puppet, Do("p-1", "begin")).result()
+    for key in ("p-1", "p-2"):
+        engine.execute(Puppet, Do(key, "late"), command_id="k-1").result()
+        engine.submit(Puppet, Do(key, "later"), command_id="k-2").result()
+    engine.drain()
+    is_open[0] = True
+    for each in (engine, place.engine().register(Puppet(choose))):
+        for key in ("p-1", "p-2"):
+            each.execute(Puppet, Do(key, "late"), command_id="k-1").result()
+            each.submit(Puppet, Do(key, "later"), command_id="k-2").result()
+        each.drain()
+    assert engine.load_state(Puppet, "p-1").result() == ("begin",)
+    assert isinstance(engine.load_state(Puppet, "p-2").exception(), NotFoundError)
+    assert engine.inbox_depth().result() == 0
+
+
+@pytest.mark.row("D-111")
+def test_an_id_stands_for_one_command(place: Place) -> None:
+    """Another command with an id that was used is refused, not dropped; as a message it is a dead letter that says so."""
+    engine = place.engine().register(Counter())
+    engine.execute(Counter, Add("c-1", 1), command_id="k-1").result()
+    with pytest.raises(ReusedIdError, match="'k-1' was used before, for another command") as caught:
+        engine.execute(Counter, Add("c-1", 10), command_id="k-1").result()
+    assert (caught.value.code, caught.value.retryable) == ("reused_id", False)
+    engine.submit(Counter, Add("c-1", 10), command_id="k-1").result()
+    engine.drain()
+    (letter,) = engine.dead_letters().result()
+    assert (letter.reason, letter.attempts, letter.command_id) == ("reused_id", 1, "k-1")
+    assert engine.load_state(Counter, "c-1").result() == 1
+
+
+@dataclass(frozen=True)
+class Tag:
+    workflow_id: str
+    words: frozenset[str]
+    more: dict[str, int]
+
+
+class Tagged(Decider[int, Tag, Added, None]):
+    """Takes commands whose fields have no order."""
+
+    type = "tagged"
+
+    def initial(self) -> int:
+        return 0
+
+    def evolve(self, state: int, event: Added) -> int:
+        return state + event.by
+
+    def decide(self, state: int, command: Tag, moment: Moment) -> Answer:
+        return Decision.event(Added(1))
+
+
+def test_the_same_command_is_the_same_in_whatever_order_it_comes(place: Place) -> None:
+    """Sets and dicts have no order that counts: a command made anew is the same command."""
+    engine = place.engine().register(Tagged())
+    for words, more in (("abcdefgh", {"x": 1, "y": 2}), ("hgfedcba", {"y": 2, "x": 1})):
+        engine.execute(Tagged, Tag("t-1", frozenset(words), more), command_id="k-1").result()
+        engine.submit(Tagged, Tag("t-1", frozenset(words), more), command_id="k-1").result()
+    engine.drain()
+    assert (engine.load_state(Tagged, "t-1").result(), engine.dead_letters().result()) == (1, [])
+
+
+class Shop(Puppet):
+    type = "shop"
+
+
+class ShopOrder(Puppet):
+    type = "shop:order"
+
+
+class Percent(Puppet):
+    type = "shop%3Aorder"
+
+
+class Start(Puppet):
+    type = "start"
+
+
+@pytest.mark.row("D-111")
+def test_ids_of_different_instances_never_meet(place: Place) -> None:
+    """However colons are spread over types and keys, an id counts for its own instance, and messages wait in its own queue."""
+    engine = place.engine().register(Shop()).register(ShopOrder()).register(Percent()).register(Start())
+    engine.register(Saga("order").wait("w", 3600).build())
+    wanted = [(Shop, "order:1"), (ShopOrder, "1"), (Percent, "1"), (Start, "order")]
+    for decider, key in wanted:
+        engine.execute(decider, Do(key, "x"), command_id="k").result()
+        engine.submit(decider, Do(key, "y"), command_id="m").result()
+    engine.start("order", idempotency_key="k").result()
+    engine.drain()
+    assert [engine.load_state(decider, key).result() for decider, key in wanted] == [("x", "y")] * 4
+    names = {Address(tenant="default", definition=decider.type, key=key).name for decider, key in wanted}
+    assert len(names) == len(wanted)
 
 
 @pytest.mark.row("D-112")

@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast import Saga
 from holdfast.authoring.saga import StepOptions, words
 from holdfast.authoring.saga.definition import StepType
-from holdfast.kernel.history import TIMER_CANCELLED
+from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
 from holdfast.kernel.vocabulary import wire_name
 from holdfast.machine import events
 from holdfast.machine.checks import POLICY_WORDS
@@ -65,7 +65,7 @@ def test_all_statuses_are_listed() -> None:
 def test_all_events_are_listed() -> None:
     """An event that a history can hold is on the page."""
     known = [wire_name(event)[0] for event in typing.get_args(events.Event)]
-    assert sorted(first_column("Events")) == sorted([*known, TIMER_CANCELLED])
+    assert sorted(first_column("Events")) == sorted([*known, TIMER_CANCELLED, TIMER_REQUEUED])
 
 
 def test_all_rejections_are_listed() -> None:

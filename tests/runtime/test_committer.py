@@ -15,7 +15,17 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import ConflictError, Decider, Decision, Engine, Moment, RejectedError, Rejection, StoppedError
+from holdfast import (
+    ConflictError,
+    Decider,
+    Decision,
+    Engine,
+    Moment,
+    RejectedError,
+    Rejection,
+    ReusedIdError,
+    StoppedError,
+)
 from holdfast.errors import StoreError, StoreUnavailableError
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.deciding import Batch
@@ -55,15 +65,32 @@ def test_a_batch_is_bounded(live: Live) -> None:
 
 
 def test_a_repeated_command_in_one_batch_counts_once(live: Live) -> None:
-    """The second command with the same id in the same transaction is answered like the first."""
+    """The second command with the same id in the same transaction is answered like the first, and not even decided."""
+    decided: list[str] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decided.append(command.what)
+        return Decision.event(Noted(command.what))
+
+    engine = live.engine(ONE_COMMITTER).register(Puppet(choose))
+    batching = Batching(engine)
+    with batching.one():
+        replies = [engine.execute(Puppet, Do("p-1", "x"), command_id="k") for _ in range(3)]
+        replies.append(engine.execute(Puppet, Do("p-1", "y")))
+    for reply in replies:
+        reply.result(timeout=30)
+    assert (engine.load_state(Puppet, "p-1").result(), decided) == (("x", "y"), ["x", "y"])
+    assert batching.sizes == [1, 4]
+
+
+def test_an_id_stands_for_one_command_in_a_batch_too(live: Live) -> None:
+    """Two commands with one id in one transaction: the first is carried out, the other refused."""
     engine = live.engine(ONE_COMMITTER).register(Counter())
     batching = Batching(engine)
     with batching.one():
-        replies = [engine.execute(Counter, Add("c-1"), command_id="k") for _ in range(3)]
-        replies.append(engine.execute(Counter, Add("c-1")))
-    for reply in replies:
-        reply.result(timeout=30)
-    assert engine.load_state(Counter, "c-1").result() == 2
+        replies = [engine.execute(Counter, Add("c-1", by), command_id="k") for by in (1, 2, 1)]
+    assert [type(reply.exception(30)) for reply in replies] == [type(None), ReusedIdError, type(None)]
+    assert engine.load_state(Counter, "c-1").result() == 1
 
 
 POISON = "poison"

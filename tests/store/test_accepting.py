@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,15 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.rows import dict_row
 
 from holdfast.errors import ConfigurationError, HoldfastError
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
-from holdfast.store.shapes import StoredMessage
+from holdfast.store.postgres.faults import translated
+from holdfast.store.shapes import Address, StoredMessage
+from support.databases import Databases
 from support.rows import NOW, by_id, by_key, message, new_id
 
 HOLD = timedelta(seconds=10)
@@ -95,6 +99,41 @@ def test_something_else_than_a_connection_is_refused(both: tuple[Store, Any], co
     """The message says what kind of connection is wanted."""
     with pytest.raises(ConfigurationError, match=r"give a (sqlite3|psycopg) connection to .*, not a "):
         both[0].accept_within(connection, message(), NOW)
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_connection_to_another_database_is_refused(
+    both: tuple[Store, Any], request: pytest.FixtureRequest, tmp_path: Path, *, is_ours: bool
+) -> None:
+    """A command goes where the engine is: another database is refused, be it one of ours or not, and nothing is written there."""
+    store, _ = both
+    with ExitStack() as stack:
+        if store.url.startswith("sqlite"):
+            url, file = f"sqlite:///{tmp_path / 'other.db'}", tmp_path / "other.db"
+            other = open_store(url) if is_ours else None
+            theirs: Any = stack.enter_context(closing(sqlite3.connect(file)))
+        else:
+            databases: Databases = request.getfixturevalue("postgres_server")
+            url = stack.enter_context(databases.empty())
+            other = open_store(url) if is_ours else None
+            theirs = stack.enter_context(closing(psycopg.connect(url)))
+        with pytest.raises(ConfigurationError, match="the connection is to another database than"):
+            store.accept_within(theirs, message(), NOW)
+        theirs.rollback()
+        assert delivered(store) == []
+        if other is not None:
+            assert delivered(other) == []
+            other.close()
+
+
+def test_a_message_is_accepted_although_others_write_meanwhile(both: tuple[Store, Any]) -> None:
+    """Whether it is the right database is found out without a look that would be old by the time of writing."""
+    store, connection = both
+    connection.execute("begin")
+    store.writer().accept([message("o-0")], NOW)
+    store.accept_within(connection, message("o-1"), NOW)
+    connection.commit()
+    assert [each.address.key for each in delivered(store)] == ["o-0", "o-1"]
 
 
 def test_a_refusal_comes_in_our_words(both: tuple[Store, Any]) -> None:
@@ -190,3 +229,66 @@ def test_a_trigger_can_submit(database: tuple[Store, psycopg.Connection[Any]]) -
         ("o-1", b'{"id":"o-1"}'),
         ("o-2", b'{"id":"o-2"}'),
     ]
+
+
+@pytest.mark.parametrize(
+    ("role", "tenant", "refusal"),
+    [
+        (None, None, "permission denied for schema holdfast"),
+        ("holdfast_tenant", None, "row-level security"),
+        ("holdfast_tenant", "rival", "row-level security"),
+        ("holdfast_tenant", "default", ""),
+        ("holdfast_engine", None, ""),
+    ],
+)
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_which_rights_a_caller_needs(
+    database: tuple[Store, psycopg.Connection[Any]],
+    role: str | None,
+    tenant: str | None,
+    refusal: str,
+    *,
+    is_plain: bool,
+) -> None:
+    """A user hands commands in with the role of the engine, or with that of tenants and the tenant set; otherwise it is refused."""
+    store, connection = database
+    user = sql.Identifier(f"caller_{secrets.token_hex(4)}")
+    connection.execute(sql.SQL("create role {} nologin").format(user))
+    if role is not None:
+        connection.execute(sql.SQL("grant {} to {}").format(sql.Identifier(role), user))
+    connection.commit()
+    try:
+        connection.execute(sql.SQL("set role {}").format(user))
+        if tenant is not None:
+            connection.execute("select set_config('holdfast.tenant', %s, false)", [tenant])
+        with pytest.raises(HoldfastError, match=refusal) if refusal else nullcontext():
+            if is_plain:
+                with translated(store.url):
+                    connection.execute("select holdfast.submit('order', 'Tell', 'x', key => 'o-1')")
+            else:
+                store.accept_within(connection, message("o-1"), NOW)
+        connection.rollback() if refusal else connection.commit()
+    finally:
+        connection.execute("reset role")
+        connection.execute(sql.SQL("drop owned by {}").format(user))
+        connection.execute(sql.SQL("drop role {}").format(user))
+        connection.commit()
+    assert [each.address.key for each in delivered(store)] == ([] if refusal else ["o-1"])
+
+
+def test_plain_sql_names_the_same_target_as_the_engine(database: tuple[Store, psycopg.Connection[Any]]) -> None:
+    """Messages of both wait in one queue, also where names hold colons and percent signs; those of others in another."""
+    store, connection = database
+    for definition, key in (("shop:or%der", "1"), ("shop", "or%der:1")):
+        connection.execute("select holdfast.submit(%s, 'Tell', 'x', key => %s)", [definition, key])
+        store.accept_within(connection, message_to(definition, key), NOW)
+    connection.commit()
+    targets = connection.execute("select target, count(*) from holdfast.inbox group by target").fetchall()
+    assert sorted(count for _, count in targets) == [2, 2]
+
+
+def message_to(definition: str, key: str) -> StoredMessage:
+    """A message to an instance of another definition."""
+    return StoredMessage(
+        address=Address(tenant="default", definition=definition, key=key), type="Tell", data=b"x", actor="ada"
+    )

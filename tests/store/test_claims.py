@@ -7,8 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from holdfast.kernel.records import DeadLetterRaised
 from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import Claim, EffectClaim, InboxClaim, TimerClaim, Wanted
+from holdfast.store.shapes import (
+    Claim,
+    EffectClaim,
+    InboxClaim,
+    LetterClaim,
+    Receipt,
+    ReceiptKey,
+    TimerClaim,
+    Wanted,
+)
 from support.desks import Desk
 from support.rows import (
     NOW,
@@ -26,16 +36,19 @@ from support.rows import (
 
 
 def work_of(desk: Desk) -> tuple[Any, list[Claim]]:
-    """An instance with an effect in hand, a timer that is set, and a message that waits."""
+    """An instance with an effect in hand, a timer that is set, a message that waits, and a dead letter."""
     identity, worker = new_id(), new_worker()
-    head = desk.born(born(identity, issued=2, effects=[effect(identity)], timers=[timer(identity, number=1)]))
+    letter = DeadLetterRaised(source="step", number=1, name="a", reason="no", error="no")
+    work: dict[str, Any] = {"effects": [effect(identity)], "timers": [timer(identity, number=1)], "records": [letter]}
+    head = desk.born(born(identity, issued=2, **work))
     (owned,) = desk.effects.claim(worker, [Wanted("ship", 1)], 1)
     (number,) = desk.writer.accept([message()], NOW)
-    return head, [owned.claim, TimerClaim(identity, "reminder", 1), InboxClaim(number)]
+    (dead,) = desk.reader.dead_letters(instance=identity)
+    return head, [owned.claim, TimerClaim(identity, "reminder", 1), InboxClaim(number), dead.claim]
 
 
 @pytest.mark.row("D-051", "D-083")
-@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
 def test_claims_are_used_up_by_the_change_they_led_to(desk: Desk, place: int) -> None:
     """A consumed claim is gone with the commit; using it a second time loses, so that nothing is recorded twice."""
     head, claims = work_of(desk)
@@ -67,10 +80,12 @@ def wrong(claim: Claim) -> list[Claim]:
             ]
         case InboxClaim(number):
             return [InboxClaim(number + 1)]
+        case LetterClaim(number):
+            return [LetterClaim(number + 1)]
 
 
 @pytest.mark.row("D-083")
-@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
 def test_a_claim_must_be_exact(desk: Desk, place: int) -> None:
     """Another number, key, owner or fence is a void claim: it is told apart, and a change on it does not stand."""
     head, claims = work_of(desk)
@@ -172,3 +187,14 @@ def test_effects_can_be_withdrawn(desk: Desk) -> None:
     assert [each.number for each in desk.reader.work(identity)[0]] == [1]
     with desk.writer.unit() as unit:
         assert unit.void([owned.claim]) == {owned.claim}
+
+
+def test_a_receipt_can_be_kept_without_a_change(desk: Desk) -> None:
+    """A command that changed nothing leaves its receipt, with what was asked for, and there is one for each key."""
+    kept = Receipt(ReceiptKey("default", "order:o-1", "c-1"), None, 0, b"digest")
+    with desk.writer.unit() as unit:
+        unit.remember([kept], NOW)
+    with desk.writer.unit() as unit:
+        assert unit.receipts([kept.key]) == {kept.key: kept}
+    with pytest.raises(LostRaceError), desk.writer.unit() as unit:
+        unit.remember([kept], NOW)

@@ -59,6 +59,22 @@ def test_the_order_is_by_rank(desk: Desk) -> None:
     assert numbers(desk.effects.claim(new_worker(), SHIP, 10)) == [4, 2, 0, 3, 1]
 
 
+@pytest.mark.row("F-115")
+@pytest.mark.parametrize("limit", [1, 9])
+def test_effects_of_equal_rank_are_taken_in_the_order_of_their_numbers(desk: Desk, limit: int) -> None:
+    """Instances in the order of birth, then numbers, whatever the handlers are called: the same on every store."""
+    first, second = new_id(), new_id()
+    names = ["z", "b", "y", "a", "z"]
+    for identity in (second, first):
+        rows = [effect(identity, number, handler=name) for number, name in enumerate(names)]
+        desk.commit(born(identity, issued=len(names), effects=list(reversed(rows))))
+    wanted = [Wanted(name, limit) for name in sorted(set(names))]
+    taken: list[tuple[object, int]] = []
+    while found := desk.effects.claim(new_worker(), wanted, limit):
+        taken += [(each.instance, each.number) for each in found]
+    assert taken == [(identity, number) for identity in (first, second) for number in range(len(names))]
+
+
 def test_the_order_holds_over_claims(desk: Desk) -> None:
     """Each claim takes the most urgent of what is left, whatever its number and whenever it was written."""
     identity = new_id()

@@ -47,21 +47,20 @@ def dead_effect(desk: Desk, **rest: Any) -> DeadLetter:
     return desk.reader.dead_letters(instance=identity)[0]
 
 
-def dead_timer(desk: Desk) -> DeadLetter:
-    """A timer that gave up, as its letter."""
-    identity = new_id()
-    desk.commit(born(identity, issued=1, timers=[timer(identity, "k", 0)]))
-    (due,) = desk.timers.claim(NOW, hold=HOLD, limit=1).timers
-    told = letter("timer", instance=identity, name="k", number=0, type="Remind", data=b"remind")
-    assert desk.timers.bury(due.claim, told)
-    return desk.reader.dead_letters(instance=identity)[0]
-
-
 def dead_message(desk: Desk, tenant: str = "default") -> DeadLetter:
     """A message that gave up before it had an instance, as its letter."""
     desk.writer.accept([message("o-1", "hello", tenant=tenant)], NOW)
     (taken,) = desk.inbox.claim(NOW, hold=HOLD, limit=1)
-    told = letter("inbox", tenant=tenant, key="o-1", name=taken.target, type="Tell", data=b"hello")
+    told = letter(
+        "inbox",
+        tenant=tenant,
+        key="o-1",
+        name=taken.target,
+        type="Tell",
+        data=b"hello",
+        command_id="c-1",
+        comment="why",
+    )
     assert desk.inbox.bury(taken.claim, told)
     return desk.reading(tenant).dead_letters()[0]
 
@@ -90,31 +89,8 @@ def test_a_dead_effect_goes_back_to_work(desk: Desk) -> None:
 
 
 @pytest.mark.row("D-060")
-def test_a_dead_timer_goes_back_to_work(desk: Desk) -> None:
-    """Requeued, a timer is due at once under its key and number, with no attempts."""
-    dead = dead_timer(desk)
-    assert desk.keeper.requeue(dead, now=LATER)
-    (again,) = desk.timers.claim(LATER, hold=HOLD, limit=9).timers
-    assert (again.instance, again.key, again.number) == (dead.instance, "k", 0)
-    assert (again.type, again.data, again.attempts, again.error, again.due_at) == ("Remind", b"remind", 0, "", LATER)
-
-
-@pytest.mark.row("D-060", "D-067")
-def test_a_dead_timer_does_not_come_back_beside_a_newer_one(desk: Desk) -> None:
-    """If the instance has set the key anew meanwhile, that timer stands: there is one for each key."""
-    dead = dead_timer(desk)
-    assert dead.instance is not None
-    desk.commit(
-        moved(desk.loaded(dead.instance).header, issued=1, timers=[timer(dead.instance, "k", 1, due=NOW + HOUR)])
-    )
-    assert desk.keeper.requeue(dead, now=LATER)
-    assert [(each.key, each.number) for each in desk.reader.work(dead.instance)[1]] == [("k", 1)]
-    assert desk.reader.dead_letters() == []
-
-
-@pytest.mark.row("D-060")
 def test_a_dead_message_goes_back_to_work(desk: Desk) -> None:
-    """Requeued, a message waits for its turn behind those that its target already has."""
+    """Requeued, a message is what it was, and waits for its turn behind those that its target already has."""
     dead = dead_message(desk)
     desk.writer.accept([message("o-1", "younger")], NOW)
     assert desk.keeper.requeue(dead, now=LATER)
@@ -124,6 +100,7 @@ def test_a_dead_message_goes_back_to_work(desk: Desk) -> None:
         ("o-1", b"hello", 0),
     ]
     assert found[0].target == found[1].target
+    assert (found[1].command_id, found[1].comment, found[1].actor) == ("c-1", "why", "ada")
 
 
 def test_a_dead_start_goes_back_to_work(desk: Desk) -> None:
@@ -148,7 +125,7 @@ def test_a_requeued_effect_ages_as_the_others_do(desk: Desk) -> None:
     assert again.rank == rank_of(LATER, 50, ageing=0)
 
 
-@pytest.mark.parametrize("make", [dead_effect, dead_timer, dead_message])
+@pytest.mark.parametrize("make", [dead_effect, dead_message])
 def test_a_letter_is_requeued_once(desk: Desk, make: Any) -> None:
     """Of two operators one puts the work back; the other hears that the letter is gone."""
     dead = make(desk)

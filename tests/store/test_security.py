@@ -16,7 +16,9 @@ from psycopg import sql
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.store.opening import open_store
-from holdfast.store.shapes import Snapshot, Wanted
+from holdfast.store.postgres.commits import PostgresUnit
+from holdfast.store.postgres.loading import _headers as found_headers
+from holdfast.store.shapes import Address, Snapshot, Wanted
 from support.databases import Databases
 from support.desks import Desk
 from support.rows import (
@@ -87,6 +89,15 @@ def shared_dsn(postgres_server: Databases) -> Iterator[str]:
 
 
 @pytest.fixture
+def postgres_desk(postgres_server: Databases) -> Iterator[Desk]:
+    """A desk on a database of the test's own."""
+    with postgres_server.prepared() as dsn:
+        store = open_store(dsn)
+        yield Desk(store)
+        store.close()
+
+
+@pytest.fixture
 def connection(shared_dsn: str) -> Iterator[Connection]:
     """A plain connection to that database; what it does is undone."""
     with closing(psycopg.connect(shared_dsn)) as opened:
@@ -113,7 +124,8 @@ def test_every_table_has_a_wall(connection: Connection) -> None:
     assert open_tables == set(REVIEWED)
     for name, (_, _, policies) in found.items():
         if name not in REVIEWED:
-            assert policies == ({"engine"} if name in WITHOUT_TENANT else {"engine", "tenant"}), name
+            own = {"engine", "identity"} if name == "meta" else {"engine"}
+            assert policies == (own if name in WITHOUT_TENANT else {"engine", "tenant"}), name
 
 
 def test_policies_check_what_is_written(connection: Connection) -> None:
@@ -185,11 +197,31 @@ def test_a_tenant_that_has_left_is_forgotten(connection: Connection) -> None:
         assert [count(eyes, table) for table in ("instances", "events")] == [0, 0]
 
 
-@pytest.mark.parametrize("table", sorted({"receipts", "migrations"} | WITHOUT_TENANT))
+@pytest.mark.parametrize("table", sorted({"receipts", "migrations"} | WITHOUT_TENANT - {"meta"}))
 def test_a_tenant_does_not_see_the_engines_tables(connection: Connection, table: str) -> None:
     """What belongs to the engine alone cannot be read at all."""
     with pytest.raises(psycopg.errors.InsufficientPrivilege), as_tenant(connection, "default") as eyes:
         count(eyes, table)
+
+
+def test_a_tenant_sees_which_database_it_is_and_nothing_else_of_the_engine(connection: Connection) -> None:
+    """Of the engine's own facts the identity of the database can be read, which tells it from others."""
+    with as_tenant(connection, "default") as eyes:
+        assert eyes.execute("select name from holdfast.meta").fetchall() == [("identity",)]
+
+
+@pytest.mark.parametrize("tenant", [OTHER_TENANT, ""])
+def test_the_committer_itself_finds_no_instance_of_another_tenant(postgres_desk: Desk, tenant: str) -> None:
+    """Its role sees all tenants, so every statement that finds instances names the tenant, and locks nobody else's rows."""
+    head = postgres_desk.born(born(key="k"))
+    foreign = [Address(tenant=tenant, instance=head.id), Address(tenant=tenant, definition="order", key="k")]
+    with postgres_desk.writer.unit() as holder:
+        assert holder.load([by_id(head.id)]) != [None]
+        with postgres_desk.store.writer().unit() as unit:
+            assert isinstance(unit, PostgresUnit)
+            unit.connection.execute("set local lock_timeout = '1s'")
+            assert unit.load(foreign) == [None, None]
+            assert [found_headers(unit.connection, [each]) for each in foreign] == [[], []]
 
 
 @pytest.mark.parametrize("table", sorted(SEEN_BY_TENANTS))

@@ -64,6 +64,11 @@ def test_a_file_that_may_not_be_read_is_unavailable() -> None:
             open_store(f"sqlite:///{file}")
 
 
+def test_a_commit_waits_for_the_disk(desk: Desk) -> None:
+    """The log is synchronised with every commit: less loses acknowledged commits in a power cut."""
+    assert (desk.query("pragma synchronous"), desk.query("pragma journal_mode")) == ([(2,)], [("wal",)])
+
+
 def test_an_unwritable_folder_is_a_wrong_setting() -> None:
     """Where no file can be made, the message says why."""
     with public_folder() as folder:

@@ -38,6 +38,16 @@ def test_a_timer_is_never_early(desk: Desk) -> None:
     assert found.claim == TimerClaim(identity, "k", 4)
 
 
+@pytest.mark.row("D-067")
+def test_an_instance_has_one_timer_for_each_key(desk: Desk) -> None:
+    """A change that sets a key which is set loses, unless it cancels the timer that is there: nobody can make two of them."""
+    head = desk.born(born(identity := new_id(), issued=1, timers=[timer(identity, "k", 0)]))
+    with pytest.raises(LostRaceError):
+        desk.commit(moved(head, issued=1, timers=[timer(identity, "k", 1)]))
+    desk.commit(moved(head, issued=1, cancelled=["k"], timers=[timer(identity, "k", 1)]))
+    assert desk.loaded(identity).timers == {"k": 1}
+
+
 @pytest.mark.row("D-064")
 def test_timers_come_in_the_order_of_their_time(desk: Desk) -> None:
     """The earliest comes first, at most as many as were asked for, and the time of the next future one is told."""

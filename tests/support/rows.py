@@ -187,7 +187,7 @@ def letter(source: str, **rest: Any) -> DeadLetter:
 
 def receipt(instance: InstanceId, key: str = "c-1", *, tenant: str = DEFAULT_TENANT, version: int = 1) -> Receipt:
     """Proof that a command was carried out."""
-    return Receipt(ReceiptKey(tenant, "order", key), instance, version)
+    return Receipt(ReceiptKey(tenant, "order", key), instance, version, b"what was asked for")
 
 
 def observation(instance: InstanceId, **rest: Any) -> Observation:

@@ -13,8 +13,8 @@ from holdfast.errors import HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
-from holdfast.runtime.clockwork import receipt_key
 from holdfast.runtime.replies import Reply
+from holdfast.runtime.submissions import receipt_key
 from holdfast.runtime.tracking import Tracked
 from holdfast.store.findings import Transition
 from holdfast.store.shapes import Address, Header, Observation, StoredMessage

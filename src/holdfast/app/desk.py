@@ -17,7 +17,7 @@ from holdfast.runtime.service import Service
 from holdfast.runtime.submissions import Outcome
 from holdfast.runtime.tracking import Tracked, folded
 from holdfast.store.port import Keeper
-from holdfast.store.shapes import SHARED_TENANT, Address, ReceiptKey
+from holdfast.store.shapes import SHARED_TENANT, Address, Claim, ReceiptKey
 
 T = TypeVar("T")
 
@@ -53,6 +53,7 @@ class Desk:
         actor: str = "",
         comment: str = "",
         receipt: ReceiptKey | None = None,
+        claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
     ) -> Reply[Outcome]:
@@ -77,6 +78,7 @@ class Desk:
             actor=asking,
             comment=comment,
             receipt=receipt,
+            claim=claim,
             may_create=may_create,
             definition_version=definition_version,
             settled=settled,
@@ -87,9 +89,9 @@ class Desk:
         return self._service.operate(lambda parts: work(parts.keeper()))
 
     def _read(self, question: Callable[[], T]) -> Reply[T]:
-        """Ask the database: on a thread for reading, or here if the engine has none."""
+        """Ask the database: on a thread for reading, or here if the engine has none, or if that thread would wait for this one."""
         reply: Reply[T] = Reply()
-        if self._readers is None:
+        if self._readers is None or self._service.store.is_lent:
             return answered(reply, question)
         try:
             self._readers.submit(answered, reply, question)

@@ -53,7 +53,9 @@ class Repairs(Desk):
                     raise ConflictError(
                         f"dead letter {letter} is of a compensation, and its workflow has ended; use retry_compensation"
                     )
-                case _:
+                case "timer":
+                    self._restore_timer(found)
+                case "effect" | "inbox":
                     now = self._service.shared.clock.now()
                     ageing = self._service.shared.settings.ageing_rate
                     if not self._keep(lambda keeper: keeper.requeue(found, now=now, ageing=ageing)):
@@ -102,6 +104,14 @@ class Repairs(Desk):
     def _letter(self, letter: object) -> DeadLetter:
         found = self._reader.dead_letter(letter) if isinstance(letter, int) else None
         return found if found is not None else _not_found(letter)
+
+    def _restore_timer(self, found: DeadLetter) -> None:
+        """Put a timer back by a command, so that whoever remembers its instance notices; the letter goes in the same commit."""
+        address = Address(tenant=self.tenant, instance=found.instance)
+        outcome = self._command(address, found, claim=found.claim, may_create=False).result()
+        if outcome.instance is None:  # Somebody else was faster.
+            _not_found(found.id)
+        self._service.hint()
 
     def _repair(self, found: DeadLetter, command: object) -> None:
         """Have the workflow of a dead letter try again; the letter goes in the same commit."""

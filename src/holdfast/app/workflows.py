@@ -66,7 +66,7 @@ class WorkflowCalls(Desk):
         """Start a workflow, by name (the newest version), by name and version, or by id such as `order-v1`; the id of the instance.
 
         `key` is a business key: there can be one instance with it, ever. `idempotency_key` makes the call safe to repeat: the same
-        key gives the same instance. `delay` puts the first step off, as a timedelta or in seconds.
+        key gives the same instance, and with another input or business key ReusedIdError. `delay` puts the first step off, as a timedelta or in seconds.
         """
         try:
             name, pinned = self._registry.library.find(checked_key(definition, "definition"), str(version))
@@ -296,6 +296,7 @@ class WorkflowCalls(Desk):
     def _ended(self, instance: Instance) -> Reply[Ending]:
         try:
             identity = checked_instance(instance)
+            self._service.store.refuse_inside()
         except HoldfastError as error:
             return failed(error)
         return self._endings.wait(self.tenant, identity)
@@ -308,7 +309,8 @@ class WorkflowCalls(Desk):
         return Address(tenant=self.tenant, definition=name, instance=identity)
 
     def _receipt(self, name: str, key: str) -> ReceiptKey | None:
-        return ReceiptKey(self.tenant, f"start:{name}", key) if key else None
+        # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
+        return ReceiptKey(self.tenant, f"%start:{name}", key) if key else None
 
     def _place(self, instance: Instance) -> Address:
         return Address(tenant=self.tenant, instance=checked_instance(instance))

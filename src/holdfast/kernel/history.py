@@ -14,6 +14,9 @@ from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 TIMER_CANCELLED = f"{SYSTEM_PREFIX}timer_cancelled"
 """Written by the kernel when a decision cancels a timer that was really pending."""
 
+TIMER_REQUEUED = f"{SYSTEM_PREFIX}timer_requeued"
+"""Written by the kernel when an operator puts a timer back that gave up."""
+
 
 class StoredEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One fact in the history of an instance."""

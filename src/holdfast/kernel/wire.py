@@ -7,6 +7,7 @@ when the field says so.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar, cast, runtime_checkable
@@ -171,3 +172,15 @@ def _refuse_nan(value: object) -> None:
 
 def _name(as_type: object) -> str:
     return getattr(as_type, "__name__", str(as_type))
+
+
+_stable = msgspec.json.Encoder(enc_hook=lowered, order="deterministic").encode
+
+
+def fingerprint(*values: object) -> bytes:
+    """A few bytes that are the same for equal values, whatever order their dicts and sets happen to have."""
+    try:
+        data = _stable(values)
+    except Exception as error:  # A class of the user's own may raise anything.
+        raise PayloadError(f"a value cannot be compared: {error}") from error
+    return hashlib.blake2b(data, digest_size=12).digest()

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar, cast
 
 from holdfast.kernel.ids import InstanceId
@@ -40,6 +41,7 @@ class Execution:
         "is_begun",
         "is_stopping",
         "key",
+        "limit",
         "options",
         "started",
         "task",
@@ -57,6 +59,8 @@ class Execution:
         self.is_stopping = False
         """Whether the instance asked the handler to stop; what comes of the call still counts, but it is not tried again."""
         self.started = 0.0
+        self.limit: float | None = None
+        """Seconds that the call may take; None means any number."""
         self.deadline: float | None = None
         """Monotonic time at which the call counts as failed."""
         self.task: asyncio.Task[None] | None = None
@@ -87,6 +91,15 @@ class Execution:
         """Whether this is the first word about the call; later ones do not count."""
         return self._settled.acquire(blocking=False)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether a word was said about the call."""
+        return self._settled.locked()
+
+    def retract(self) -> None:
+        """Take the word back, because it came to nothing; for whoever said it."""
+        self._settled.release()
+
 
 class Ends:
     """Where a call can end."""
@@ -96,12 +109,12 @@ class Ends:
         *,
         returned: Callable[[Execution, object], None],
         failed: Callable[[Execution, BaseException], None],
-        transact: Callable[[Execution], None],
+        transact: Callable[[Execution], str],
     ) -> None:
         self.returned = returned
         self.failed = failed
         self.transact = transact
-        """Calls the handler of a transactional effect inside a commit of its own."""
+        """Calls the handler of a transactional effect inside a commit of its own; why nothing came of it, empty if something did."""
 
 
 def call_here(execution: Execution) -> object:
@@ -119,8 +132,9 @@ def run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(make())
+    context = copy_context()  # What is lent to the caller is lent to the coroutine.
     with ThreadPoolExecutor(1, thread_name_prefix="holdfast-handler") as thread:
-        return thread.submit(lambda: asyncio.run(make())).result()
+        return thread.submit(context.run, lambda: asyncio.run(make())).result()
 
 
 def too_slow(limit: float | None) -> TimeoutError:

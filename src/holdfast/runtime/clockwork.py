@@ -11,10 +11,10 @@ from functools import partial
 from holdfast.runtime.giving_up import Verdicts, dead_message, dead_timer, describe
 from holdfast.runtime.loops import Chores
 from holdfast.runtime.shared import Shared
-from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.submissions import Outcome, Submission, digest_of, receipt_key
 from holdfast.runtime.telemetry import TimerFired
 from holdfast.store.port import Parts
-from holdfast.store.shapes import Address, ReceiptKey, StoredMessage, StoredTimer
+from holdfast.store.shapes import Address, StoredMessage, StoredTimer
 
 _log = logging.getLogger("holdfast.clockwork")
 
@@ -157,6 +157,7 @@ class Clockwork:
                 comment=message.comment,
                 claim=message.claim,
                 receipt=receipt_key(where, message.command_id),
+                digest=digest_of(where, command) if message.command_id else b"",
                 definition_version=message.definition_version,
                 # An id that nobody knows is a mistake, unless it was made for the instance that the message starts.
                 may_create=where.instance is None or message.parent is not None,
@@ -173,10 +174,3 @@ class Clockwork:
         if self._inbox.bury(message.claim, dead_message(message, error=error, now=self._shared.clock.now())):
             _log.error("message %s for %s gave up: %s", message.id, message.target, describe(error))
         self._deliver_next(behind)
-
-
-def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:
-    """What makes a command with this id idempotent for its instance; None for a command without one."""
-    if not command_id:
-        return None
-    return ReceiptKey(address.tenant, f"{address.instance or address.definition + ':' + address.key}", command_id)

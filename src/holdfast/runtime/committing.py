@@ -11,11 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from holdfast.errors import ConflictError, HoldfastError, NotFoundError, StoreError, StoreUnavailableError
+from holdfast.errors import (
+    ConflictError,
+    HoldfastError,
+    NotFoundError,
+    ReusedIdError,
+    StoreError,
+    StoreUnavailableError,
+)
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.deciding import Batch, Found, Round
-from holdfast.runtime.drafting import Draft
+from holdfast.runtime.drafting import Draft, VoidClaimError
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.surroundings import Surroundings
@@ -132,6 +139,9 @@ class Committing:
                 changes = _changes(drafts)
                 if changes:
                     unit.write(changes, now)
+                receipts = [each for draft in drafts if draft.is_empty for each in draft.change.receipts]
+                if receipts:
+                    unit.remember(receipts, now)
             used = [*batch.spent, *(claim for draft in drafts for claim in draft.finished)]
             seen = [observation for draft in drafts for observation in draft.observations]
             if used or seen:
@@ -143,16 +153,20 @@ class Committing:
         return batch
 
     def commit_inside(self, unit: Unit, submission: Submission) -> Batch:
-        """Carry out one command inside a transaction that the caller has open and will commit."""
+        """Carry out one command inside a transaction that the caller has open and will commit.
+
+        VoidClaimError if what the command comes from was taken over: then nothing of the transaction may stand.
+        """
         batch = Batch()
         now = self._clock.now()
         found = self._fold([submission.address], unit.load([submission.address]), unit)
-        left = self._settled_before([submission], found, unit, batch)
-        drafts = self._round(found, batch, now, is_careful=True).decide(left)
+        if submission.claim is not None and unit.void([submission.claim]):
+            raise VoidClaimError
+        drafts = self._round(found, batch, now, is_careful=True).decide([submission])
         changes = _changes(drafts)
         if changes:
             unit.write(changes, now)
-        used = [*batch.spent, *(claim for draft in drafts for claim in draft.finished)]
+        used = [claim for draft in drafts for claim in draft.finished]
         if used:
             unit.consume(used)
         batch.observations = [observation for draft in drafts for observation in draft.observations]
@@ -172,7 +186,11 @@ class Committing:
         for each in submissions:
             tracked = found.get(each.address)
             if each.receipt is not None and each.receipt in receipts:
-                batch.accept(each, _outcome(receipts[each.receipt]))
+                receipt = receipts[each.receipt]
+                if receipt.digest != each.digest:
+                    batch.refuse(each, ReusedIdError(each.receipt.key))
+                    continue
+                batch.accept(each, _outcome(receipt))
                 batch.spent += [each.claim] if each.claim is not None and each.claim not in void else []
             elif each.cause in known and isinstance(tracked, Tracked):
                 batch.accept(each, Outcome(tracked.header.id, tracked.header.version))

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from uuid import UUID
 
-from holdfast.errors import CommandError, HoldfastError, NotFoundError, PayloadError, RejectedError
+from holdfast.errors import (
+    CommandError,
+    HoldfastError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    ReusedIdError,
+)
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.drafting import Draft, VoidClaimError
 from holdfast.runtime.heading import new_header
@@ -82,7 +89,7 @@ class Round:
         self._drafts: dict[Name, Draft] = {}
         self._answers: dict[Name, list[Answer]] = {}
         self._doubted: set[Name] = set()
-        self._receipts: dict[ReceiptKey, tuple[Name, Outcome]] = {}
+        self._receipts: dict[ReceiptKey, tuple[Name, Outcome, bytes]] = {}
 
     def decide(self, submissions: Iterable[Submission]) -> list[Draft]:
         """Decide all commands; the drafts to write. The answers are in the batch and hold once the drafts are written."""
@@ -118,9 +125,12 @@ class Round:
 
     def _answer(self, each: Submission, name: Name, tracked: Tracked | None) -> Answer:
         if each.receipt is not None and each.receipt in self._receipts:
+            _, outcome, digest = self._receipts[each.receipt]
+            if digest != each.digest:
+                return each, None, ReusedIdError(each.receipt.key)
             if each.claim is not None:
                 self._drafts[name].finished = (*self._drafts[name].finished, each.claim)
-            return each, self._receipts[each.receipt][1], None  # The same command twice in one batch.
+            return each, outcome, None  # The same command twice in one batch.
         try:
             draft = self._drafts.get(name)
             if draft is None:
@@ -135,7 +145,7 @@ class Round:
                 self._drafts[name].is_tainted = True
             return each, None, error if isinstance(error, HoldfastError) else _failure(each, error)
         if each.receipt is not None:
-            self._receipts[each.receipt] = (name, outcome)
+            self._receipts[each.receipt] = (name, outcome, each.digest)
         return each, outcome, None
 
     def _begin(self, each: Submission, tracked: Tracked | None) -> Draft:

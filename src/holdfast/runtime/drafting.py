@@ -14,22 +14,24 @@ import msgspec
 
 from holdfast.errors import PayloadError, RejectedError
 from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
-from holdfast.kernel.history import TIMER_CANCELLED, StoredEvent
+from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import merge
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.checking import UNNAMED, check_decision, check_text
 from holdfast.runtime.heading import moved_header
-from holdfast.runtime.issuing import effect_row, message_row, recall_row, timer_row
+from holdfast.runtime.issuing import effect_row, message_row, recall_row, restored_timer, timer_row
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import NO_SNAPSHOTS, Tracked
 from holdfast.store.shapes import (
     Change,
     Claim,
+    DeadLetter,
     EffectClaim,
     Header,
+    LetterClaim,
     Observation,
     Receipt,
     Snapshot,
@@ -89,6 +91,8 @@ class Draft:
         """Decide one command and add what follows from it. Raises, and adds nothing, if it is refused or fails."""
         if submission.claim is not None:
             self._check_claim(submission.claim)
+            if type(submission.claim) is LetterClaim:
+                return self._restore_timer(submission, now)
         header = self.header
         moment = Moment(
             now=now,
@@ -181,7 +185,7 @@ class Draft:
         version, issued = header.version + len(events), header.issued + len(effects) + len(decision.timers)
         self.header = moved_header(header, status, version=version, issued=issued, now=now)
         if submission.receipt is not None:
-            change.receipts = (*change.receipts, Receipt(submission.receipt, header.id, version))
+            change.receipts = (*change.receipts, Receipt(submission.receipt, header.id, version, submission.digest))
         if self._around.observe:
             self._observe(submission, header, skipped=False, now=now)
         return Outcome(header.id, version)
@@ -227,8 +231,26 @@ class Draft:
             self._stop_timer(submission.claim)
         if self._around.observe and self.header.version:
             self._observe(submission, self.header, skipped=True, now=now)
-        reason = answer.reason or "nothing to do"
-        return Outcome(self.header.id if self.header.version else None, self.header.version, reason)
+        identity, version = self.header.id if self.header.version else None, self.header.version
+        if submission.receipt is not None:  # Sent again, it must not act when there is something to do by then.
+            kept = Receipt(submission.receipt, identity, version, submission.digest)
+            self.change.receipts = (*self.change.receipts, kept)
+        return Outcome(identity, version, answer.reason or "nothing to do")
+
+    def _restore_timer(self, submission: Submission, now: datetime) -> Outcome:
+        """Put a timer back that gave up, due at once. It says so in the history, so that everybody who knows the instance notices."""
+        letter, header, claim = submission.command, self.header, submission.claim
+        assert isinstance(letter, DeadLetter)
+        assert claim is not None
+        if letter.name in self.timers or header.ended_at is not None:
+            self.finished = (*self.finished, claim)
+            return Outcome(header.id, header.version, "a newer timer has its key, or the instance has ended")
+        self._use_up(claim)
+        self.timers[letter.name] = letter.number
+        self.change.timers = [*self.change.timers, restored_timer(header, letter, now)]
+        self._append([_told(TIMER_REQUEUED, letter.name)], submission, now)
+        self.header = msgspec.structs.replace(header, version=header.version + 1, updated_at=now)
+        return Outcome(header.id, self.header.version)
 
     def _append(self, events: list[Encoded], submission: Submission, now: datetime) -> None:
         header, change = self.header, self.change
@@ -322,7 +344,7 @@ class Draft:
         pending = [key for key in dict.fromkeys(keys) if key in self.timers]
         for key in pending:
             self._drop_timer(key)
-        return [Encoded(TIMER_CANCELLED, 1, msgspec.json.encode({"key": key})) for key in pending]
+        return [_told(TIMER_CANCELLED, key) for key in pending]
 
     def _drop_timer(self, key: str) -> None:
         number = self.timers.pop(key, None)
@@ -389,6 +411,11 @@ class Draft:
 
     def _bytes_since(self) -> int:
         return _size(self.change.events) + (self.before.bytes_since if self.before else 0)
+
+
+def _told(type_: str, key: str) -> Encoded:
+    """What the kernel itself says about a timer."""
+    return Encoded(type_, 1, msgspec.json.encode({"key": key}))
 
 
 def _size(events: Sequence[StoredEvent]) -> int:

@@ -11,7 +11,7 @@ from functools import partial
 
 from holdfast.errors import HoldfastError, StoreUnavailableError
 from holdfast.kernel.ids import effect_key
-from holdfast.runtime.giving_up import RecalledError, SpentError, Verdicts, code_of, dead_effect, describe, failure_of
+from holdfast.runtime.giving_up import RecalledError, SpentError, Verdicts, dead_effect, describe, failure_of
 from holdfast.runtime.issuing import options_of
 from holdfast.runtime.loops import Chores
 from holdfast.runtime.shared import Shared
@@ -181,18 +181,16 @@ class Fetching:
             return None
 
     def _bury(self, effect: StoredEffect, error: BaseException) -> None:
-        reason = "attempts_spent" if isinstance(error, SpentError) else code_of(error)
-        said = describe(error)
-        letter = dead_effect(effect, reason=reason, error=said, now=self._shared.clock.now())
+        letter = dead_effect(effect, error, self._shared.clock.now())
         if not self._effects.bury(effect.claim, letter):
             return
-        _log.error("effect %s gave up: %s", effect_key(effect.instance, effect.number), said)
+        _log.error("effect %s gave up: %s", effect_key(effect.instance, effect.number), letter.error)
         self._shared.telemetry.tell(
             EffectBuried(
                 instance=effect.instance,
                 number=effect.number,
                 handler=effect.handler,
-                attempts=effect.attempts,
-                error=said,
+                attempts=letter.attempts,
+                error=letter.error,
             )
         )

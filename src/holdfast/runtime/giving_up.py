@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError, ReusedIdError
 from holdfast.kernel.decider import Failure
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.runtime.handlers import Fail, Retry
@@ -57,7 +57,9 @@ class Verdicts:
     def retry_command_at(self, attempts: int, error: BaseException) -> datetime | None:
         """When to try a timer or a message again after `attempts` failures; None means never."""
         policy = self._shared.settings.command_retry
-        if isinstance(error, RejectedError | PayloadError | NotFoundError) or not policy.allows_another(attempts):
+        if isinstance(error, RejectedError | PayloadError | NotFoundError | ReusedIdError) or not policy.allows_another(
+            attempts
+        ):
             return None
         return self._after(policy, attempts)
 
@@ -65,7 +67,12 @@ class Verdicts:
         return self._shared.clock.now() + policy.wait_after(attempts, self._shared.chance.share())
 
 
-def dead_effect(effect: StoredEffect, *, reason: str, error: str, now: datetime) -> DeadLetter:
+def calls_of(effect: StoredEffect, error: BaseException) -> int:
+    """How often the handler was called: a claim that found that it must not be called again counts as an attempt, but is no call."""
+    return effect.attempts - isinstance(error, SpentError | RecalledError)
+
+
+def dead_effect(effect: StoredEffect, error: BaseException, now: datetime) -> DeadLetter:
     """The dead letter of an effect."""
     return DeadLetter(
         tenant=effect.tenant,
@@ -79,10 +86,10 @@ def dead_effect(effect: StoredEffect, *, reason: str, error: str, now: datetime)
         data=effect.data,
         options=effect.options,
         priority=effect.priority,
-        attempts=effect.attempts,
+        attempts=calls_of(effect, error),
         fence=effect.fence,
-        reason=reason,
-        error=error,
+        reason="attempts_spent" if isinstance(error, SpentError) else code_of(error),
+        error=describe(error),
         created_at=now,
     )
 
@@ -125,6 +132,8 @@ def dead_message(message: StoredMessage, *, error: BaseException, now: datetime)
         actor=message.actor,
         definition_version=message.definition_version,
         parent=message.parent,
+        command_id=message.command_id,
+        comment=message.comment,
         created_at=now,
     )
 

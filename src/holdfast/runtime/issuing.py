@@ -15,7 +15,7 @@ from holdfast.kernel.program import Program, Programs
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.store.ranks import rank_of
-from holdfast.store.shapes import Address, Header, StoredEffect, StoredMessage, StoredRecall, StoredTimer
+from holdfast.store.shapes import Address, DeadLetter, Header, StoredEffect, StoredMessage, StoredRecall, StoredTimer
 
 
 class EffectOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -88,6 +88,21 @@ def timer_row(header: Header, timer: Timer, encoded: Encoded, *, key: str, numbe
         version=encoded.version,
         data=encoded.data,
         due_at=timer.due(now),
+    )
+
+
+def restored_timer(header: Header, letter: DeadLetter, now: datetime) -> StoredTimer:
+    """A timer that gave up, due now."""
+    return StoredTimer(
+        instance=header.id,
+        key=letter.name,
+        number=letter.number,
+        tenant=header.tenant,
+        definition=header.definition,
+        type=letter.type,
+        version=letter.version,
+        data=letter.data,
+        due_at=now,
     )
 
 

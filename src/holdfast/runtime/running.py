@@ -39,7 +39,7 @@ class Runtime:
         self._service = service
         self._shared = shared
         self.identity = WorkerId(shared.chance.new_id(shared.clock.now()))
-        transacting = Transacting(store.writer, service.transactor, service.written, shared.programs)
+        transacting = Transacting(store.writer, service.transactor, service.written, shared)
         ends = Ends(returned=self._returned, failed=self._failed, transact=transacting.run)
         self.worker = Worker(self.identity, ends, shared)
         self.fetching = Fetching(store.effects(), self.worker, shared)

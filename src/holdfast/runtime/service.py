@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from holdfast.errors import StoppedError
+from holdfast.errors import ConfigurationError, StoppedError
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.program import Programs
 from holdfast.runtime.calling import Key, key_of
@@ -30,11 +30,11 @@ from holdfast.runtime.lanes import Lane, Lanes
 from holdfast.runtime.loops import Loop
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.shared import Shared
-from holdfast.runtime.submissions import Settled, Submission
+from holdfast.runtime.submissions import Settled, Submission, digest_of
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import Memory
 from holdfast.store.port import Parts, Store, Writer
-from holdfast.store.shapes import Address, Change, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
+from holdfast.store.shapes import Address, Change, Claim, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
 
 _log = logging.getLogger("holdfast")
 
@@ -121,6 +121,7 @@ class Service:
         actor: str,
         comment: str = "",
         receipt: ReceiptKey | None = None,
+        claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
         identity: InstanceId | None = None,
@@ -133,6 +134,11 @@ class Service:
         """
         if self.maintenance() == "refuse":
             settled(None, StoppedError(_REFUSED))
+            return
+        try:
+            self.store.refuse_inside()
+        except ConfigurationError as error:
+            settled(None, error)
             return
         if not address.key and address.instance is None:
             # With an id from the beginning it is told apart from its neighbours in a batch, and found again after an outage.
@@ -147,6 +153,8 @@ class Service:
                 actor=actor,
                 comment=comment,
                 receipt=receipt,
+                digest=b"" if receipt is None else digest_of(address, command),
+                claim=claim,
                 may_create=may_create,
                 definition_version=definition_version,
                 identity=identity,
@@ -192,6 +200,8 @@ class Service:
 
     def operate(self, work: Callable[[Parts], T]) -> T:
         """Do an operator's work, one at a time, on a connection that is kept for it."""
+        if self.store.is_lent:  # Whoever is at the desk may be waiting for the caller.
+            return work(self._desk)
         with self._at_desk:
             return work(self._desk)
 

@@ -6,9 +6,26 @@ from collections.abc import Callable
 
 import msgspec
 
+from holdfast.errors import PayloadError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import SYSTEM
+from holdfast.kernel.vocabulary import wire_name
+from holdfast.kernel.wire import fingerprint
 from holdfast.store.shapes import Address, Claim, ReceiptKey
+
+
+def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:
+    """What makes a command with this id idempotent for its instance; None for a command without one."""
+    return ReceiptKey(address.tenant, address.name, command_id) if command_id else None
+
+
+def digest_of(address: Address, command: object) -> bytes:
+    """Tells whether two commands with one receipt are the same; the key matters where the receipt is for a whole definition."""
+    name, _ = wire_name(type(command))
+    try:
+        return fingerprint(name, address.key, command)
+    except PayloadError:  # A codec of the user's own may store what others cannot even compare.
+        return fingerprint(name, address.key)
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
@@ -38,6 +55,8 @@ class Submission(msgspec.Struct, kw_only=True, eq=False, gc=False):
     comment: str = ""
     receipt: ReceiptKey | None = None
     """Makes the command idempotent for its caller."""
+    digest: bytes = b""
+    """Of a command with a receipt: tells whether another one with that receipt is the same."""
     claim: Claim | None = None
     """The effect, timer or message that the commit uses up."""
     definition_version: str = ""

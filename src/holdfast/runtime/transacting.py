@@ -1,4 +1,9 @@
-"""Handlers that run inside a commit: their writes and the completion of their effect are one transaction, exactly once."""
+"""Handlers that run inside a commit: their writes and the completion of their effect are one transaction, exactly once.
+
+What makes it so is the claim. It is looked at before the handler is called, so that a worker that has lost its work does nothing, and
+again when the instance is locked: from there on nobody can take the effect over before the commit. The instance is locked last, behind
+the rows of the handler, so that its other commands, and everybody else's, do not wait for the handler.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,31 @@ from collections.abc import Callable
 
 from holdfast.errors import ConflictError
 from holdfast.kernel.ids import effect_key
-from holdfast.kernel.program import Programs
 from holdfast.runtime.calling import Execution, call_here
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
+from holdfast.runtime.drafting import VoidClaimError
+from holdfast.runtime.handlers import Fail
 from holdfast.runtime.issuing import result_of
+from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Outcome, Submission
-from holdfast.store.port import LostRaceError, Unit, Writer
+from holdfast.runtime.telemetry import WorkLost
+from holdfast.store.port import EndedTransactionError, LostRaceError, Unit, Writer
+
+_ROUNDS = 8
+"""How often a call may be undone because of what others did at the same time before it counts as failed."""
 
 
 class _TooLateError(Exception):
     """The handler came back when its call had been given up."""
+
+
+class _FailedError(Exception):
+    """The handler raised this."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        super().__init__(str(error))
 
 
 class Transacting:
@@ -28,58 +47,98 @@ class Transacting:
         open_writer: Callable[[], Writer],
         committing: Callable[[Writer], Committing],
         written: Callable[[Batch], None],
-        programs: Programs,
+        shared: Shared,
     ) -> None:
         self._open_writer = open_writer
-        self._programs = programs
+        self._programs = shared.programs
+        self._telemetry = shared.telemetry
         self._committing = committing
         self._written = written
         self._local = threading.local()
 
-    def run(self, execution: Execution) -> None:
-        """Call the handler in a transaction that commits with what it returns, or not at all."""
+    def run(self, execution: Execution) -> str:
+        """Call the handler in a transaction that commits with what it returns, or not at all; why it came to nothing, or nothing."""
         writer: Writer | None = getattr(self._local, "writer", None)
         if writer is None:
             writer = self._local.writer = self._open_writer()
         try:
-            with writer.unit() as unit:
-                batch = self._call(execution, unit, self._committing(writer))
+            batch = self._committed(execution, writer)
         except _TooLateError:
-            return  # Somebody else has spoken for the call; what the handler wrote is undone.
-        except LostRaceError as error:
-            raise ConflictError(f"what the handler wrote was undone: {error}") from error
-        if batch is None:
-            return
-        self._written(batch)
-        if batch.observations:
-            writer.write([], observations=batch.observations, now=batch.observations[0].at)
+            return "given up"  # Somebody else has spoken for the call; what the handler wrote is undone.
+        except VoidClaimError:
+            execution.settle()
+            self._telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
+            return "the claim is void"
+        except _FailedError as failure:
+            if not execution.settle():
+                return "given up"
+            raise failure.error from failure.error.__cause__
+        if batch is not None:
+            self._written(batch)
+            if batch.observations:
+                writer.write([], observations=batch.observations, now=batch.observations[0].at)
+        return ""
+
+    def _committed(self, execution: Execution, writer: Writer) -> Batch | None:
+        """What was committed. A call that others undid, as the victim of a deadlock, is made again, and counts as one."""
+        for _ in range(_ROUNDS):
+            has_spoken = False
+            try:
+                with writer.unit() as unit:
+                    batch = self._call(execution, unit, self._committing(writer))
+                    has_spoken = execution.settle()
+                    if not has_spoken:
+                        raise _TooLateError
+            except LostRaceError as error:
+                lost = error
+                if has_spoken:
+                    execution.retract()
+            else:
+                return batch
+        raise ConflictError(f"what the handler wrote was undone {_ROUNDS} times in a row: {lost}") from lost
 
     def _call(self, execution: Execution, unit: Unit, committing: Committing) -> Batch | None:
-        with unit.lend() as connection:
-            execution.context.connection = connection
-            command = call_here(execution)
-        if not execution.settle():
+        if execution.is_settled:
             raise _TooLateError
+        if unit.void([execution.claim]):
+            raise VoidClaimError
+        command = _called(execution, unit)
         if command is None:
             unit.consume([execution.claim])
             return None
-        effect = execution.effect
-        address, command = result_of(effect, command, self._programs(effect.definition))
-        batch = committing.commit_inside(
-            unit,
-            Submission(
-                address=address,
-                command=command,
-                cause=effect_key(effect.instance, effect.number),
-                claim=execution.claim,
-                may_create=True,
-                settled=_ignore,
-            ),
-        )
+        batch = committing.commit_inside(unit, self._submission(execution, command))
         for _, _, error in batch.answers:
             if error is not None:
                 raise error
         return batch
+
+    def _submission(self, execution: Execution, command: object) -> Submission:
+        effect = execution.effect
+        address, own = result_of(effect, command, self._programs(effect.definition))
+        return Submission(
+            address=address,
+            command=own,
+            cause=effect_key(effect.instance, effect.number),
+            claim=execution.claim,
+            may_create=True,
+            settled=_ignore,
+        )
+
+
+def _called(execution: Execution, unit: Unit) -> object:
+    """What the handler returns. Its own errors are told from those of the engine, which mean something else."""
+    try:
+        with unit.lend(execution.limit) as connection:
+            execution.context.connection = connection
+            return call_here(execution)
+    except LostRaceError:
+        raise
+    except EndedTransactionError as error:
+        # What it wrote may be there already: another call could write it again.
+        told = f"{error}: what it wrote before may be stored, without the end of its effect"
+        raise _FailedError(Fail(told)) from error
+    except Exception as error:
+        raise _FailedError(error) from error
 
 
 def _ignore(_outcome: Outcome | None, _error: BaseException | None) -> None:

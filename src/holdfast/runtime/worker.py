@@ -247,11 +247,11 @@ class Worker:
             self._skip(execution)
             return
         limit = self._begin(execution)
+        execution.limit = limit
         execution.deadline = None if limit is None else execution.started + limit
         try:
             if execution.options.transactional:
-                self._ends.transact(execution)
-                result: object = None
+                result: object = self._ends.transact(execution)
             else:
                 result = execution.handler.function(execution.context, execution.body())
         except BaseException as error:  # noqa: BLE001 - what a handler raises is data
@@ -260,7 +260,7 @@ class Worker:
                 self._ends.failed(execution, error)
         else:
             if execution.options.transactional:
-                self._end(execution, "")
+                self._end(execution, str(result))
             else:
                 self._come_back(execution, result, limit)
         finally:

@@ -40,11 +40,23 @@ class LostRaceError(Exception):
     """A change was decided on a state that is no longer the newest, or on a claim that is void; nothing was written."""
 
 
-class Unit(Protocol):
-    """One open transaction that may lock, look and write."""
+class EndedTransactionError(Exception):
+    """User code ended the transaction that it was lent; what it wrote before is stored, or lost, without what belongs to it."""
 
-    def lend(self) -> AbstractContextManager[object]:
-        """The driver's own connection, as users know it, for a handler that writes in the same transaction."""
+
+class Unit(Protocol):
+    """One open transaction that may lock, look and write.
+
+    Everybody locks in one order: user code its own rows, then the engine instances in the order of their ids, then the rest.
+    """
+
+    def lend(self, limit: float | None = None) -> AbstractContextManager[object]:
+        """The driver's own connection, as users know it, for a handler that writes in the same transaction.
+
+        `limit` is how many seconds the handler has; where nobody else can write meanwhile, the connection is then taken from it, and
+        TimeoutError raised. LostRaceError if a statement in the block failed because of what others did at the same time, such as a
+        deadlock: it may go well now. EndedTransactionError if the block ended the transaction. Other errors leave it as they are.
+        """
         ...
 
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
@@ -69,6 +81,10 @@ class Unit(Protocol):
 
     def consume(self, claims: Sequence[Claim]) -> None:
         """Use up claims without a change; LostRaceError if any of them is void."""
+        ...
+
+    def remember(self, receipts: Sequence[Receipt], now: datetime) -> None:
+        """Keep the receipts of commands that changed nothing; LostRaceError if there is one already."""
         ...
 
 
@@ -216,7 +232,10 @@ class Keeper(Protocol):
     """What operators and housekeeping do."""
 
     def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
-        """Put a dead effect, timer or message back to work with its attempts reset; False if the letter is gone."""
+        """Put a dead effect or message back to work with its attempts reset; False if the letter is gone.
+
+        Timers and steps are put back by a command for their instance, which knows about them.
+        """
         ...
 
     def discard(self, letter: int, *, tenant: str) -> bool:
@@ -326,8 +345,17 @@ class Store(Parts, Protocol):
     writers: int
     """How many committers of one process can be at work at the same time to good effect."""
 
+    @property
+    def is_lent(self) -> bool:
+        """Whether the code that asks has the only writer in its hands: to wait for the engine would be to wait for itself."""
+        ...
+
     def line(self) -> Parts:
         """The parts on one connection, for one thread."""
+        ...
+
+    def refuse_inside(self) -> None:
+        """Raise ConfigurationError where the store is lent: what is to be written would wait for ever."""
         ...
 
     def reader(self, tenant: str) -> Reader:
@@ -339,7 +367,10 @@ class Store(Parts, Protocol):
         ...
 
     def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
-        """Put a message into the inbox in the transaction of a connection that the caller opened; its id."""
+        """Put a message into the inbox in the transaction of a connection that the caller opened; its id.
+
+        ConfigurationError if the connection is to another database.
+        """
         ...
 
     def wakeups(self, notice: Callable[[str], None]) -> Wakeups:

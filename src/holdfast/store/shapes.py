@@ -28,6 +28,18 @@ class Address(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     key: str = ""
     instance: InstanceId | None = None
 
+    @property
+    def name(self) -> str:
+        """One text that no other instance of the tenant has, however colons are spread over definitions and keys."""
+        if self.instance is not None:
+            return str(self.instance)
+        return f"{escaped(self.definition)}:{self.key}"
+
+
+def escaped(definition: str) -> str:
+    """The name of a definition without colons, so that the first colon behind it ends it."""
+    return definition.replace("%", "%25").replace(":", "%3A")
+
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The row of an instance: a projection of its events that lists and gates are served from."""
@@ -93,7 +105,13 @@ class InboxClaim(msgspec.Struct, frozen=True, gc=False):
     id: int
 
 
-Claim = EffectClaim | TimerClaim | InboxClaim
+class LetterClaim(msgspec.Struct, frozen=True, gc=False):
+    """A dead letter that is about to be put back to work; void once it was requeued or discarded."""
+
+    id: int
+
+
+Claim = EffectClaim | TimerClaim | InboxClaim | LetterClaim
 
 
 class StoredEffect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -179,8 +197,7 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def target(self) -> str:
         """What messages are ordered by: those with the same target are delivered in the order of acceptance."""
-        where = self.address
-        return f"{where.instance}" if where.instance is not None else f"{where.definition}:{where.key}"
+        return self.address.name
 
 
 class StoredRecall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -217,8 +234,31 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     definition_version: str = ""
     parent: InstanceId | None = None
     """Of a message: the version that a new instance is pinned to, and the instance that starts the target."""
+    command_id: str = ""
+    comment: str = ""
+    """Of a message: what its caller gave with it, so that it is the same command when it is put back to work."""
     created_at: datetime
     id: int = 0
+
+    @property
+    def claim(self) -> LetterClaim:
+        """The right to put it back to work."""
+        return LetterClaim(self.id)
+
+    @property
+    def message(self) -> StoredMessage:
+        """The message that gave up, as it was accepted."""
+        return StoredMessage(
+            address=Address(tenant=self.tenant, definition=self.definition, key=self.key, instance=self.instance),
+            type=self.type,
+            version=self.version,
+            data=self.data,
+            command_id=self.command_id,
+            actor=self.actor,
+            comment=self.comment,
+            definition_version=self.definition_version,
+            parent=self.parent,
+        )
 
 
 class ReceiptKey(NamedTuple):
@@ -233,9 +273,12 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     """Proof that the command with this key was carried out."""
 
     key: ReceiptKey
-    instance: InstanceId
+    instance: InstanceId | None
+    """The instance it was for; None if it was ignored and there was none."""
     version: int
     """The instance's version after the command."""
+    digest: bytes
+    """Tells whether another command with this key is the same."""
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -18,6 +18,7 @@ from holdfast import (
     PayloadError,
     RejectedError,
     Reply,
+    ReusedIdError,
     Saga,
     SagaDefinition,
     UnfinishedError,
@@ -65,13 +66,25 @@ def test_an_idempotency_key_gives_the_same_instance(place: Place) -> None:
     stage = Stage()
     engine = place.engine().register(simple(stage))
     first = engine.start("simple", {"n": 1}, idempotency_key="click", key="o-1").result()
-    assert engine.start("simple", {"n": 2}, idempotency_key="click", key="o-1").result() == first
+    assert engine.start("simple", {"n": 1}, idempotency_key="click", key="o-1").result() == first
     other = place.engine().register(simple(stage))
-    assert other.start("simple", idempotency_key="click").result() == first
+    assert other.start("simple", {"n": 1}, idempotency_key="click", key="o-1").result() == first
     assert other.start("simple", idempotency_key="other click").result() != first
     engine.drain()
     assert engine.get(first).result().input == {"n": 1}
     assert stage.count("work") == 2
+
+
+@pytest.mark.parametrize("other", [{"input": {"n": 2}}, {"key": "o-2"}, {"key": ""}, {"delay": 60}])
+def test_an_idempotency_key_stands_for_one_start(place: Place, other: dict[str, Any]) -> None:
+    """The same key with another input, business key or delay is a mistake, and refused instead of answered with the first instance."""
+    engine = place.engine().register(simple(Stage()))
+    asked: dict[str, Any] = {"input": {"n": 1, "m": 2}, "key": "o-1", "idempotency_key": "click"}
+    first = engine.start("simple", **asked).result()
+    with pytest.raises(ReusedIdError, match="'click' was used before"):
+        engine.start("simple", **(asked | other)).result()
+    assert engine.start("simple", **(asked | {"input": {"m": 2, "n": 1}})).result() == first
+    assert [each.id for each in engine.list_instances().result().items] == [first]
 
 
 def test_many_starts_with_one_idempotency_key_at_once(live: Live) -> None:

@@ -69,7 +69,7 @@ class PostgresEffects:
                 _sql.claim_effects, [worker, now, handlers, limits, Int8(limit)], binary=True
             ).fetchall()
         effects = [rows.effect(cast("rows.Row", row)) for row in found]
-        return sorted(effects, key=lambda effect: effect.rank)
+        return sorted(effects, key=lambda effect: (effect.rank, effect.instance.int, effect.number))
 
     def retry(self, claim: EffectClaim, *, error: str, until: datetime | None) -> bool:
         """Give the effect back after a failed attempt."""

@@ -36,6 +36,7 @@ from holdfast.store.postgres.parts import (
     message_row,
     observations_part,
     parts_of,
+    receipts_part,
 )
 from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, send
 from holdfast.store.postgres.records import letter_row, record_parts
@@ -60,9 +61,11 @@ class _Sql(msgspec.Struct, frozen=True):
     consumed_effects: str
     consumed_timers: str
     consumed_messages: str
+    consumed_letters: str
     finished_effects: str
     finished_timers: str
     finished_messages: str
+    finished_letters: str
     withdrawn: str
     recalled: str
     stopped: str
@@ -71,6 +74,7 @@ class _Sql(msgspec.Struct, frozen=True):
     effects: str
     timers: str
     messages: str
+    message_here: str
     receipts: str
     snapshots: str
     observations: str
@@ -94,7 +98,7 @@ class PostgresUnit:
         self.connection = connection
         self._base = base
 
-    def lend(self) -> AbstractContextManager[Connection]:
+    def lend(self, limit: float | None = None) -> AbstractContextManager[Connection]:  # noqa: ARG002 - it keeps nobody waiting
         """The connection, for a handler."""
         return lent(self.connection)
 
@@ -124,6 +128,10 @@ class PostgresUnit:
     def consume(self, claims: Sequence[Claim]) -> None:
         """Use up claims without a change."""
         run(self.connection, consumed_parts(claims), self._base)
+
+    def remember(self, receipts: Sequence[Receipt], now: datetime) -> None:
+        """Keep the receipts of commands that changed nothing."""
+        run(self.connection, [receipts_part(receipts, now)], self._base)
 
 
 class PostgresWriter:
@@ -186,17 +194,13 @@ def accept(connection: Connection, messages: Sequence[StoredMessage], now: datet
     return [row[0] for row in rows]  # type: ignore[misc]
 
 
-def accept_within(connection: psycopg.Connection[Any], message: StoredMessage, now: datetime) -> int:
-    """Put a message into the inbox with a connection that is not ours, and knows nothing of packed columns."""
-    where = message.address
-    values = [
-        [where.tenant], [message.target], [where.definition], [where.key], [where.instance], [message.type], [message.version],
-        [message.data], [message.command_id], [message.actor], [message.comment], [message.definition_version], [message.parent],
-        now,
-    ]  # fmt: skip
+def accept_within(
+    connection: psycopg.Connection[Any], message: StoredMessage, now: datetime, *, identity: str
+) -> int | None:
+    """Put a message into the inbox with a connection that is not ours; its id, or None if that is to another database."""
     with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
-        row = cursor.execute(numbered(_sql.messages), values).fetchone()
-    return int(row[0]) if row else 0
+        row = cursor.execute(numbered(_sql.message_here), [*message_row(message), now, identity]).fetchone()
+    return int(row[0]) if row else None
 
 
 def bury(connection: Connection, letter: DeadLetter) -> None:

@@ -14,6 +14,9 @@ _LOST = ("HF001", "23505", "40001", "40P01", "26000")
 """The gate of a commit, a unique key, a serialization failure, a deadlock, a prepared statement that was dropped: decide again on what
 is there now."""
 
+_TRANSIENT = ("40001", "40P01")
+"""A serialization failure, a deadlock."""
+
 _UNAVAILABLE = ("08", "53", "57P", "58", "25006", "55P03", "57014", "XX000")
 """No connection, no resources, shutting down, disk trouble, read-only, a lock or statement that took too long."""
 
@@ -25,6 +28,17 @@ def translated(url: str) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise translate(error, url) from error
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Whether it comes of what others did at the same time, be it wrapped by other code: a deadlock or a serialization failure."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, psycopg.Error) and error.sqlstate in _TRANSIENT:
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def translate(error: psycopg.Error, url: str) -> Exception:

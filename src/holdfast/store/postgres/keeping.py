@@ -12,6 +12,7 @@ from psycopg.types.numeric import Int2, Int4, Int8
 from holdfast.kernel.ids import InstanceId
 from holdfast.store.findings import Backlog, Unhandled
 from holdfast.store.postgres import rows
+from holdfast.store.postgres.commits import accept
 from holdfast.store.postgres.lines import Connection, Line
 from holdfast.store.postgres.workers import free_orphans
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
@@ -23,8 +24,6 @@ class _Sql(msgspec.Struct, frozen=True):
     dead_letter: str
     discard: str
     revive_effect: str
-    revive_timer: str
-    revive_message: str
     finished: str
     allow: str
     delete_whole: str
@@ -56,7 +55,7 @@ class PostgresKeeper:
         return rows.dead_letter(cast("rows.Row", row)) if row else None
 
     def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
-        """Put a dead effect, timer or message back to work."""
+        """Put a dead effect or message back to work."""
         with self._line.transaction() as connection:
             if connection.execute(_sql.discard, [Int8(letter.id), letter.tenant]).rowcount != 1:
                 return False
@@ -122,19 +121,13 @@ def make_partitions(connection: Connection, now: datetime) -> None:
 
 
 def _revive(connection: Connection, letter: DeadLetter, now: datetime, ageing: float) -> None:
-    what = [letter.type, Int2(letter.version), letter.data]
     match letter.source:
         case "effect":
             where = [letter.instance, Int4(letter.number), letter.tenant, letter.definition, letter.name]
+            what = [letter.type, Int2(letter.version), letter.data]
             order = [Int2(letter.priority), Int8(rank_of(now, letter.priority, ageing=ageing))]
             connection.execute(_sql.revive_effect, [*where, *what, letter.options, *order, Int4(letter.fence), now])
-        case "timer":
-            where = [letter.instance, letter.name, Int4(letter.number), letter.tenant, letter.definition]
-            connection.execute(_sql.revive_timer, [*where, *what, now])
         case "inbox":
-            target = f"{letter.instance}" if letter.instance else f"{letter.definition}:{letter.key}"
-            to = [letter.tenant, target, letter.definition, letter.key, letter.instance]
-            birth = [letter.definition_version, letter.parent]
-            connection.execute(_sql.revive_message, [*to, *what, letter.actor, *birth, now])
-        case "step" | "compensation":
-            raise AssertionError("a step is requeued by a command, which decides what happens")
+            accept(connection, [letter.message], now)
+        case "timer" | "step" | "compensation":
+            raise AssertionError("it is requeued by a command for its instance, which decides what happens")

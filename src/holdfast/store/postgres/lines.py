@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import psycopg
 from psycopg import RawCursor
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 
-from holdfast.errors import ConfigurationError
+from holdfast.errors import ConfigurationError, StoreError
+from holdfast.store.port import EndedTransactionError, LostRaceError
 from holdfast.store.postgres import columns
-from holdfast.store.postgres.faults import translate
+from holdfast.store.postgres.faults import is_transient, translate
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -27,6 +30,8 @@ _PATIENT: dict[str, str | int | None] = {
 """A half-open connection is noticed within seconds; a server that turned read-only counts as gone."""
 
 _HIGHEST_PORT = 65_535
+_MARKER = "holdfast.unit"
+"""Setting that tells a lent transaction from the next one on the same connection."""
 
 _HANG_UP = ("25006",)
 """A server that turned read-only stays so for this connection; a new one finds the server that takes writes."""
@@ -77,7 +82,7 @@ class Line:
             connection.close()
 
     def _connected(self) -> Connection:
-        if self._connection is None:
+        if self._connection is None or self._connection.closed:
             self._connection = connect(self._conninfo, prepare=self._prepare)
         return self._connection
 
@@ -124,14 +129,44 @@ def _parsed(dsn: str) -> Mapping[str, str | int | None]:
 
 @contextmanager
 def lent(connection: Connection) -> Iterator[Connection]:
-    """The connection with the cursors and the planner that users know; the planner stays so for the rest of the transaction."""
+    """The connection with the cursors and the planner that users know; the planner stays so for the rest of the transaction.
+
+    psycopg refuses `commit()`, `rollback()` and `with connection:` inside a transaction. Statements that end it are found out: they
+    take a setting with them that lives only in this transaction.
+    """
+    marker = secrets.token_hex(8)
     usual = dict.fromkeys((name for name in _SESSION if name.startswith("enable_")), "on")
-    connection.execute(_set(usual, is_local=True))
+    connection.execute(_set({**usual, _MARKER: marker}, is_local=True))
+    rows, threshold = connection.row_factory, connection.prepare_threshold
     connection.cursor_factory = psycopg.Cursor
+    failure: Exception | None = None
     try:
         yield connection
+    except Exception as error:  # noqa: BLE001 - raised below, once it is clear what it means
+        failure = error
     finally:
-        connection.cursor_factory = RawCursor
+        connection.cursor_factory, connection.row_factory, connection.prepare_threshold = RawCursor, rows, threshold
+    _check_open(connection, marker)
+    if failure is not None:
+        if is_transient(failure):
+            raise LostRaceError(str(failure)) from failure
+        raise failure
+    if connection.info.transaction_status == TransactionStatus.INERROR:
+        raise StoreError(
+            "a statement failed and the call went on: everything behind it is lost. Let the error out, or use a savepoint"
+        )
+
+
+def _check_open(connection: Connection, marker: str) -> None:
+    """Raise if the transaction that was lent has ended. One that failed, or whose connection broke, can only be rolled back."""
+    status = connection.info.transaction_status
+    if status == TransactionStatus.INTRANS:
+        row = connection.execute(f"select current_setting('{_MARKER}', true)").fetchone()
+        is_open = row == (marker,)
+    else:
+        is_open = status != TransactionStatus.IDLE
+    if not is_open:
+        raise EndedTransactionError("a statement of the call, such as COMMIT or ROLLBACK, ended its transaction")
 
 
 def _set(settings: Mapping[str, str], *, is_local: bool) -> bytes:

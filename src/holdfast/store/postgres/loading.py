@@ -21,6 +21,7 @@ from holdfast.store.shapes import (
     Claim,
     EffectClaim,
     InboxClaim,
+    LetterClaim,
     Loaded,
     Receipt,
     ReceiptKey,
@@ -38,6 +39,7 @@ class _Sql(msgspec.Struct, frozen=True):
     held_effects: str
     set_timers: str
     kept_messages: str
+    kept_letters: str
     receipts: str
     newest_position: str
     causes: str
@@ -116,6 +118,7 @@ def void_claims(connection: Connection, claims: Sequence[Claim]) -> set[Claim]:
     effects = [claim for claim in claims if isinstance(claim, EffectClaim)]
     timers = [claim for claim in claims if isinstance(claim, TimerClaim)]
     messages = [claim for claim in claims if isinstance(claim, InboxClaim)]
+    letters = [claim for claim in claims if isinstance(claim, LetterClaim)]
     void: set[Claim] = set()
     if effects:
         columns = columns_of(_sql.held_effects, [effect_key(claim) for claim in effects])
@@ -128,6 +131,9 @@ def void_claims(connection: Connection, claims: Sequence[Claim]) -> set[Claim]:
     if messages:
         kept = set(connection.execute(_sql.kept_messages, [Longs([claim.id for claim in messages])]).fetchall())
         void.update(claim for claim in messages if (claim.id,) not in kept)
+    if letters:
+        kept = set(connection.execute(_sql.kept_letters, [Longs([claim.id for claim in letters])]).fetchall())
+        void.update(claim for claim in letters if (claim.id,) not in kept)
     return void
 
 
@@ -135,7 +141,7 @@ def receipts_of(connection: Connection, keys: Sequence[ReceiptKey]) -> dict[Rece
     """The receipts that exist."""
     columns = [Texts([each[place] for each in keys]) for place in range(3)]
     found = cast("list[rows.Row]", connection.execute(_sql.receipts, columns, binary=True).fetchall())
-    receipts = (Receipt(ReceiptKey(*row[:3]), row[3], row[4]) for row in found)
+    receipts = (Receipt(ReceiptKey(*row[:3]), *row[3:]) for row in found)
     return {receipt.key: receipt for receipt in receipts}
 
 

@@ -20,6 +20,7 @@ from holdfast.store.shapes import (
     EffectClaim,
     Header,
     InboxClaim,
+    LetterClaim,
     Observation,
     Receipt,
     Snapshot,
@@ -75,6 +76,11 @@ def finished_parts(claims: Sequence[Claim]) -> Iterator[Part]:
         yield Part(f"finished_{kind}", rows)
 
 
+def receipts_part(receipts: Sequence[Receipt], now: datetime) -> Part:
+    """Receipts of commands that changed nothing."""
+    return Part("receipts", [_receipt(each) for each in receipts], now)
+
+
 def observations_part(observations: Sequence[Observation]) -> Part:
     """Observed inputs."""
     return Part("observations", [_observation(each) for each in observations])
@@ -93,6 +99,9 @@ def _sorted_claims(claims: Sequence[Claim]) -> Iterator[tuple[str, list[Row]]]:
     messages: list[Row] = [(claim.id,) for claim in claims if isinstance(claim, InboxClaim)]
     if messages:
         yield "messages", messages
+    letters: list[Row] = [(claim.id,) for claim in claims if isinstance(claim, LetterClaim)]
+    if letters:
+        yield "letters", letters
 
 
 def _removals(changes: Sequence[Change]) -> Iterator[Part]:
@@ -171,7 +180,7 @@ def _timer(each: StoredTimer) -> Row:
 
 
 def _receipt(each: Receipt) -> Row:
-    return (*each.key, each.instance, each.version)
+    return (*each.key, each.instance, each.version, each.digest)
 
 
 def _snapshot(head: Header, kept: Snapshot) -> Row:

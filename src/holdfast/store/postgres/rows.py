@@ -128,7 +128,9 @@ def dead_letter(row: Row) -> DeadLetter:
         actor=row[17],
         definition_version=row[18],
         parent=row[19],
-        created_at=row[20],
+        command_id=row[20],
+        comment=row[21],
+        created_at=row[22],
     )
 
 

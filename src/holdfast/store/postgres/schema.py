@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,10 +86,11 @@ class PostgresSchema:
             connection.execute(_sql.remember, [Int4(migration.number), migration.name])
 
 
-def settle(line: Line, codec: str) -> int:
-    """Check that the database speaks our codec and has room for this month; the base of its event positions."""
+def settle(line: Line, codec: str) -> tuple[int, str]:
+    """Check that the database speaks our codec and has room for this month; the base of its event positions, and its identity."""
     with line.transaction() as connection:
         connection.execute(_sql.set_meta_once, ["codec", codec])
+        connection.execute(_sql.set_meta_once, ["identity", secrets.token_hex(16)])
         kept = _one(connection, _sql.meta, "codec")
         if kept != codec:
             raise ConfigurationError(
@@ -99,7 +101,7 @@ def settle(line: Line, codec: str) -> int:
         base = missing_base(connection, stored)
         if base != stored:
             connection.execute(_sql.set_meta, ["position_base", str(base)])
-        return base
+        return base, str(_one(connection, _sql.meta, "identity"))
 
 
 def read_clock(line: Line) -> datetime:

@@ -9,7 +9,7 @@ import psycopg
 from psycopg import RawCursor
 from psycopg_pool import ConnectionPool
 
-from holdfast.errors import ConfigurationError
+from holdfast.errors import ConfigurationError, SchemaMismatchError
 from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
 from holdfast.store.postgres.commits import PostgresWriter, accept_within
@@ -80,7 +80,7 @@ class PostgresStore(PostgresParts):
         self.writers = 2  # One decides while the other waits for the server.
         try:
             bring_up(PostgresSchema(line), read_migrations(__package__), may_migrate=may_migrate)
-            base = settle(line, codec)
+            base, self._identity = settle(line, codec)
         finally:
             line.close()
         super().__init__(self._line, base)
@@ -95,6 +95,14 @@ class PostgresStore(PostgresParts):
             name="holdfast-readers",
             open=True,
         )
+
+    @property
+    def is_lent(self) -> bool:
+        """There are as many writers as there are connections: nobody waits for one."""
+        return False
+
+    def refuse_inside(self) -> None:
+        """Nothing to refuse."""
 
     def line(self) -> PostgresParts:
         """The parts on one connection."""
@@ -117,8 +125,16 @@ class PostgresStore(PostgresParts):
         """Put a message into the inbox in the caller's own transaction."""
         if not isinstance(connection, psycopg.Connection):
             raise ConfigurationError(f"give a psycopg connection to {self.url}, not a {type(connection).__name__}")
-        with translated(self.url):
-            return accept_within(connection, message, now)
+        try:
+            with translated(self.url):
+                number = accept_within(connection, message, now, identity=self._identity)
+        except SchemaMismatchError:
+            number = None
+        if number is None:
+            raise ConfigurationError(
+                f"the connection is to another database than {self.url}; give one to that database"
+            )
+        return number
 
     def wakeups(self, notice: Callable[[str], None]) -> PostgresWakeups:
         """Hints from other processes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 
 import msgspec
@@ -18,6 +18,7 @@ from holdfast.store.shapes import (
     Claim,
     EffectClaim,
     InboxClaim,
+    LetterClaim,
     Loaded,
     Observation,
     Receipt,
@@ -31,6 +32,7 @@ from holdfast.store.shapes import (
 )
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.lending import WritingConnection
 from holdfast.store.sqlite.records import write_records
 from holdfast.store.sqlite.rows import text, text_or_none
 from holdfast.store.statements import read_statements
@@ -45,6 +47,7 @@ class _Sql(msgspec.Struct, frozen=True):
     effect_is_held: str
     timer_is_set: str
     message_is_there: str
+    letter_is_there: str
     receipt: str
     cause_is_known: str
     insert_instance: str
@@ -62,7 +65,9 @@ class _Sql(msgspec.Struct, frozen=True):
     cancel_timer: str
     consume_timer: str
     insert_message: str
+    insert_message_here: str
     consume_message: str
+    consume_letter: str
     insert_receipt: str
     save_snapshot: str
     insert_observation: str
@@ -74,13 +79,13 @@ _sql = read_statements(_Sql, __package__, "commits.sql")
 class SQLiteUnit:
     """One open transaction. The file's write lock is held, so nothing needs to be locked row by row."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: WritingConnection, database: Database) -> None:
         self.connection = connection
+        self._database = database
 
-    @contextmanager
-    def lend(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for a handler."""
-        yield self.connection
+    def lend(self, limit: float | None = None) -> AbstractContextManager[WritingConnection]:
+        """The connection, for a handler: for a while, because nobody else can write meanwhile."""
+        return self._database.lending(self.connection, self._database.patience if limit is None else limit)
 
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
         """The instances, as they are and stay until the transaction ends."""
@@ -93,7 +98,11 @@ class SQLiteUnit:
     def receipts(self, keys: Sequence[ReceiptKey]) -> dict[ReceiptKey, Receipt]:
         """The receipts that exist."""
         found = {key: self.connection.execute(_sql.receipt, key).fetchone() for key in keys}
-        return {key: Receipt(key, rows.instance_id(row[0]), row[1]) for key, row in found.items() if row is not None}
+        return {
+            key: Receipt(key, rows.instance_or_none(row[0]), row[1], row[2])
+            for key, row in found.items()
+            if row is not None
+        }
 
     def causes(self, instances: Sequence[InstanceId], causes: Sequence[str]) -> set[str]:
         """Which of the causes the histories already name."""
@@ -113,6 +122,10 @@ class SQLiteUnit:
         if _consume(self.connection, claims) != len(claims):
             raise LostRaceError("a claim is void")
 
+    def remember(self, receipts: Sequence[Receipt], now: datetime) -> None:
+        """Keep the receipts of commands that changed nothing."""
+        self.connection.executemany(_sql.insert_receipt, [_receipt(each, text(now)) for each in receipts])
+
     def _holds(self, claim: Claim) -> bool:
         query, values = _proof(claim)
         return self.connection.execute(query, values).fetchone() is not None
@@ -126,6 +139,8 @@ def _proof(claim: Claim) -> tuple[str, tuple[object, ...]]:
             return _sql.timer_is_set, (id_text(claim.instance), claim.key, claim.number)
         case InboxClaim():
             return _sql.message_is_there, (claim.id,)
+        case LetterClaim():
+            return _sql.letter_is_there, (claim.id,)
 
 
 class SQLiteWriter:
@@ -157,7 +172,7 @@ class SQLiteWriter:
     def unit(self) -> Iterator[SQLiteUnit]:
         """A transaction that holds the write lock."""
         with self._database.writing() as connection:
-            yield SQLiteUnit(connection)
+            yield SQLiteUnit(connection, self._database)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""
@@ -182,6 +197,15 @@ def accept(connection: sqlite3.Connection, messages: Sequence[StoredMessage], no
         cursor.execute(_sql.insert_message, _message(each, text(now)))
         ids.append(cursor.lastrowid or 0)
     return ids
+
+
+def accept_within(
+    connection: sqlite3.Connection, message: StoredMessage, now: datetime, *, identity: str
+) -> int | None:
+    """Put a message into the inbox with a connection that is not ours; its id, or None if that is to another database."""
+    cursor = connection.cursor()
+    cursor.execute(_sql.insert_message_here, (*_message(message, text(now)), identity))
+    return cursor.lastrowid if cursor.rowcount == 1 else None
 
 
 def load(connection: sqlite3.Connection, address: Address, *, whole: bool) -> Loaded | None:
@@ -253,7 +277,13 @@ def _consume(connection: sqlite3.Connection, claims: Sequence[Claim]) -> int:
     effects = [_effect_key(claim) for claim in claims if isinstance(claim, EffectClaim)]
     timers = [(id_text(claim.instance), claim.key, claim.number) for claim in claims if isinstance(claim, TimerClaim)]
     messages = [(claim.id,) for claim in claims if isinstance(claim, InboxClaim)]
-    ways = ((_sql.consume_effect, effects), (_sql.consume_timer, timers), (_sql.consume_message, messages))
+    letters = [(claim.id,) for claim in claims if isinstance(claim, LetterClaim)]
+    ways = (
+        (_sql.consume_effect, effects),
+        (_sql.consume_timer, timers),
+        (_sql.consume_message, messages),
+        (_sql.consume_letter, letters),
+    )
     return sum(connection.executemany(statement, keys).rowcount for statement, keys in ways if keys)
 
 
@@ -309,7 +339,8 @@ def _message(each: StoredMessage, now: str) -> tuple[object, ...]:
 
 
 def _receipt(receipt: Receipt, now: str) -> tuple[object, ...]:
-    return (*receipt.key, id_text(receipt.instance), receipt.version, now)
+    instance = None if receipt.instance is None else id_text(receipt.instance)
+    return (*receipt.key, instance, receipt.version, receipt.digest, now)
 
 
 def _snapshot(name: str, change: Change) -> tuple[object, ...]:

@@ -2,11 +2,13 @@
 
 One connection in the process does all writing and checkpointing, under a lock that is granted in the order of asking; so threads
 never meet "database is locked", and the lock can be waited for fairly. A second process may attach: every writing transaction
-begins IMMEDIATE and waits for its turn.
+begins IMMEDIATE and waits for its turn. While user code has the writing connection, nobody else can write, not even the heartbeat:
+so it is called back when it was away for too long.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -15,15 +17,27 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from holdfast.errors import ConfigurationError
+from holdfast.store.port import EndedTransactionError
 from holdfast.store.sqlite.faults import is_busy, translate, translated
+from holdfast.store.sqlite.lending import NOT_YOURS, Loan, WritingConnection, loans
+
+_log = logging.getLogger("holdfast.store")
 
 OLDEST_SQLITE = (3, 38, 0)
 _WAL_LIMIT = 64 * 1024 * 1024
 _BUSY_ROUND_MS = 5_000
 _LOOK_SECONDS = 0.01
 _NOBODY = -1
+_WOULD_WAIT_FOR_EVER = (
+    "a transactional handler or a projection holds the file's only writer, so whatever the engine has to write now would wait for it: "
+    "use engine.submit(..., connection=context.connection), which writes in the same transaction, or return a command"
+)
+
+
+C = TypeVar("C", bound=sqlite3.Connection)
 
 
 class FairLock:
@@ -54,8 +68,22 @@ class FairLock:
 
     def __exit__(self, *_: object) -> None:
         with self._guard:
+            if self._owner != threading.get_ident():
+                return  # It was taken away.
             self._depth -= 1
             if not self._depth:
+                self._pass_on()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether the thread that asks holds the lock."""
+        return self._owner == threading.get_ident()
+
+    def take_away(self, thread: int) -> None:
+        """Have a thread lose the lock, if it holds it."""
+        with self._guard:
+            if self._owner == thread:
+                self._depth = 0
                 self._pass_on()
 
     def _pass_on(self) -> None:
@@ -83,7 +111,8 @@ class Database:
             raise ConfigurationError(f"SQLite {sqlite3.sqlite_version} is too old: {wanted} or newer is needed")
         self.url = f"sqlite:///{path}" if path else "sqlite://"
         self._path = path
-        self._patience = patience
+        self.patience = patience
+        """Seconds to wait for another process to let go of the file."""
         self._round_ms = max(1, min(_BUSY_ROUND_MS, round(patience * 1000)))
         self._rounds = max(1, round(patience * 1000 / self._round_ms))
         self._lock = FairLock()
@@ -91,7 +120,7 @@ class Database:
         self._open_readers: list[sqlite3.Connection] = []
         if path and not Path(path).exists():
             _create_private(path, self.url)
-        self._writer = self._connect()
+        self._writer = self._connect_writer()
         if path:
             self._prepare_file()
 
@@ -101,8 +130,9 @@ class Database:
         return bool(self._path)
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[WritingConnection]:
         """A transaction that may write: committed at the end of the block, rolled back when it raises."""
+        self.refuse_inside()
         with self._lock, translated(self.url):
             connection = self._writer
             self._begin(connection)
@@ -110,14 +140,58 @@ class Database:
                 yield connection
                 connection.execute("commit")
             except BaseException:
-                if connection.in_transaction:
+                if connection is self._writer and connection.in_transaction:
                     connection.execute("rollback")
                 raise
+
+    @contextmanager
+    def lending(self, connection: WritingConnection, limit: float | None) -> Iterator[WritingConnection]:
+        """The writing connection of an open transaction for user code, which has so many seconds; None means any number.
+
+        What it does is undone when it takes longer: in a file, where the connection can be taken from it. A database in memory has no
+        other connection.
+        """
+        loan = Loan(connection)
+        clock = threading.Timer(limit, self._call_back, [loan]) if limit is not None and self._path else None
+        loan.begin()
+        token = loans.set((*loans.get(), loan))
+        if clock is not None:
+            clock.daemon = True
+            clock.start()
+        try:
+            yield connection
+        except Exception as error:
+            if loan.is_called_back:
+                raise _too_long(limit) from error
+            if loan.has_refused and getattr(error, "sqlite_errorname", "") == "SQLITE_AUTH":
+                raise ConfigurationError(NOT_YOURS) from error
+            raise
+        finally:
+            loans.reset(token)
+            if clock is not None:
+                clock.cancel()
+            loan.end()
+        if loan.is_called_back:
+            raise _too_long(limit)
+        if not connection.in_transaction:
+            raise EndedTransactionError("a statement of the handler, such as INSERT OR ROLLBACK, ended its transaction")
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether the code that asks runs inside a call that has the writing connection."""
+        return any(loan.connection is self._writer and not loan.is_over for loan in loans.get())
+
+    def refuse_inside(self) -> None:
+        """Raise where waiting for the writer is waiting for oneself."""
+        if loans.get() and self.is_lent:
+            raise ConfigurationError(_WOULD_WAIT_FOR_EVER)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A consistent view of the last commit. In memory there is one connection, so readers take turns with the writer."""
         if not self._path:
+            if not self._lock.is_mine:
+                self.refuse_inside()
             with self._lock, translated(self.url):
                 yield self._writer
             return
@@ -157,23 +231,48 @@ class Database:
             else:
                 return
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, factory: type[C]) -> C:
         with translated(self.url):
             connection = sqlite3.connect(
-                self._path or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=512
+                self._path or ":memory:",
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=512,
+                factory=factory,
             )
             connection.execute(f"pragma busy_timeout = {self._round_ms}")
             return connection
 
+    def _connect_writer(self) -> WritingConnection:
+        connection = self._connect(WritingConnection)
+        with translated(self.url):
+            connection.execute("pragma synchronous = full")  # NORMAL loses acknowledged commits in a power cut.
+            connection.execute(f"pragma journal_size_limit = {_WAL_LIMIT}")
+        return connection
+
     def _prepare_file(self) -> None:
         with self._lock, translated(self.url):
             self._switch_to_wal()
-            self._writer.execute("pragma synchronous = full")  # NORMAL loses acknowledged commits in a power cut.
-            self._writer.execute(f"pragma journal_size_limit = {_WAL_LIMIT}")
+
+    def _call_back(self, loan: Loan) -> None:
+        """Give the file a new writer, and those who wait for it their turn; what user code did with the old one is undone."""
+        with loan.guard:
+            if loan.is_over:
+                return
+            try:
+                self._writer = self._connect_writer()
+            except Exception:  # noqa: BLE001 - then the call keeps the old one until it comes back
+                _log.exception("a handler holds the writer of %s for too long, and there is no other", self.url)
+                return
+            try:
+                loan.call_back()
+            except Exception:  # noqa: BLE001 - it is closed, and whoever writes next finds out what is wrong with the file
+                _log.exception("the writer of %s could not be rolled back", self.url)
+            self._lock.take_away(loan.thread)
 
     def _switch_to_wal(self) -> None:
         """Several processes may find a new file at once. SQLite does not wait for the lock that this needs, so it is done here."""
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self.patience
         while True:
             try:
                 self._writer.execute("pragma journal_mode = wal")
@@ -187,10 +286,16 @@ class Database:
     def _reader(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
         if connection is None:
-            connection = self._readers.connection = self._connect()
+            connection = self._readers.connection = self._connect(sqlite3.Connection)
             connection.execute("pragma query_only = on")
             self._open_readers.append(connection)
         return connection
+
+
+def _too_long(limit: float | None) -> TimeoutError:
+    return TimeoutError(
+        f"the call held the file's only writer for more than {limit} s, so that nobody else could write: what it wrote is undone"
+    )
 
 
 def _create_private(path: str, url: str) -> None:

@@ -35,6 +35,11 @@ def is_busy(error: sqlite3.Error) -> bool:
     return _name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
+def is_missing(error: BaseException | None) -> bool:
+    """Whether a table of ours is not there."""
+    return isinstance(error, sqlite3.OperationalError) and str(error).startswith("no such table")
+
+
 def translate(error: sqlite3.Error, url: str) -> Exception:
     """The engine's error for a driver's error."""
     name = _name(error)

@@ -48,14 +48,16 @@ class SQLiteFeed:
         with self._database.writing() as connection:
             events = _read(connection, _checkpoint(connection, name), limit)
             if events:
-                apply(events, connection)
+                with self._database.lending(connection, None) as theirs:
+                    apply(events, theirs)
                 connection.execute(_sql.move, (name, events[-1].position, text(now)))
             return len(events)
 
     def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
         """Begin anew."""
         with self._database.writing() as connection:
-            clear(connection)
+            with self._database.lending(connection, None) as theirs:
+                clear(theirs)
             connection.execute(_sql.move, (name, 0, text(now)))
 
     def fail(self, name: str, *, error: str, now: datetime) -> None:

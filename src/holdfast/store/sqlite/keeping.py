@@ -13,6 +13,7 @@ from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, DeadLetter, Maintenance
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.claims import read_clock
+from holdfast.store.sqlite.commits import accept
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import instant, text
 from holdfast.store.sqlite.workers import live_workers
@@ -23,8 +24,6 @@ class _Sql(msgspec.Struct, frozen=True):
     dead_letter: str
     discard: str
     revive_effect: str
-    revive_timer: str
-    revive_message: str
     finished: str
     allow: str
     disallow: str
@@ -72,7 +71,7 @@ class SQLiteKeeper:
         return rows.dead_letter(row) if row else None
 
     def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
-        """Put a dead effect, timer or message back to work."""
+        """Put a dead effect or message back to work."""
         with self._database.writing() as connection:
             if connection.execute(_sql.discard, (letter.id, letter.tenant)).rowcount != 1:
                 return False
@@ -137,24 +136,15 @@ class SQLiteKeeper:
 
 
 def _revive(connection: sqlite3.Connection, letter: DeadLetter, now: datetime, ageing: float) -> None:
-    name = None if letter.instance is None else str(letter.instance)
-    what = (letter.type, letter.version, letter.data)
     match letter.source:
         case "effect":
             rank = rank_of(now, letter.priority, ageing=ageing)
-            values: tuple[object, ...] = (
-                name, letter.number, letter.tenant, letter.definition, letter.name, *what, letter.options, letter.priority, rank,
-                letter.fence, text(now),
+            values = (
+                str(letter.instance), letter.number, letter.tenant, letter.definition, letter.name, letter.type, letter.version,
+                letter.data, letter.options, letter.priority, rank, letter.fence, text(now),
             )  # fmt: skip
             connection.execute(_sql.revive_effect, values)
-        case "timer":
-            values = (name, letter.name, letter.number, letter.tenant, letter.definition, *what, text(now))
-            connection.execute(_sql.revive_timer, values)
         case "inbox":
-            target = name or f"{letter.definition}:{letter.key}"
-            where = (letter.tenant, target, letter.definition, letter.key, name)
-            parent = None if letter.parent is None else str(letter.parent)
-            birth = (letter.definition_version, parent)
-            connection.execute(_sql.revive_message, (*where, *what, letter.actor, *birth, text(now)))
-        case "step" | "compensation":
-            raise AssertionError("a step is requeued by a command, which decides what happens")
+            accept(connection, [letter.message], now)
+        case "timer" | "step" | "compensation":
+            raise AssertionError("it is requeued by a command for its instance, which decides what happens")

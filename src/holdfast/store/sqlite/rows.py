@@ -175,7 +175,9 @@ def dead_letter(row: Row) -> DeadLetter:
         actor=row[17],
         definition_version=row[18],
         parent=instance_or_none(row[19]),
-        created_at=instant(row[20]),
+        command_id=row[20],
+        comment=row[21],
+        created_at=instant(row[22]),
     )
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from holdfast.errors import ConfigurationError
+from holdfast.errors import ConfigurationError, StoreError
 from holdfast.store.migrating import Migration, bring_up, read_migrations
 from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
-from holdfast.store.sqlite.commits import SQLiteWriter, accept
+from holdfast.store.sqlite.commits import SQLiteWriter, accept_within
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.definitions import SQLiteDefinitions
-from holdfast.store.sqlite.faults import translated
+from holdfast.store.sqlite.faults import is_missing, translated
 from holdfast.store.sqlite.feed import SQLiteFeed
 from holdfast.store.sqlite.keeping import SQLiteKeeper
 from holdfast.store.sqlite.reads import SQLiteReader
@@ -30,14 +31,25 @@ class SQLiteStore:
 
     def __init__(self, path: str, *, codec: str, may_migrate: bool = True, patience: float = DEFAULT_PATIENCE) -> None:
         self._database = Database(path, patience=patience)
+        self._identity = ""
+        """Told apart by it from every other database; made when the file was."""
         self.url = self._database.url
         self.writers = 1  # The file has one writer at a time.
         try:
             bring_up(_Schema(self._database), read_migrations(__package__), may_migrate=may_migrate)
-            _check_codec(self._database, codec)
+            self._identity = _settle(self._database, codec)
         except BaseException:
             self._database.close()
             raise
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether the code that asks has the file's only writer in its hands."""
+        return self._database.is_lent
+
+    def refuse_inside(self) -> None:
+        """Raise where the writer is lent."""
+        self._database.refuse_inside()
 
     def line(self) -> SQLiteStore:
         """There is one writing connection, and its lock makes it safe for all threads."""
@@ -88,8 +100,16 @@ class SQLiteStore:
         """Put a message into the inbox in the caller's own transaction."""
         if not isinstance(connection, sqlite3.Connection):
             raise ConfigurationError(f"give a sqlite3 connection to {self.url}, not a {type(connection).__name__}")
-        with translated(self.url):
-            return accept(connection, [message], now)[0]
+        try:
+            with translated(self.url):
+                number = accept_within(connection, message, now, identity=self._identity)
+        except StoreError as error:
+            if not is_missing(error.__cause__):
+                raise
+            number = None
+        if number is None:
+            raise ConfigurationError(f"the connection is to another database than {self.url}; give one to that file")
+        return number
 
     def wakeups(self, notice: Callable[[str], None]) -> DataVersion:
         """Hints that another process has committed."""
@@ -167,11 +187,15 @@ def _statements(script: str) -> Iterator[str]:
             pending = ""
 
 
-def _check_codec(database: Database, codec: str) -> None:
+def _settle(database: Database, codec: str) -> str:
+    """Check that the file speaks our codec; its identity."""
     with database.writing() as connection:
-        connection.execute("insert into meta (name, value) values ('codec', ?) on conflict do nothing", (codec,))
+        for fact in (("codec", codec), ("identity", secrets.token_hex(16))):
+            connection.execute("insert into meta (name, value) values (?, ?) on conflict do nothing", fact)
         kept = connection.execute("select value from meta where name = 'codec'").fetchone()[0]
+        identity = connection.execute("select value from meta where name = 'identity'").fetchone()[0]
     if kept != codec:
         raise ConfigurationError(
             f"{database.url} was written with the {kept!r} codec; open it with that one, not with {codec!r}"
         )
+    return str(identity)

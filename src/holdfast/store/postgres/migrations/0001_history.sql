@@ -118,8 +118,9 @@ create table holdfast.receipts (
     tenant     text not null check (tenant <> ''),
     scope      text not null,
     key        text not null,
-    instance   uuid not null,
+    instance   uuid,
     version    integer not null,
+    digest     bytea not null,
     created_at timestamptz not null,
     primary key (tenant, scope, key)
 );
@@ -150,7 +151,7 @@ create table holdfast.effects (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_threshold = 1000, autovacuum_analyze_scale_factor = 0.05
 );
-create index effects_ready on holdfast.effects (handler, rank) where owner is null and parked_until is null;
+create index effects_ready on holdfast.effects (handler, rank, instance, number) where owner is null and parked_until is null;
 create index effects_parked on holdfast.effects (parked_until) where parked_until is not null;
 
 create table holdfast.timers (
@@ -166,7 +167,7 @@ create table holdfast.timers (
     attempts      integer not null,
     error         text not null,
     claimed_until timestamptz,
-    primary key (instance, key, number)
+    primary key (instance, key)
 ) with (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1
 );
@@ -218,6 +219,8 @@ create table holdfast.dead_letters (
     actor              text not null,
     definition_version text not null default '',
     parent             uuid,
+    command_id         text not null default '',
+    comment            text not null default '',
     created_at         timestamptz not null
 );
 create index dead_letters_by_instance on holdfast.dead_letters (instance, source, number);
@@ -368,8 +371,10 @@ create function holdfast.submit(
 ) returns bigint language sql as $$
     insert into holdfast.inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
     values (
-        submit.tenant, coalesce(submit.instance::text, submit.definition || ':' || submit.key), submit.definition, submit.key,
-        submit.instance, submit.command, submit.version::smallint, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
+        submit.tenant,
+        coalesce(submit.instance::text, replace(replace(submit.definition, '%', '%25'), ':', '%3A') || ':' || submit.key),
+        submit.definition, submit.key, submit.instance, submit.command, submit.version::smallint, convert_to(submit.data, 'UTF8'),
+        submit.command_id, submit.actor, submit.comment,
         clock_timestamp()
     ) returning id
 $$;
@@ -398,6 +403,8 @@ begin
         execute format('create policy engine on holdfast.%I to holdfast_engine using (true) with check (true)', name);
     end loop;
 end $$;
+-- Whoever hands a command in with his own connection is asked whether it is to this database.
+create policy identity on holdfast.meta for select to holdfast_tenant using (name = 'identity');
 
 grant usage on schema holdfast to holdfast_engine, holdfast_tenant;
 grant select, insert, update, delete on all tables in schema holdfast to holdfast_engine;
@@ -405,6 +412,7 @@ revoke update on holdfast.events from holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.subscriptions, holdfast.signals,
     holdfast.observations to holdfast_tenant;
+grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;
 revoke execute on function holdfast.make_partitions from public;
 grant execute on function holdfast.make_partitions to holdfast_engine;

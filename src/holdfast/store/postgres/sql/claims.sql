@@ -2,19 +2,20 @@
 select clock_timestamp()
 
 -- name: claim_effects
--- The index on (handler, rank) gives the most urgent rows of each handler first; nothing is sorted but the few that were picked.
+-- The index gives the most urgent rows of each handler first, and those of equal rank in the order of instances and numbers; nothing
+-- is sorted but the few that were picked.
 update holdfast.effects e set
     owner = ?::uuid, claimed_at = coalesce(?::timestamptz, clock_timestamp()), fence = fence + 1, attempts = attempts + 1
 where e.ctid = any (array(
     select p.ctid
     from unnest(?::text[], ?::int4[]) as w (handler, most)
     cross join lateral (
-        select r.ctid, r.rank from holdfast.effects r
+        select r.ctid, r.rank, r.instance, r.number from holdfast.effects r
         where r.handler = w.handler and r.owner is null and r.parked_until is null
-        order by r.rank limit w.most for update skip locked
+        order by r.rank, r.instance, r.number limit w.most for update skip locked
     ) as p
     where not exists (select 1 from holdfast.meta where name = 'maintenance')
-    order by p.rank limit ?::int8
+    order by p.rank, p.instance, p.number limit ?::int8
 ))
 returning e.instance, e.number, e.tenant, e.definition, e.handler, e.type, e.version, e.data, e.options, e.priority, e.rank,
     e.parked_until, e.owner, e.fence, e.attempts, e.error, e.created_at, e.claimed_at, e.stop_requested
@@ -43,7 +44,7 @@ select instance, number, tenant, definition, handler, type, version, data, optio
 from holdfast.effects
 where handler = ?::text and owner is null and parked_until is null
     and created_at <= coalesce(?::timestamptz, clock_timestamp()) - ?::interval
-order by rank limit ?::int8
+order by rank, instance, number limit ?::int8
 
 -- name: claim_timers
 update holdfast.timers t set claimed_until = n.at + ?::interval from (select coalesce(?::timestamptz, clock_timestamp()) as at) as n

@@ -36,6 +36,12 @@ returning 1
 -- name: consumed_messages
 delete from holdfast.inbox where id = any (?::int8[]) returning 1
 
+-- name: consumed_letters
+delete from holdfast.dead_letters where id = any (?::int8[]) returning 1
+
+-- name: finished_letters
+delete from holdfast.dead_letters where id = any (?::int8[])
+
 -- name: finished_timers
 delete from holdfast.timers t using unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, key, number)
 where t.instance = any (array[u.instance]) and t.key = u.key and t.number = u.number
@@ -123,9 +129,20 @@ select u.*, t.at from unnest(
 ) as u, (select ?::timestamptz as at) as t
 returning id
 
+-- name: message_here
+-- Only into the database that is meant, with a connection that is not ours.
+insert into holdfast.inbox (
+    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
+)
+select ?::text, ?::text, ?::text, ?::text, ?::uuid, ?::text, ?::int4, ?::bytea, ?::text, ?::text, ?::text, ?::text, ?::uuid, ?::timestamptz
+where exists (select 1 from holdfast.meta where name = 'identity' and value = ?::text)
+returning id
+
 -- name: receipts
-insert into holdfast.receipts (tenant, scope, key, instance, version, created_at)
-select u.*, t.at from unnest(?::text[], ?::text[], ?::text[], ?::uuid[], ?::int4[]) as u, (select ?::timestamptz as at) as t
+insert into holdfast.receipts (tenant, scope, key, instance, version, digest, created_at)
+select u.*, t.at from unnest(
+    ?::text[], ?::text[], ?::text[], ?::uuid[], ?::int4[], ?::bytea[]
+) as u, (select ?::timestamptz as at) as t
 
 -- name: snapshots
 insert into holdfast.snapshots (instance, tenant, version, state_version, data)
@@ -177,11 +194,11 @@ where h.instance = any (array[u.instance]) and h.number = u.number
 -- name: raised_letters
 insert into holdfast.dead_letters (
     tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error, actor,
-    definition_version, parent, created_at
+    definition_version, parent, command_id, comment, created_at
 )
 select * from unnest(
     ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[],
-    ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::timestamptz[]
+    ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::timestamptz[]
 ) as u
 
 -- name: settled_letters

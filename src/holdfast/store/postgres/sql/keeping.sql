@@ -1,6 +1,6 @@
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, created_at
+    actor, definition_version, parent, command_id, comment, created_at
 from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 
 -- name: discard
@@ -12,21 +12,6 @@ insert into holdfast.effects (
 ) values (
     ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::text, ?::int2, ?::bytea, ?::bytea, ?::int2, ?::int8, ?::int4, 0, '',
     ?::timestamptz
-)
-
--- name: revive_timer
--- There is one timer for each key: if the instance has set a newer one, that one stands.
-insert into holdfast.timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)
-select d.*, 0, '' from (
-    select ?::uuid as instance, ?::text as key, ?::int4, ?::text, ?::text, ?::text, ?::int2, ?::bytea, ?::timestamptz
-) as d
-where not exists (select 1 from holdfast.timers t where t.instance = d.instance and t.key = d.key)
-
--- name: revive_message
-insert into holdfast.inbox (
-    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
-) values (
-    ?::text, ?::text, ?::text, ?::text, ?::uuid, ?::text, ?::int2, ?::bytea, '', ?::text, '', ?::text, ?::uuid, ?::timestamptz
 )
 
 -- name: finished

@@ -58,8 +58,11 @@ cross join lateral (select 1 from holdfast.timers where instance = u.instance an
 -- name: kept_messages
 select id from holdfast.inbox where id = any (?::int8[])
 
+-- name: kept_letters
+select id from holdfast.dead_letters where id = any (?::int8[])
+
 -- name: receipts
-select r.tenant, r.scope, r.key, r.instance, r.version from unnest(?::text[], ?::text[], ?::text[]) as u (tenant, scope, key)
+select r.tenant, r.scope, r.key, r.instance, r.version, r.digest from unnest(?::text[], ?::text[], ?::text[]) as u (tenant, scope, key)
 cross join lateral (select * from holdfast.receipts where tenant = u.tenant and scope = u.scope and key = u.key offset 0) as r
 
 -- name: newest_position

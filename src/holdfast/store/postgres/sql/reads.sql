@@ -131,7 +131,7 @@ from holdfast.subscriptions where instance = ?::uuid and tenant = ?::text order 
 
 -- name: dead_letters
 select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, created_at
+    actor, definition_version, parent, command_id, comment, created_at
 from holdfast.dead_letters
 where tenant = $1::text and id > $2::int8 and ($3::text = '' or definition = $3::text) and ($4::text is null or source = $4::text)
 order by id limit $5::int8
@@ -140,14 +140,14 @@ order by id limit $5::int8
 -- An instance has few; looked for first, so that the planner does not walk through those of all others in the order of their ids.
 with mine as materialized (select * from holdfast.dead_letters where instance = $6::uuid)
 select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, created_at
+    actor, definition_version, parent, command_id, comment, created_at
 from mine
 where tenant = $1::text and id > $2::int8 and ($3::text = '' or definition = $3::text) and ($4::text is null or source = $4::text)
 order by id limit $5::int8
 
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, created_at
+    actor, definition_version, parent, command_id, comment, created_at
 from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 
 -- name: observations

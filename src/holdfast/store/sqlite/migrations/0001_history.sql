@@ -96,8 +96,9 @@ create table receipts (
     tenant     text not null check (tenant <> ''),
     scope      text not null,
     key        text not null,
-    instance   text not null,
+    instance   text,
     version    integer not null,
+    digest     blob not null,
     created_at text not null,
     primary key (tenant, scope, key)
 ) strict, without rowid;
@@ -142,7 +143,7 @@ create table timers (
     attempts      integer not null,
     error         text not null,
     claimed_until text,
-    primary key (instance, key, number)
+    primary key (instance, key)
 ) strict, without rowid;
 create index timers_due on timers (due_at);
 
@@ -190,6 +191,8 @@ create table dead_letters (
     actor              text not null,
     definition_version text not null default '',
     parent             text,
+    command_id         text not null default '',
+    comment            text not null default '',
     created_at         text not null
 ) strict;
 create index dead_letters_by_instance on dead_letters (instance, source, number);

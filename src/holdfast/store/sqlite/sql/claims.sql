@@ -6,7 +6,7 @@ select strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now');
 select instance, number, rank from effects indexed by effects_ready
 where handler = ? and owner is null and parked_until is null
     and not exists (select 1 from meta where name = 'maintenance')
-order by rank limit ?;
+order by rank, instance, number limit ?;
 
 -- name: own_effect
 update effects set owner = ?, claimed_at = ?, fence = fence + 1, attempts = attempts + 1 where instance = ? and number = ?
@@ -34,11 +34,11 @@ select min(parked_until) from effects where parked_until is not null;
 select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested
 from effects indexed by effects_ready
-where handler = ? and owner is null and parked_until is null and created_at <= ? order by rank limit ?;
+where handler = ? and owner is null and parked_until is null and created_at <= ? order by rank, instance, number limit ?;
 
 -- name: due_timers
-update timers set claimed_until = ? where (instance, key, number) in (
-    select instance, key, number from timers
+update timers set claimed_until = ? where (instance, key) in (
+    select instance, key from timers
     where due_at <= ? and (claimed_until is null or claimed_until <= ?) and not exists (select 1 from meta where name = 'maintenance')
         and (? is null or definition in (select value from json_each(?)))
     order by due_at limit ?

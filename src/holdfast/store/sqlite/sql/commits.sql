@@ -25,8 +25,11 @@ select 1 from timers where instance = ? and key = ? and number = ?;
 -- name: message_is_there
 select 1 from inbox where id = ?;
 
+-- name: letter_is_there
+select 1 from dead_letters where id = ?;
+
 -- name: receipt
-select instance, version from receipts where tenant = ? and scope = ? and key = ?;
+select instance, version, digest from receipts where tenant = ? and scope = ? and key = ?;
 
 -- name: cause_is_known
 select 1 from events where instance = ? and cause = ? limit 1;
@@ -90,11 +93,20 @@ insert into inbox (
     tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
 ) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- name: insert_message_here
+-- Only into the database that is meant. One statement: a look before it would be a snapshot that is old when the write lock comes.
+insert into inbox (
+    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
+) select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where exists (select 1 from meta where name = 'identity' and value = ?);
+
 -- name: consume_message
 delete from inbox where id = ?;
 
+-- name: consume_letter
+delete from dead_letters where id = ?;
+
 -- name: insert_receipt
-insert into receipts (tenant, scope, key, instance, version, created_at) values (?, ?, ?, ?, ?, ?);
+insert into receipts (tenant, scope, key, instance, version, digest, created_at) values (?, ?, ?, ?, ?, ?, ?);
 
 -- name: save_snapshot
 insert or replace into snapshots (instance, tenant, version, state_version, data) values (?, ?, ?, ?, ?);

@@ -1,6 +1,6 @@
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, created_at
+    actor, definition_version, parent, command_id, comment, created_at
 from dead_letters where id = ? and tenant = ?;
 
 -- name: discard
@@ -11,17 +11,6 @@ insert into effects (
     instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at
 ) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, ?, 0, '', ?);
-
--- name: revive_timer
--- There is one timer for each key: if the instance has set a newer one, that one stands.
-insert into timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)
-select d.*, 0, '' from (select ?1 as instance, ?2 as key, ?3, ?4, ?5, ?6, ?7, ?8, ?9) as d
-where not exists (select 1 from timers t where t.instance = d.instance and t.key = d.key);
-
--- name: revive_message
-insert into inbox (
-    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, '', ?, '', ?, ?, ?);
 
 -- name: finished
 select 1 from instances where id = ? and tenant = ? and ended_at is not null

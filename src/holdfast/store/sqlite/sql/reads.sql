@@ -103,14 +103,14 @@ from subscriptions where instance = ? and tenant = ? order by number;
 
 -- name: dead_letters
 select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, created_at
+    actor, definition_version, parent, command_id, comment, created_at
 from dead_letters
 where tenant = :tenant and id > :after and (:definition = '' or definition = :definition) and (:source is null or source = :source)
 order by id limit :limit;
 
 -- name: dead_letters_of_instance
 select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, created_at
+    actor, definition_version, parent, command_id, comment, created_at
 from dead_letters
 where instance = :instance and tenant = :tenant and id > :after and (:definition = '' or definition = :definition)
     and (:source is null or source = :source)
@@ -118,7 +118,7 @@ order by id limit :limit;
 
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, created_at
+    actor, definition_version, parent, command_id, comment, created_at
 from dead_letters where id = ? and tenant = ?;
 
 -- name: observations

@@ -1,0 +1,583 @@
+"""Transactional handlers: what they write is there exactly once, whoever else is at work, and they cannot stop the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from holdfast import (
+    ConfigurationError,
+    Decision,
+    EffectContext,
+    Engine,
+    Moment,
+    RetryPolicy,
+    Saga,
+    Settings,
+    StepContext,
+)
+from holdfast.runtime.telemetry import WorkLost
+from holdfast.store.port import Store
+from holdfast.store.shapes import Wanted
+from holdfast.store.sqlite.store import SQLiteStore
+from holdfast.testing import ManualEngine
+from support.engines import AT_ONCE, QUICK, Live, Place
+from support.samples import Act, Add, Answer, Counter, Do, Doll, Noted, Notes, Puppet
+from support.waiting import LONG_SECONDS, arrives, eventually
+
+ONCE = RetryPolicy(max_attempts=1)
+on_sqlite = pytest.mark.parametrize("live", ["sqlite"], indirect=True)
+on_postgres = pytest.mark.parametrize("live", ["postgres"], indirect=True)
+
+
+def transactional(**options: Any) -> Puppet:
+    """A puppet whose effects run inside the commit that records them."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what.startswith("done"):
+            return decision
+        return decision.with_effect(Act(command.what), transactional=True, **options)
+
+    return Puppet(choose)
+
+
+def prepared(store: Store, *names: str) -> None:
+    """Tables of the user's own."""
+    with store.writer().unit() as unit, unit.lend() as lent:
+        connection: Any = lent
+        for name in names or ("ledger",):
+            connection.execute(f"create table {name} (what text)")
+
+
+def written(store: Store) -> list[str]:
+    """What handlers wrote into the ledger."""
+    with store.writer().unit() as unit, unit.lend() as lent:
+        connection: Any = lent
+        return [row[0] for row in connection.execute("select what from ledger order by what").fetchall()]
+
+
+def write(context: EffectContext, what: str) -> None:
+    """Write into the ledger."""
+    connection: Any = context.connection
+    connection.execute(f"insert into ledger values ('{what}')")
+
+
+# -- Workers that have lost their work.
+
+
+class Zombie:
+    """A worker that has claimed an effect and stands still while another one takes it over."""
+
+    def __init__(self, place: Place, register: Callable[[ManualEngine, str], object]) -> None:
+        prepared(place.store)
+        self.place = place
+        self.engine, self.heir = place.engine(), place.engine()
+        register(self.engine, "zombie")
+        register(self.heir, "heir")
+
+    def claim(self, handler: str) -> None:
+        """Take the effect in hand."""
+        self.engine.runtime.heart.step()
+        fetching = self.engine.runtime.fetching
+        (self.effect,) = fetching.claim([Wanted(handler, 1)], 1)
+        self.body = fetching.readied(self.effect)
+
+    def lose(self) -> None:
+        """Be silent for so long that the heir does the work."""
+        self.heir.advance(minutes=5)
+
+    def wake(self) -> None:
+        """Go on where it stood still."""
+        assert self.engine.runtime.worker.reserve(self.effect.handler)
+        self.engine.runtime.worker.run_here(self.effect, self.body)
+        self.engine.runtime.fetching.chores.run()
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_worker_that_lost_its_claim_does_not_call_the_handler(place: Place, *, answers: bool) -> None:
+    """Whoever wakes up when another worker has done the work calls nothing and writes nothing, and says that it was lost."""
+    calls: list[str] = []
+    told: list[object] = []
+
+    def register(engine: ManualEngine, name: str) -> None:
+        def handle(context: EffectContext, effect: Act) -> Do | None:
+            calls.append(name)
+            write(context, name)
+            return Do("p-1", "done") if answers else None
+
+        engine.register(transactional(), handle)
+
+    zombie = Zombie(place, register)
+    zombie.engine.listen(told.append)
+    zombie.engine.execute(Puppet, Do("p-1", "x")).result()
+    zombie.claim("puppet")
+    zombie.lose()
+    zombie.wake()
+    assert (calls, written(place.store)) == (["heir"], ["heir"])
+    assert [type(each) for each in told if isinstance(each, WorkLost)] == [WorkLost]
+    assert place.engine().register(transactional()).dead_letters().result() == []
+
+
+def test_a_transactional_step_of_a_lost_worker_writes_nothing(place: Place) -> None:
+    """The same for a step of a saga: the ledger has the row of the worker that completed it, and that one alone."""
+
+    def register(engine: ManualEngine, name: str) -> None:
+        def book(ctx: StepContext) -> dict[str, str]:
+            connection: Any = ctx.connection
+            connection.execute(f"insert into ledger values ('{name}')")
+            return {"by": name}
+
+        engine.handle("book", book).register(Saga("booking").step("book", "book", transactional=True).build())
+
+    zombie = Zombie(place, register)
+    instance = zombie.engine.start("booking").result()
+    zombie.claim("book")
+    zombie.lose()
+    zombie.wake()
+    assert written(place.store) == ["heir"]
+    assert zombie.heir.result(instance).result() == {"by": "heir"}
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_a_claim_that_is_lost_during_the_call_undoes_it(place: Place, *, answers: bool) -> None:
+    """A worker that falls silent inside the handler wakes up to find its writes undone; those of its heir stand."""
+
+    def register(engine: ManualEngine, name: str) -> None:
+        def handle(context: EffectContext, effect: Act) -> Do | None:
+            write(context, name)
+            if name == "zombie":
+                zombie.lose()
+            return Do("p-1", "done") if answers else None
+
+        engine.register(transactional(), handle)
+
+    zombie = Zombie(place, register)
+    zombie.engine.execute(Puppet, Do("p-1", "x")).result()
+    zombie.claim("puppet")
+    zombie.wake()
+    assert written(place.store) == ["heir"]
+    assert zombie.engine.load_state(Puppet, "p-1").result() == (("x", "done") if answers else ("x",))
+
+
+# -- What others do at the same time.
+
+
+@on_postgres
+def test_the_victim_of_a_deadlock_is_called_again_without_losing_an_attempt(live: Live) -> None:
+    """Two handlers that lock one another's rows both come to their end, each in its first attempt."""
+    engine = live.engine()
+    prepared(engine.service.store, "one", "two")
+    met = threading.Barrier(2)
+    attempts: list[int] = []
+    is_first = {"one": True, "two": True}
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        attempts.append(context.attempt)
+        connection: Any = context.connection
+        own, other = effect.what, "two" if effect.what == "one" else "one"
+        connection.execute(f"lock table {own}")
+        if is_first[own]:
+            is_first[own] = False
+            met.wait(LONG_SECONDS)
+        connection.execute(f"lock table {other}")
+        return Do(f"p-{own}", "done")
+
+    engine.register(transactional(), handle, retry=ONCE).start_worker()
+    for name in ("one", "two"):
+        engine.execute(Puppet, Do(f"p-{name}", name)).result()
+    for name in ("one", "two"):
+        eventually(lambda name=name: engine.load_state(Puppet, f"p-{name}").result() == (name, "done"))  # type: ignore[misc]
+    assert (len(attempts), set(attempts)) == (3, {1})
+    assert engine.dead_letters().result() == []
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+@pytest.mark.parametrize("state", ["40P01", "40001"])
+def test_a_call_that_is_undone_again_and_again_fails_in_the_end(place: Place, state: str) -> None:
+    """Deadlocks and serialization failures, also when other code wraps them, are bounded: then the attempt counts, with a reason."""
+    calls = []
+
+    def handle(context: EffectContext, effect: Act) -> None:
+        calls.append(context.attempt)
+        connection: Any = context.connection
+        try:
+            connection.execute(f"do $$ begin raise exception 'unlucky' using errcode = '{state}'; end $$")
+        except Exception as error:
+            raise RuntimeError("wrapped") from error
+
+    engine = place.engine(Settings(retry=ONCE)).register(transactional(), handle)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    (letter,) = engine.dead_letters().result()
+    assert (letter.reason, letter.attempts, calls) == ("conflict", 1, [1] * 8)
+    assert "undone 8 times in a row" in letter.error
+
+
+@on_postgres
+def test_nobody_waits_for_a_transactional_handler(live: Live) -> None:
+    """While it runs, other commands of its instance are carried out; its result is decided on what they have made of it."""
+    gate, inside = threading.Event(), threading.Event()
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        write(context, effect.what)
+        inside.set()
+        arrives(gate)
+        return Do("p-1", "done")
+
+    engine = live.engine().register(transactional(), handle)
+    prepared(engine.service.store)
+    engine.start_worker().execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    engine.execute(Puppet, Do("p-1", "done meanwhile")).result(LONG_SECONDS)
+    gate.set()
+    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done meanwhile", "done"))
+    assert written(engine.service.store) == ["x"]
+
+
+# -- Connections that are lent.
+
+
+def with_block(connection: Any) -> None:
+    """What many write from habit."""
+    with connection:
+        connection.execute("insert into ledger values ('inside')")
+
+
+WAYS: dict[str, Callable[[Any], object]] = {
+    "commit": lambda connection: connection.commit(),
+    "rollback": lambda connection: connection.rollback(),
+    "with": with_block,
+}
+SQLITE_WAYS: dict[str, Callable[[Any], object]] = {
+    "close": lambda connection: connection.close(),
+    "commit as text": lambda connection: connection.execute("commit"),
+    "end as text": lambda connection: connection.execute("/* and */ END TRANSACTION"),
+    "rollback as text": lambda connection: connection.execute("rollback"),
+    "begin as text": lambda connection: connection.execute("begin"),
+    "script": lambda connection: connection.executescript("select 1"),
+    "isolation level": lambda connection: setattr(connection, "isolation_level", None),
+    "plain commit": sqlite3.Connection.commit,
+}
+
+
+def ending(place: Place, way: Callable[[Any], object]) -> tuple[ManualEngine, list[int]]:
+    """An engine whose handler ended, or tried to end, its transaction after a write; and the attempts that were made."""
+    attempts = []
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        attempts.append(context.attempt)
+        write(context, "before")
+        if effect.what == "x":
+            way(context.connection)
+        write(context, "after")
+        return Do("p-1", "done")
+
+    prepared(place.store)
+    engine = place.engine(Settings(retry=AT_ONCE)).register(transactional(), handle)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    return engine, attempts
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_usual_ways_to_end_a_transaction_are_refused(place: Place, way: str) -> None:
+    """`commit()`, `rollback()` and `with connection:` raise in the handler; nothing of the call is stored, and the engine works on."""
+    engine, attempts = ending(place, WAYS[way])
+    (letter,) = engine.dead_letters().result()
+    assert (letter.attempts, attempts, written(place.store)) == (3, [1, 2, 3], [])
+    engine.execute(Puppet, Do("p-1", "y")).result()
+    engine.drain()
+    assert (engine.load_state(Puppet, "p-1").result(), written(place.store)) == (
+        ("x", "y", "done"),
+        ["after", "before"],
+    )
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("way", SQLITE_WAYS)
+def test_sqlite_lets_nobody_end_a_lent_transaction(place: Place, way: str) -> None:
+    """Whatever the way, the handler hears why it is refused, nothing of the call is stored, and the engine keeps its writer."""
+    engine, _ = ending(place, SQLITE_WAYS[way])
+    (letter,) = engine.dead_letters().result()
+    assert (letter.reason, letter.attempts, written(place.store)) == ("bad_configuration", 3, [])
+    assert "do not commit, roll back or close it" in letter.error
+    engine.execute(Puppet, Do("p-1", "y")).result()
+    engine.drain()
+    assert (engine.load_state(Puppet, "p-1").result(), written(place.store)) == (
+        ("x", "y", "done"),
+        ["after", "before"],
+    )
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+@pytest.mark.parametrize("statement", ["commit", "rollback", "commit; begin", "commit and chain"])
+def test_postgres_finds_out_that_a_lent_transaction_has_ended(place: Place, statement: str) -> None:
+    """What a handler commits with a statement cannot be undone: so it is not called again, and the letter says what happened."""
+    engine, attempts = ending(place, lambda connection: connection.execute(statement, prepare=False))
+    (letter,) = engine.dead_letters().result()
+    assert (letter.attempts, attempts) == (1, [1])
+    assert "ended its transaction" in letter.error
+    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_a_handler_that_commits_and_fails_is_not_called_again(place: Place) -> None:
+    """Its writes are stored, so another call would repeat them."""
+
+    def end(connection: Any) -> None:
+        connection.execute("commit")
+        raise ValueError("and then this")
+
+    engine, attempts = ending(place, end)
+    assert (attempts, written(place.store)) == ([1], ["before"])
+    assert "ended its transaction" in engine.dead_letters().result()[0].error
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_a_failed_statement_cannot_be_overlooked(place: Place) -> None:
+    """After a statement that failed Postgres takes no other: a handler that goes on has failed, and is told why."""
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        connection: Any = context.connection
+        write(context, "lost")
+        with contextlib.suppress(psycopg.Error):
+            connection.execute("select 1 / 0")
+        return Do("p-1", "done")
+
+    prepared(place.store)
+    engine = place.engine(Settings(retry=ONCE)).register(transactional(), handle)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    assert "a statement failed and the call went on" in engine.dead_letters().result()[0].error
+    assert written(place.store) == []
+
+
+def test_savepoints_belong_to_the_handler(place: Place) -> None:
+    """Inside the transaction a handler may set savepoints and roll back to them."""
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        connection: Any = context.connection
+        write(context, "kept")
+        connection.execute("savepoint mine")
+        write(context, "dropped")
+        connection.execute("rollback to savepoint mine")
+        connection.execute("release savepoint mine")
+        return Do("p-1", "done")
+
+    prepared(place.store)
+    engine = place.engine().register(transactional(), handle)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    assert (written(place.store), engine.load_state(Puppet, "p-1").result()) == (["kept"], ("x", "done"))
+
+
+def test_a_handler_leaves_no_traces_on_the_connection(place: Place) -> None:
+    """The form of rows that a handler chooses for the connection does not outlive its call."""
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        connection: Any = context.connection
+        connection.row_factory = lambda *_: lambda *_: "nonsense"
+        return Do("p-1", "done")
+
+    engine = place.engine().register(transactional(), handle).register(Counter())
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    place.engine().register(Counter()).execute(Counter, Add("c-1")).result()
+    assert engine.load_state(Puppet, "p-1").result() == ("x", "done")
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_projection_cannot_end_its_transaction_either(place: Place) -> None:
+    """What a projection writes and how far it has read are one transaction, also when it tries to commit."""
+
+    class Hasty:
+        name = "hasty"
+
+        def apply(self, events: object, connection: Any) -> None:
+            connection.execute("insert into ledger values ('seen')")
+            connection.commit()
+
+        def clear(self, connection: Any) -> None: ...
+
+    prepared(place.store)
+    engine = place.engine().register(Counter()).project(Hasty())
+    engine.execute(Counter, Add("c-1")).result()
+    engine.drain()
+    assert (written(place.store), place.store.feed().checkpoint("hasty")) == ([], 0)
+
+
+# -- The only writer of a file.
+
+
+CALLS: dict[str, Callable[[Engine], Any]] = {
+    "execute": lambda engine: engine.execute(Counter, Add("c-1")),
+    "submit": lambda engine: engine.submit(Counter, Add("c-1")),
+    "start": lambda engine: engine.start("idle"),
+    "signal": lambda engine: engine.signal("01900000-0000-7000-8000-000000000000", "s"),
+    "result": lambda engine: engine.result("01900000-0000-7000-8000-000000000000"),
+    "maintain": lambda engine: engine.maintain("pause"),
+    "discard": lambda engine: engine.delete(engine.get(Puppet, "p-1").result().id),
+}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("call", CALLS)
+@on_sqlite
+def test_a_handler_that_would_wait_for_itself_hears_so_at_once(live: Live, call: str, *, is_async: bool) -> None:
+    """While a handler has the file's only writer, calls that write are refused with the remedy, also from a thread it waits for."""
+    heard: list[BaseException | None] = []
+
+    def ask() -> None:
+        heard.append(CALLS[call](engine).exception(LONG_SECONDS))
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        ask()
+        return Do("p-1", "done")
+
+    async def handle_async(context: EffectContext, effect: Act) -> Do:
+        await asyncio.to_thread(ask)
+        return Do("p-1", "done")
+
+    engine = live.engine().register(transactional(), handle_async if is_async else handle)
+    engine.register(Counter()).register(Saga("idle").wait("w", 3600).build()).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    (error,) = heard
+    assert isinstance(error, ConfigurationError)
+    assert "connection=context.connection" in str(error)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_reading_inside_a_handler_goes_on(live: Live, *, is_async: bool) -> None:
+    """Questions that need no writer are answered inside a handler, and a command may be submitted with its own connection."""
+    seen: list[object] = []
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        seen.append(engine.load_state(Puppet, "p-1").result(LONG_SECONDS))
+        seen.append(engine.definition("idle").result(LONG_SECONDS).name)
+        engine.submit(Counter, Add("c-1"), connection=context.connection).result(LONG_SECONDS)
+        return Do("p-1", "done")
+
+    async def handle_async(context: EffectContext, effect: Act) -> Do:
+        return handle(context, effect)
+
+    engine = live.engine().register(transactional(), handle_async if is_async else handle)
+    engine.register(Counter()).register(Saga("idle").wait("w", 3600).build()).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    assert seen == [("x",), "idle"]
+    eventually(lambda: engine.instances().result() and engine.inbox_depth().result() == 0)
+    assert eventually(lambda: engine.load_state(Counter, "c-1").exception() is None)
+
+
+def test_reading_inside_a_handler_goes_on_in_memory() -> None:
+    """In memory readers share the writer: the handler's own questions are answered on its own thread."""
+    seen: list[object] = []
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        seen.append(engine.load_state(Puppet, "p-1").result(LONG_SECONDS))
+        seen.append(type(engine.execute(Doll, Do("d-1", "y")).exception(LONG_SECONDS)))
+        return Do("p-1", "done")
+
+    with Engine("sqlite://", settings=QUICK) as engine:
+        engine.register(transactional(), handle).register(Doll())
+        engine.execute(Puppet, Do("p-1", "x")).result()
+        eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    assert seen == [("x",), ConfigurationError]
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_an_engine_without_threads_refuses_too(place: Place) -> None:
+    """The same error where the handler's own thread would do the work; what a handler started remembers nothing afterwards."""
+    heard: list[BaseException | None] = []
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        heard.append(engine.execute(Doll, Do("d-1", "y")).exception())
+        return Do("p-1", "done")
+
+    engine = place.engine().register(transactional(), handle).register(Doll())
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    assert [type(error) for error in heard] == [ConfigurationError]
+    engine.execute(Doll, Do("d-1", "y")).result()
+    assert engine.load_state(Doll, "d-1").result() == ("y",)
+
+
+def hanging(limit: timedelta | None, engine: Engine) -> tuple[threading.Event, list[BaseException]]:
+    """Let a handler hang inside its transaction; what lets it go, and what it meets when it goes on."""
+    gate, inside = threading.Event(), threading.Event()
+    met: list[BaseException] = []
+
+    def hang(context: EffectContext, effect: Act) -> Do:
+        write(context, "lost")
+        inside.set()
+        arrives(gate)
+        try:
+            write(context, "lost too")
+        except BaseException as error:
+            met.append(error)
+            raise
+        return Do("p-1", "done")
+
+    engine.register(transactional(timeout=limit), hang, retry=ONCE).register(Doll())
+    prepared(engine.service.store)
+    engine.start_worker().execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    return gate, met
+
+
+@on_sqlite
+def test_a_handler_cannot_keep_the_writer_beyond_its_limit(live: Live) -> None:
+    """At its limit the connection is taken from a handler that hangs: everybody else goes on, and what it wrote is undone."""
+    engine = live.engine()
+    gate, met = hanging(timedelta(milliseconds=150), engine)
+    engine.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
+    assert [each.attempts for each in eventually(lambda: engine.dead_letters().result())] == [1]
+    gate.set()
+    eventually(lambda: not engine.runtime.worker.is_busy)
+    assert ([type(error) for error in met], written(engine.service.store)) == ([sqlite3.ProgrammingError], [])
+    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    engine.execute(Doll, Do("d-1", "afterwards")).result(LONG_SECONDS)
+    with engine.service.store.writer().unit() as unit, unit.lend() as lent:
+        connection: Any = lent
+        assert connection.execute("pragma synchronous").fetchone() == (2,)  # Of the new writer too.
+
+
+def test_a_handler_without_a_limit_keeps_the_writer_no_longer_than_others_wait(tmp_path: Path) -> None:
+    """Where nobody set a limit, the patience of those who wait for the file is one."""
+    store = SQLiteStore(str(tmp_path / "store.db"), codec="json", patience=0.3)
+    engine = Engine(store=store, settings=QUICK)
+    gate, _ = hanging(None, engine)
+    engine.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
+    gate.set()
+    (letter,) = eventually(lambda: engine.dead_letters().result())
+    assert "held the file's only writer" in letter.error
+    assert written(store) == []
+    engine.stop()
+    store.close()
+
+
+@on_sqlite
+def test_a_long_statement_is_interrupted_at_the_limit(live: Live) -> None:
+    """A handler that is busy inside SQLite loses the writer as well."""
+
+    def handle(context: EffectContext, effect: Act) -> None:
+        connection: Any = context.connection
+        endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+        connection.execute(endless).fetchone()
+
+    engine = live.engine().register(transactional(timeout=timedelta(milliseconds=150)), handle, retry=ONCE)
+    engine.register(Doll()).start_worker().execute(Puppet, Do("p-1", "x")).result()
+    engine.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
+    eventually(lambda: engine.dead_letters().result())
