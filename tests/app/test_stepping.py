@@ -281,8 +281,18 @@ def test_one_name_stands_for_one_handler() -> None:
         """Does nothing either."""
 
     engine = ManualEngine().handle("h", one).handle("h", one)
-    with pytest.raises(ConfigurationError, match="already another handler 'h'"):
+    with pytest.raises(ConfigurationError, match=r"already another handler 'h'; .*@handler\('…'\)"):
         engine.handle("h", other)
+
+
+def test_lambdas_of_two_versions_stand_side_by_side() -> None:
+    """An instance calls the function of the version that it is pinned to."""
+    engine = ManualEngine()
+    for version, saga in {1: Saga("s", 1).step("a", lambda: "one"), 2: Saga("s", 2).step("a", lambda: "two")}.items():
+        engine.register(saga.build())
+        instance = engine.start("s", version=version).result()
+        engine.drain()
+        assert engine.result(instance).result() == {"a": {1: "one", 2: "two"}[version]}
 
 
 def test_the_input_of_a_start_must_have_names() -> None:

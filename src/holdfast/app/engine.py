@@ -20,7 +20,7 @@ from holdfast.app.stepping import step_handler
 from holdfast.app.workflows import final_state
 from holdfast.authoring.saga.builder import Branch
 from holdfast.authoring.saga.definition import SagaDefinition
-from holdfast.authoring.saga.options import handler_name
+from holdfast.authoring.saga.options import NAME_IT, handler_name
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
@@ -184,7 +184,7 @@ class Engine(Calls):
         if (
             before is not None and before != function
         ):  # A bound method is equal to itself, but another object each time.
-            raise ConfigurationError(f"there is already another handler {name!r}; handlers are found by name")
+            raise ConfigurationError(f"there is already another handler {name!r}; {NAME_IT}")
         if before is None:
             self.service.shared.handlers.register(
                 name, step_handler(function, name), concurrency=concurrency, timeout=timeout
