@@ -16,7 +16,7 @@ import msgspec
 from holdfast.errors import Diagnostic, ExpressionError
 from holdfast.expressions import Expression
 from holdfast.expressions.characters import JOINERS, describe, is_hidden
-from holdfast.expressions.tree import NAME_PATTERN
+from holdfast.expressions.paths import NAME_PATTERN
 from holdfast.kernel.canonical import LARGEST_INTEGER
 from holdfast.machine import graph as g
 from holdfast.machine.flow import Draft, check_flow
