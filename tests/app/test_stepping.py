@@ -65,29 +65,29 @@ def seen_by(function: object) -> list[object]:
 
 @pytest.mark.row("F-246")
 def test_a_handler_may_ask_for_the_whole_data_in_its_own_type() -> None:
-    """One parameter whose type has fields, or no type at all, gets the data as a whole, converted."""
+    """A parameter named data or input gets the data as a whole, read into its type, whatever else it asks for."""
     seen: list[object] = []
 
     def plain_dict(data: dict[str, object]) -> None:
         seen.append(data)
 
-    def untyped(order) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001 - as users write it
-        seen.append(order)
+    def untyped(input) -> None:  # type: ignore[no-untyped-def] # noqa: A002, ANN001 - as users write it
+        seen.append(input)
 
     def mapping(data: Mapping[str, object]) -> None:
         seen.append(dict(data))
 
-    def as_dataclass(order: Order) -> None:
-        seen.append(order)
+    def as_dataclass(data: Order) -> None:
+        seen.append(data)
 
-    def as_struct(parcel: Parcel) -> None:
-        seen.append(parcel)
+    def as_struct(input: Parcel) -> None:  # noqa: A002 - as users write it
+        seen.append(input)
 
-    def as_model(model: Model) -> None:
-        seen.append(model)
+    def as_model(data: Model) -> None:
+        seen.append(data)
 
-    def as_typed_dict(data: Dictionary) -> None:
-        seen.append(data["sku"])
+    def as_typed_dict(data: Dictionary, ctx: StepContext, sku: str) -> None:
+        seen.append((data["sku"], ctx.step, sku))
 
     stored = {"sku": "lamp", "price": "12.50", "due": "2030-01-02", "extra": [1, 2]}
     for function in (plain_dict, untyped, mapping, as_dataclass, as_struct, as_model, as_typed_dict):
@@ -99,12 +99,12 @@ def test_a_handler_may_ask_for_the_whole_data_in_its_own_type() -> None:
         Order("lamp", decimal.Decimal("12.50"), dt.date(2030, 1, 2)),
         Parcel("lamp"),
         Model(sku="lamp", price=decimal.Decimal("12.50")),
-        "lamp",
+        ("lamp", "look", "lamp"),
     ]
 
 
 def test_a_handler_may_ask_for_single_values_by_name() -> None:
-    """Several parameters, or one of a simple type, get the values of their names; a default stands in for what is missing."""
+    """Any other parameter gets the value of its name; a default stands in for what is missing."""
     seen: list[object] = []
 
     def several(sku: str, price: decimal.Decimal, colour: str = "white") -> None:
@@ -113,16 +113,19 @@ def test_a_handler_may_ask_for_single_values_by_name() -> None:
     def single(due: dt.date) -> None:
         seen.append(due)
 
+    def untyped(extra) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001 - as users write it
+        seen.append(extra)
+
     def nothing() -> None:
         seen.append("called")
 
-    for function in (several, single, nothing):
+    for function in (several, single, untyped, nothing):
         seen_by(function)
-    assert seen == [("lamp", decimal.Decimal("12.50"), "white"), dt.date(2030, 1, 2), "called"]
+    assert seen == [("lamp", decimal.Decimal("12.50"), "white"), dt.date(2030, 1, 2), [1, 2], "called"]
 
 
-def test_a_name_that_is_in_the_data_goes_before_the_whole() -> None:
-    """An item of a list, or anything else with names of its own, is taken by its name."""
+def test_a_value_with_names_of_its_own_is_taken_by_its_name() -> None:
+    """An item of a list, or anything else with fields, is read into the type of the parameter that has its name."""
     seen: list[object] = []
 
     def pick(parcel: Parcel) -> str:
@@ -137,6 +140,35 @@ def test_a_name_that_is_in_the_data_goes_before_the_whole() -> None:
     result = engine.result(instance).result()
     assert isinstance(result, dict)
     assert result["parcels"] == ["a", "b"]
+
+
+def test_what_a_parameter_means_does_not_depend_on_the_data() -> None:
+    """The signature alone decides: a step that answers with `data`, or with the name of a parameter, changes nothing."""
+    seen: list[object] = []
+
+    def whole(data) -> object:  # type: ignore[no-untyped-def] # noqa: ANN001 - as users write it
+        seen.append(sorted(data))
+        return {"data": "surprise", "sku": "other"}
+
+    def single(data: str, sku: str) -> None:
+        seen.append((data, sku))
+
+    saga = Saga("s").step("a", whole).step("b", whole).step("c", single).build()
+    engine = ManualEngine().register(saga)
+    engine.start("s", {"sku": "lamp"}).result()
+    engine.drain()
+    assert seen == [["sku"], ["data", "sku"], ("surprise", "other")]
+
+
+def test_a_name_that_is_missing_hints_at_the_whole() -> None:
+    """Whoever wanted the data as a whole learns how to ask for it."""
+
+    def wants(order: Order) -> None:
+        raise AssertionError(order)
+
+    (error,) = seen_by(wants)
+    assert "the handler 'look' needs 'order', which is not in the data of 'look'" in str(error)
+    assert "named `data`" in str(error)
 
 
 def test_a_value_that_is_missing_or_of_another_type_fails_the_step_at_once() -> None:
@@ -281,8 +313,18 @@ def test_one_name_stands_for_one_handler() -> None:
         """Does nothing either."""
 
     engine = ManualEngine().handle("h", one).handle("h", one)
-    with pytest.raises(ConfigurationError, match="already another handler 'h'"):
+    with pytest.raises(ConfigurationError, match=r"already another handler 'h'; .*@handler\('…'\)"):
         engine.handle("h", other)
+
+
+def test_lambdas_of_two_versions_stand_side_by_side() -> None:
+    """An instance calls the function of the version that it is pinned to."""
+    engine = ManualEngine()
+    for version, saga in {1: Saga("s", 1).step("a", lambda: "one"), 2: Saga("s", 2).step("a", lambda: "two")}.items():
+        engine.register(saga.build())
+        instance = engine.start("s", version=version).result()
+        engine.drain()
+        assert engine.result(instance).result() == {"a": {1: "one", 2: "two"}[version]}
 
 
 def test_the_input_of_a_start_must_have_names() -> None:

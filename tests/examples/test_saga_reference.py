@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import typing
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from holdfast import Saga
+import pytest
+
+from holdfast import DefinitionError, Saga
 from holdfast.authoring.saga import StepOptions, words
 from holdfast.authoring.saga.definition import StepType
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
@@ -91,3 +94,101 @@ def test_the_defaults_of_the_page_are_those_of_the_builder() -> None:
     assert (retry.max_calls, retry.delay_ms, retry.backoff) == (3, 0, "fixed")
     assert (retry.factor_percent, retry.cap_ms, retry.jitter_percent) == (200, 300_000, 0)
     assert (work.once, work.transactional, work.timeout_ms, node.priority, node.metadata) == (False, False, None, 0, {})
+
+
+H = "work"
+"""A handler by its name; nobody calls it here."""
+
+
+def _forked() -> Saga:
+    return Saga("s").fork("f", lambda one: one.step("a", H), lambda two: two.step("b", H))
+
+
+def _two_of_one_name() -> Saga:
+    def one() -> None: ...
+
+    def other() -> None: ...
+
+    other.__name__ = "one"
+    return Saga("s").step("a", one).step("b", other)
+
+
+def _joined_by_name(*names: str) -> Saga:
+    with warnings.catch_warnings(action="ignore"):
+        return _forked().join_step("j", names)
+
+
+SAGAS: dict[str, Callable[[], object]] = {
+    "ambiguous_handler": _two_of_one_name,
+    "bad_expression": lambda: Saga("s").condition("c", "a >"),
+    "branch": lambda: Saga("s").fork("f", "x"),  # type: ignore[arg-type]
+    "deadline": lambda: Saga("s", deadline=-1).step("a", H),
+    "dlq": lambda: Saga("s", dlq="no").step("a", H),  # type: ignore[arg-type]
+    "duplicate_edge": lambda: Saga("s").fork("f", lambda one: one.step("a", H), lambda two: two.step("a", H)).join("j"),
+    "duplicate_step": lambda: Saga("s").step("a", H).step("a", H),
+    "empty": lambda: Saga("s"),
+    "empty_branch": lambda: Saga("s").fork("f", lambda one: one),
+    "fork_without_join": lambda: _forked().step("c", H),
+    "hidden_character": lambda: Saga("s").step("a\u200b", H),
+    "handler": lambda: Saga("s").step("a", None),  # type: ignore[arg-type]
+    "item_clash": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), item="a"),
+    "item_name": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), item="1"),
+    "join_count": lambda: _forked().join("j", 3),
+    "join_strategy": lambda: _forked().join("j", "most"),  # type: ignore[arg-type]
+    "join_without_fork": lambda: Saga("s").join("j"),
+    "limit": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), limit=0),
+    "long_name": lambda: Saga("s").step("a" * 300, H),
+    "metadata": lambda: Saga("s").step("a", H, metadata={"x": 1.5}),
+    "no_branches": lambda: Saga("s").fork("f"),
+    "no_definition": lambda: Saga("s").call("a", ""),
+    "no_handler": lambda: Saga("s").step("a", ""),
+    "no_signal": lambda: Saga("s").wait_for("a", ""),
+    "no_version": lambda: Saga("s", "").step("a", H),
+    "not_last": lambda: _joined_by_name("f", "a", "b"),
+    "not_storable": lambda: Saga("s").human("a", subject=5),  # type: ignore[arg-type]
+    "nothing_to_undo": lambda: Saga("s").on_failure("a", H),
+    "once": lambda: Saga("s").step("a", H, once=True, retries=2),
+    "outcome": lambda: Saga("s").wait_for("a", "x", on_timeout=lambda way: way.step("b", H)),
+    "priority": lambda: Saga("s").step("a", H, priority=101),
+    "reserved_name": lambda: Saga("s").step("cond#a", H),
+    "retries": lambda: Saga("s").step("a", H, retries=0),
+    "retry_backoff": lambda: Saga("s").step("a", H, backoff="more"),  # type: ignore[arg-type]
+    "retry_cap": lambda: Saga("s").step("a", H, cap=-1),
+    "retry_delay": lambda: Saga("s").step("a", H, delay=-1),
+    "retry_factor": lambda: Saga("s").step("a", H, factor=0.5),
+    "retry_jitter": lambda: Saga("s").step("a", H, jitter=2),
+    "same_option": lambda: Saga("s").step("a", H, retries=2, max_retries=2),
+    "step_name": lambda: Saga("s").step(None, H),  # type: ignore[arg-type]
+    "step_option": lambda: Saga("s").step("a", H).on_failure("b", H, priority=1),
+    "stop_grace": lambda: Saga("s", stop_grace=-1).step("a", H),
+    "task": lambda: Saga("s").parallel("p", "x"),  # type: ignore[arg-type]
+    "timeout": lambda: Saga("s").human("a", timeout=-1),
+    "two_compensations": lambda: Saga("s").step("a", H).on_failure("b", H).on_failure("c", H),
+    "unknown_option": lambda: Saga("s").step("a", H, retires=1),  # type: ignore[call-arg]
+    "unknown_step": lambda: _joined_by_name("a", "b", "nowhere"),
+    "unnamed_branch": lambda: _joined_by_name("a"),
+    "unnamed_step": lambda: Saga("s").step("", H),
+    "unnamed_workflow": lambda: Saga("").step("a", H),
+    "unreachable": lambda: Saga("s").fork("f").join("j"),
+    "wait_duration": lambda: Saga("s").wait("a", -1),
+}
+"""For each code a saga that has it."""
+
+NOT_BUILT = {"changed_graph", "unknown_ir_version", "unknown_workflow", "unreadable_graph"}
+"""Codes of graphs that are registered or read back."""
+
+
+@pytest.mark.parametrize("code", sorted(SAGAS))
+def test_a_code_without_a_star_can_come_from_the_builder(code: str) -> None:
+    """The finding really turns up."""
+    saga = SAGAS[code]()
+    assert isinstance(saga, Saga)
+    with pytest.raises(DefinitionError) as refused:
+        saga.build()
+    assert code in {each.code for each in refused.value.diagnostics}
+
+
+def test_the_stars_are_right() -> None:
+    """Every code is either starred, or there is a saga for it, or it is about graphs that were built before."""
+    starred = set(re.findall(r"\| `(\w+)` \* \|", PAGE))
+    assert {*first_column("Diagnostics")} - starred == {*SAGAS, *NOT_BUILT}

@@ -14,6 +14,7 @@ from holdfast.expressions import Limits, Options
 from holdfast.expressions.building import RESERVED, Builder
 from holdfast.expressions.characters import BLANK
 from holdfast.expressions.numerals import AnyNumber
+from holdfast.expressions.paths import path_text
 from holdfast.expressions.tree import Constant, Node, Number, Operator, Variable
 
 ROOMY = Options(limits=Limits(length=100_000, depth=40, dereferences=10_000, digits=400, json_length=100_000))
@@ -29,7 +30,10 @@ BUILDER = Builder(ROOMY, lenient=False)
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True).filter(
     lambda name: name.lower() not in RESERVED and not name.startswith("__")
 )
-paths = st.lists(names, min_size=1, max_size=3).map(".".join)
+odd_names = st.text(
+    st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"], exclude_characters=BLANK), min_size=1, max_size=5
+).filter(lambda name: not name.startswith("__"))
+paths = st.builds(lambda first, others: path_text([first, *others]), names, st.lists(names | odd_names, max_size=2))
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 shown_texts = st.text(
     st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"], exclude_characters=BLANK), max_size=12

@@ -13,11 +13,11 @@ from holdfast.expressions.compiling import compile_tree
 from holdfast.expressions.tree import Node
 
 WORDS: dict[Spelling, list[str]] = {
-    "native": ["a", "b.c", "d?", "(", ")", "[", "]", ",", "!", "not ", " and ", "&&", "||", "==", "<", " in ", " contains ", "'x'", "1", "null", "true", " ", "'", "\\", "."],
-    "go": ["{{", "}}", "gt ", "eq ", "and ", "not ", ".a", ".b.c", " 1", ' "x"', "(", ")", "|", "`", "nil", "true", " ", "-", '"'],
+    "native": ["a", "b.c", "d?", "(", ")", "[", "]", ",", "!", "not ", " and ", "&&", "||", "==", "<", " in ", " contains ", " starts_with ", "['x-y']", "'x'", "1", "null", "true", " ", "'", "\\", "."],
+    "go": ["{{", "}}", "gt ", "eq ", "and ", "not ", "index ", "hasPrefix ", ".", ".a", ".b.c", " 1", ' "x"', "(", ")", "|", "`", "nil", "true", " ", "-", '"'],
     "json": ["{", "}", "[", "]", ":", ",", '"field"', '"operator"', '"value"', '"all"', '"not"', '"expression"', '"a"', '"eq"', '"exists"', '"a > 1"', "1", "null", " ", '"', "\\u"],
-    "mapping": ["workflow.a", "context.b", "'", "{", "}", "{entity.a}", "\\", "==", "1", "[", "]", " ", "?"],
-    "template": ["{", "}", "{a}", "{a.b?}", "text", "\\", "{{", "}}", "!", ":", " "],
+    "mapping": ["workflow.a", "context.b", "'", "{", "}", "{entity.a}", '{entity["x-y"]}', "\\", "==", "1", "[", "]", " ", "?"],
+    "template": ["{", "}", "{a}", "{a.b?}", "{a['x-y']}", "text", "\\", "{{", "}}", "!", ":", " "],
 }  # fmt: skip
 
 STRICT = Options(lenient=False, limits=ROOMY.limits)
@@ -67,7 +67,7 @@ def test_evaluation_never_escapes_the_error(tree: Node, scope: dict[str, object]
         assert outcome.position is not None
 
 
-@pytest.mark.parametrize("operator", ["==", "!=", "<", "<=", ">", ">=", "in", "contains"])
+@pytest.mark.parametrize("operator", ["==", "!=", "<", "<=", ">", ">=", "in", "contains", "starts_with", "ends_with"])
 @given(left=plain_data, right=plain_data)
 @untimed
 def test_operators_never_escape_the_error(operator: str, left: object, right: object) -> None:

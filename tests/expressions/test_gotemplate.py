@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import operator
+
 import pytest
 
 from expressions.trying import failed, refused, value
@@ -116,6 +118,26 @@ def test_a_missing_field_counts_as_zero_in_numeric_operations(
     assert go(source, {"count": 6, **absent}) is result
 
 
+@pytest.mark.row("F-200")
+@pytest.mark.parametrize("count", [0, 0.0, 5, -5])
+@pytest.mark.parametrize("absent", [{}, {"nope": None}])
+def test_an_absent_value_beside_a_field_is_zero_for_all_six(count: float, absent: dict[str, object]) -> None:
+    """A field that holds a number is a number like a literal: the absent one is smaller, equal or larger, and only one of these."""
+    functions = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt}
+    for name, function in {**functions, "ge": operator.ge}.items():
+        assert go(f"{{{{ {name} .nope .count }}}}", {"count": count, **absent}) is function(0, count)
+        assert go(f"{{{{ {name} .count .nope }}}}", {"count": count, **absent}) is function(count, 0)
+
+
+@pytest.mark.row("F-200")
+@pytest.mark.parametrize(("other", "result"), [("x", False), ("", False), (False, False), ([], False), (None, True)])
+def test_an_absent_value_equals_no_other_field(other: object, *, result: bool) -> None:
+    """Beside a field that holds anything but a number it is nothing, and equals only nothing."""
+    assert go("{{ eq .nope .other }}", {"other": other}) is result
+    assert go("{{ ne .other .nope }}", {"other": other}) is not result
+
+
+@pytest.mark.row("F-201")
 @pytest.mark.parametrize(
     ("source", "reason"), [("{{ gt .count 5 }}", "type_mismatch"), ("{{ .count }}", "not_boolean")]
 )
@@ -155,7 +177,7 @@ def test_familiar_template_syntax(source: str, native: str) -> None:
     [
         ("{{ len .items }}", "unknown_function", 3),
         ('{{ printf "%d" .a }}', "unknown_function", 3),
-        ("{{ index .a 1 }}", "unknown_function", 3),
+        ("{{ index .a 1 }}", "syntax", 12),
         ("{{ if }}", "unknown_function", 3),
         ("{{ if .a }}x{{ end }}", "syntax", 11),
         ("{{ range .items }}{{ end }}", "syntax", 18),

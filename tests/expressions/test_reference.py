@@ -28,7 +28,7 @@ from support.repository import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "expressions.md").read_text(encoding="utf-8")
 
-PRECEDENCE = ["!", "== != < <= > >= in contains", "not", "&& and", "|| or"]
+PRECEDENCE = ["!", "== != < <= > >= in contains starts_with ends_with", "not", "&& and", "|| or"]
 """As `test_precedence` defends it."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

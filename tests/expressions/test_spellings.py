@@ -10,6 +10,7 @@ from expressions.strategies import BUILDER, ROOMY, names, numbers, paths, shown_
 from holdfast.expressions import Options, parse
 from holdfast.expressions.building import Builder
 from holdfast.expressions.native import read_native
+from holdfast.expressions.paths import is_word
 from holdfast.expressions.printing import printed
 from holdfast.expressions.tree import And, Comparison, Constant, Node, Not, Number, Or, Variable, canonical
 
@@ -43,7 +44,11 @@ def to_go(node: Node) -> str:
         case Constant(value=value):
             return "nil" if value is None else json.dumps(value)
         case _:
-            return f".{plain_path(node)}"
+            assert isinstance(node, Variable)
+            if all(map(is_word, node.path)):
+                return f".{plain_path(node)}"
+            first, *others = node.path
+            return f"(index .{first} {' '.join(json.dumps(name, ensure_ascii=False) for name in others)})"
 
 
 def to_json(node: Node) -> object:

@@ -322,32 +322,6 @@ def test_a_state_that_can_never_come_back_is_known_in_advance() -> None:
     assert flaw.place == "Either.note"
 
 
-class Loose(Decider[dict[str, object], Pay, Paid, None]):
-    """A decider whose state may hold anything."""
-
-    type = "loose"
-
-    def initial(self) -> dict[str, object]:
-        """Nothing."""
-        return {}
-
-    def evolve(self, state: dict[str, object], event: Paid) -> dict[str, object]:
-        """The amount as it came."""
-        return {"paid": event.amount}
-
-    def decide(self, state: dict[str, object], command: Pay, moment: Any) -> Decision:
-        """Pay."""
-        return Decision.event(Paid(command.amount))
-
-
-def test_a_state_that_would_come_back_as_another_has_no_snapshot() -> None:
-    """What bytes would turn into something else is not kept: the state is always the fold of the events."""
-    program = Program(Loose(), JsonCodec())
-    assert program.snapshot({"tags": ["a", "b"]}) == b'{"tags":["a","b"]}'
-    assert program.snapshot({"tags": ("a", "b")}) is None
-    assert program.snapshot({"paid": Decimal(1)}) is None
-
-
 def test_a_foreign_snapshot_is_refused() -> None:
     """Bytes that are not a state are a bad payload, so that the caller can fall back on the events."""
     with pytest.raises(PayloadError, match="not a Order"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.store.findings import Backlog, Unhandled
-from holdfast.store.port import LostRaceError
+from holdfast.store.port import Keeper, LostRaceError, Store
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import DeadLetter, Header, Maintenance, Snapshot, Wanted
 from support.desks import Desk
@@ -383,3 +384,15 @@ def test_housekeeping_can_be_done_at_any_time(desk: Desk) -> None:
     later = desk.born(born(new_id(NOW + timedelta(days=400))))
     assert desk.loaded(later.id).header == later
     assert [event.instance for event in desk.feed.read(after=0, limit=9)] == [old.id, young.id, later.id]
+
+
+def test_a_counter_gives_each_number_once(store: Store) -> None:
+    """Whoever asks, and however many ask at once, gets numbers of his own; counters do not know one another."""
+
+    def count(keeper: Keeper) -> list[int]:
+        return [keeper.next_number("cows") for _ in range(10)]
+
+    with ThreadPoolExecutor(4) as threads:
+        numbers = [each for found in threads.map(count, [store.keeper() for _ in range(4)]) for each in found]
+    assert sorted(numbers) == list(range(40))
+    assert [store.keeper().next_number("sheep") for _ in range(3)] == [0, 1, 2]

@@ -12,6 +12,7 @@ from holdfast.app.registry import Registry
 from holdfast.errors import HoldfastError, PayloadError, StoppedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.checking import check_key, check_text
+from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Service
 from holdfast.runtime.submissions import Outcome
@@ -63,7 +64,7 @@ class Desk:
             asking = checked_key(actor, "actor") if actor else self.actor
         except HoldfastError as error:
             return failed(error)
-        reply: Reply[Outcome] = Reply()
+        reply: Reply[Outcome] = self._reply()
 
         def settled(outcome: Outcome | None, error: BaseException | None) -> None:
             if error is not None:
@@ -84,6 +85,10 @@ class Desk:
             settled=settled,
         )
         return reply
+
+    def _reply(self) -> Reply[T]:
+        """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""
+        return Reply() if self._service.has_threads else DrivenReply()
 
     def _keep(self, work: Callable[[Keeper], T]) -> T:
         return self._service.operate(lambda parts: work(parts.keeper()))

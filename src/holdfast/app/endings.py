@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from holdfast.errors import NotFoundError, StoppedError
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.loops import Loop
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Ended, Service
@@ -48,7 +49,7 @@ class Endings:
 
     def wait(self, tenant: str, instance: InstanceId) -> Reply[Ending]:
         """How an instance ends, once it has."""
-        reply: Reply[Ending] = Reply()
+        reply: Reply[Ending] = DrivenReply() if self._loop is None else Reply()
         with self._lock:
             self._waiting.setdefault((tenant, instance), []).append(reply)
         if self._loop is None:

@@ -16,11 +16,11 @@ import msgspec
 from holdfast.app.calls import Calls
 from holdfast.app.endings import Endings
 from holdfast.app.registry import Registry
-from holdfast.app.stepping import step_handler
+from holdfast.app.stepping import check_step_handler, named_handler, takes_effects
 from holdfast.app.workflows import final_state
 from holdfast.authoring.saga.builder import Branch
 from holdfast.authoring.saga.definition import SagaDefinition
-from holdfast.authoring.saga.options import handler_name
+from holdfast.authoring.saga.options import NAME_IT, handler_name
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
@@ -160,6 +160,11 @@ class Engine(Calls):
         program = self.registry.add(definition)
         if effects is not None:
             function = cast("Function", getattr(effects, "handle", effects))
+            if not takes_effects(function):
+                raise ConfigurationError(
+                    f"the handler for {program.type!r} is of type {type(effects).__name__} and cannot be called with two arguments; "
+                    "give a function of (context, effect), or an object with such a `handle`"
+                )
             self.service.shared.handlers.register(
                 program.type, function, concurrency=concurrency, timeout=timeout, retry=retry
             )
@@ -173,10 +178,11 @@ class Engine(Calls):
         concurrency: int | None = None,
         timeout: timedelta | None = None,
     ) -> Self:
-        """Register the handler that steps name: a function, plain or async, or an object with `execute`.
+        """Register a handler by the name that steps, or effects of deciders, know it by: a function, plain or async, or an object.
 
-        It may ask for the step's context, for the data as a whole, or for values of it by name. A process without the handler leaves
-        the steps to others.
+        For a step it may ask for the context, for the data as a whole, or for values of it by name; an object has `execute`. For an
+        effect it takes context and effect, as one that is registered with its decider; an object has `handle`. A process without the
+        handler leaves the work to others.
         """
         if not name:
             raise ConfigurationError("a handler needs a name of its own; steps find it by that")
@@ -184,10 +190,10 @@ class Engine(Calls):
         if (
             before is not None and before != function
         ):  # A bound method is equal to itself, but another object each time.
-            raise ConfigurationError(f"there is already another handler {name!r}; handlers are found by name")
+            raise ConfigurationError(f"there is already another handler {name!r}; {NAME_IT}")
         if before is None:
             self.service.shared.handlers.register(
-                name, step_handler(function, name), concurrency=concurrency, timeout=timeout
+                name, named_handler(function, name), concurrency=concurrency, timeout=timeout
             )
             self._functions[name] = function
         return self
@@ -205,6 +211,7 @@ class Engine(Calls):
         if self.registry.is_decider(saga.name):
             raise ConfigurationError(f"there is already a decider of type {saga.name!r}")
         for name, function in saga.handlers.items():
+            check_step_handler(function, name)
             self.handle(name, function)
         self.registry.library.publish(saga.graph)
         return self

@@ -1,7 +1,8 @@
 """Handlers of steps: how a plain function becomes what a worker calls, and what it is given.
 
-A handler may ask for the context, for the data as a whole, or for single values of it by name; its annotations say which types it wants. For
-a compensation the data is what the step to undo had worked on, and over it what it had answered.
+A handler may ask for the context, for the data as a whole, or for single values of it by name; its annotations say which types it wants. The
+signature alone says what a parameter means, never the data. For a compensation the data is what the step to undo had worked on, and over it
+what it had answered.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ StepFunction = Callable[..., object]
 Arguments = Callable[[EffectContext, RunStep], dict[str, object]]
 
 _CONTEXT_NAMES = frozenset({"ctx", "context"})
+_WHOLE_NAMES = frozenset({"data", "input"})
 _encode = JsonCodec().encode
 
 
@@ -136,29 +138,95 @@ class StepContext:
         return self._call.logger
 
 
-def step_handler(function: object, name: str) -> Function:
-    """What a worker calls for the steps of a handler."""
-    callee = cast("StepFunction", getattr(function, "execute", function))
-    if not callable(callee):
-        raise ConfigurationError(
-            f"the handler {name!r} is a {type(function).__name__}: give a function, or an object with `execute`"
-        )
-    arguments = _arguments(callee, name)
-    if Handlers.is_async(callee):
+def named_handler(function: object, name: str) -> Function:
+    """What a worker calls for a handler that was registered by name. What arrives says how: steps by names, effects of deciders by place."""
+    for_effects = _for_effects(function, name)
+    try:
+        step, arguments = _for_steps(function, name)
+    except ConfigurationError as error:
+        if for_effects is None:
+            raise
+        step, arguments = for_effects, _refusing(str(error))
 
-        async def call_async(context: EffectContext, effect: object) -> CompleteStep:
-            assert isinstance(effect, RunStep)
-            output = await cast("Awaitable[object]", callee(**arguments(context, effect)))
+    def effect_handler(effect: object) -> StepFunction:
+        if for_effects is not None:
+            return for_effects
+        kind = type(effect).__name__
+        raise Fail(f"the handler {name!r} cannot take {kind}: effects of deciders are given as (context, effect)")
+
+    if Handlers.is_async(step):
+
+        async def call_async(context: EffectContext, effect: object) -> object:
+            if not isinstance(effect, RunStep):
+                return await cast("Awaitable[object]", effect_handler(effect)(context, effect))
+            output = await cast("Awaitable[object]", step(**arguments(context, effect)))
             return CompleteStep(step=effect.step, output=plain(output))
 
         return call_async
 
-    def call(context: EffectContext, effect: object) -> CompleteStep:
-        assert isinstance(effect, RunStep)
-        output = callee(**arguments(context, effect))
+    def call(context: EffectContext, effect: object) -> object:
+        if not isinstance(effect, RunStep):
+            return effect_handler(effect)(context, effect)
+        output = step(**arguments(context, effect))
         return CompleteStep(step=effect.step, output=plain(output))
 
     return call
+
+
+def takes_effects(function: object) -> bool:
+    """Whether something can be called with a context and an effect."""
+    try:
+        inspect.signature(cast("StepFunction", function)).bind(None, None)
+    except TypeError:  # It cannot be called, or not with two arguments.
+        return False
+    except ValueError:  # It does not tell its parameters.
+        return True
+    return True
+
+
+def _for_effects(function: object, name: str) -> StepFunction | None:
+    """What is called for effects of deciders; None if nothing can be."""
+    callee = getattr(function, "handle", function)
+    if not takes_effects(callee):
+        return None
+    if Handlers.is_async(callee) != Handlers.is_async(getattr(function, "execute", callee)):
+        raise ConfigurationError(
+            f"`execute` and `handle` of the handler {name!r} must both be coroutines, or none of them"
+        )
+    return cast("StepFunction", callee)
+
+
+def check_step_handler(function: object, name: str) -> None:
+    """Refuse what steps cannot call."""
+    _for_steps(function, name)
+
+
+def _for_steps(function: object, name: str) -> tuple[StepFunction, Arguments]:
+    """What is called for steps, and how its arguments are found."""
+    callee: object = getattr(function, "execute", function)
+    if not callable(callee):
+        raise ConfigurationError(
+            f"the handler {name!r} is a {type(function).__name__}: give a function, or an object with `execute`"
+        )
+    try:
+        parameters = list(inspect.signature(callee).parameters.values())
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"the handler {name!r} does not say which parameters it has") from None
+    kinds = {each.kind for each in parameters}
+    if inspect.Parameter.POSITIONAL_ONLY in kinds:
+        raise ConfigurationError(f"the handler {name!r} has positional-only parameters; let them be given by name")
+    if kinds == {*_VARIABLE}:
+        raise ConfigurationError(
+            f"the handler {name!r} takes anything and says nothing; if it is decorated, use functools.wraps in the decorator"
+        )
+    return callee, _arguments(callee, parameters, name)
+
+
+def _refusing(reason: str) -> Arguments:
+    def arguments(_context: EffectContext, _effect: RunStep) -> dict[str, object]:
+        raise Fail(reason)
+
+    return arguments
 
 
 def plain(value: object) -> object:
@@ -203,32 +271,29 @@ def plain_data(value: object, what: str) -> dict[str, object]:
     return made
 
 
-def _arguments(callee: StepFunction, name: str) -> Arguments:
+def _arguments(callee: StepFunction, parameters: list[inspect.Parameter], name: str) -> Arguments:
     """How to find the arguments of a call in its circumstances."""
-    try:
-        parameters = list(inspect.signature(callee).parameters.values())
-    except (TypeError, ValueError):
-        raise ConfigurationError(f"the handler {name!r} does not say which parameters it has") from None
     hints = _hints(callee)
     context_names = [each.name for each in parameters if _is_context(each, hints)]
-    wanted = [each for each in parameters if each.name not in context_names and each.kind not in _VARIABLE]
-    if any(each.kind is inspect.Parameter.POSITIONAL_ONLY for each in parameters):
-        raise ConfigurationError(f"the handler {name!r} has positional-only parameters; let them be given by name")
-    takes_whole = len(wanted) == 1 and _is_whole(hints.get(wanted[0].name))
+    others = [each for each in parameters if each.name not in context_names and each.kind not in _VARIABLE]
+    whole_names = [each.name for each in others if each.name in _WHOLE_NAMES and _has_names(hints.get(each.name))]
+    wanted = [each for each in others if each.name not in whole_names]
 
     def arguments(context: EffectContext, effect: RunStep) -> dict[str, object]:
         given: dict[str, object] = {each: StepContext(context, effect) for each in context_names}
         data = effect.input
         if effect.is_compensation:  # What the step answered is what its undoing needs most.
             data = merged(data, effect.node, effect.output)
-        if takes_whole and wanted[0].name not in data:
-            given[wanted[0].name] = _converted(data, hints.get(wanted[0].name), name, "its data")
-            return given
-        for each in wanted:
-            if each.name in data:
-                given[each.name] = _converted(data[each.name], hints.get(each.name), name, repr(each.name))
-            elif each.default is inspect.Parameter.empty:
-                raise Fail(f"the handler {name!r} needs {each.name!r}, which is not in the data of {effect.node!r}")
+        for each in whole_names:
+            given[each] = _converted(data, hints.get(each), name, "its data")
+        for parameter in wanted:
+            key = parameter.name
+            if key in data:
+                given[key] = _converted(data[key], hints.get(key), name, repr(key))
+            elif parameter.default is inspect.Parameter.empty:
+                missing = f"the handler {name!r} needs {key!r}, which is not in the data of {effect.node!r}"
+                hint = "; a parameter named `data` is given the data as a whole" if _has_names(hints.get(key)) else ""
+                raise Fail(missing + hint)
         return given
 
     return arguments
@@ -251,8 +316,8 @@ def _is_context(parameter: inspect.Parameter, hints: dict[str, object]) -> bool:
     )
 
 
-def _is_whole(hint: object) -> bool:
-    """Whether a single parameter of this type stands for the data as a whole: it has names itself."""
+def _has_names(hint: object) -> bool:
+    """Whether the data as a whole can be read into this type: it has names itself, or it is none at all."""
     if hint is None or hint in {dict, object}:
         return True
     origin = typing.get_origin(hint)

@@ -280,7 +280,7 @@ class WorkflowCalls(Desk):
 
     def _after(self, told: Reply[Outcome], instance: Instance) -> Reply[str]:
         """The status of an instance once it has ended, if a command for it was accepted."""
-        reply: Reply[str] = Reply()
+        reply: Reply[str] = self._reply()
 
         def wait() -> None:
             error = told.exception()

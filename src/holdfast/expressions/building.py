@@ -1,12 +1,12 @@
 """Where trees grow. Every spelling builds through here, so the same condition becomes the same tree.
 
 Leniency ends here. A variable marked optional learns from the place it stands in what an absent value counts as: zero
-beside a number, false as a condition, an empty list where one is searched, empty text in a template, null elsewhere.
+beside a number, false as a condition, an empty list where one is searched, empty text in a template or where one has a
+beginning and an end, null elsewhere.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
@@ -16,10 +16,11 @@ from holdfast.errors import ExpressionError
 from holdfast.expressions.limits import check_depth, check_items
 from holdfast.expressions.numerals import canonical_number
 from holdfast.expressions.options import Options
+from holdfast.expressions.paths import is_word, read_path
 from holdfast.expressions.reasons import Reason
 from holdfast.expressions.tree import (
-    NAME_PATTERN,
     ORDERINGS,
+    PARTS_OF_TEXT,
     Absent,
     And,
     Comparison,
@@ -34,15 +35,13 @@ from holdfast.expressions.tree import (
     Variable,
 )
 
-RESERVED: Final = frozenset({"true", "false", "null", "and", "or", "not", "in", "contains"})
+RESERVED: Final = frozenset({"true", "false", "null", "and", "or", "not", "in", "contains", "starts_with", "ends_with"})
 """The words of the language; no variable begins with one, in any case."""
 
 NOW: Final = ("now",)
 """The one variable whose type needs no schema: as a text it would be compared letter by letter."""
 
 NodeT = TypeVar("NodeT", bound=Node)
-
-_PATH = re.compile(rf"({NAME_PATTERN}(?:\.{NAME_PATTERN})*)(\?)?")
 
 
 class Builder:
@@ -58,24 +57,39 @@ class Builder:
         return Number(text=canonical_number(text, self.limits.digits, at), at=at)
 
     def variable(self, text: str, at: int) -> Variable:
-        """A dotted path, with the mark `?` after it when it may be absent."""
-        match = _PATH.fullmatch(text)
-        if match is None:
+        """A path, with the mark `?` after it when it may be absent."""
+        written = text.removesuffix("?")
+        names = read_path(written, at)
+        if names is None:
             raise ExpressionError(
-                "a path is names joined by dots; a name has letters A-Z, digits and underscores",
+                "a path is names joined by dots; a name has letters A-Z, digits and underscores, or stands in quotes and "
+                "brackets as in input['ship-to']",
                 reason=Reason.BAD_NAME,
                 position=at,
             )
-        names = tuple(match[1].split("."))
+        _check_word(names[0], at)
+        return self.variable_of(names, at, is_optional=written != text)
+
+    def variable_of(self, names: tuple[str, ...], at: int, *, is_optional: bool = False) -> Variable:
+        """What these names lead to."""
         _check_names(names, at)
         if self.options.root and names[0] not in self.options.tops:
             names = (self.options.root, *names)
+        if not is_word(names[0]):
+            raise ExpressionError(
+                "a path begins with a name of letters A-Z, digits and underscores", reason=Reason.BAD_NAME, position=at
+            )
         return Variable(
             path=names,
-            absent="null" if match[2] or self.lenient else "error",
+            absent="null" if is_optional or self.lenient else "error",
             read_as="datetime" if names == NOW else None,
             at=at,
         )
+
+    def below(self, variable: Variable, names: tuple[str, ...]) -> Variable:
+        """What these names lead to from a variable on."""
+        _check_names(names, variable.at)
+        return replace(variable, path=(*variable.path, *names), read_as=None)
 
     def items(self, items: Iterable[Constant | Number | Variable], at: int) -> Items:
         """A list literal."""
@@ -132,11 +146,16 @@ class Builder:
         return node
 
 
-def _check_names(names: tuple[str, ...], at: int) -> None:
-    word = names[0].lower()
+def _check_word(name: str, at: int) -> None:
+    word = name.lower()
     if word in RESERVED:
-        remedy = "is a word of the language, not a variable" if word == names[0] else f"is written {word!r}"
-        raise ExpressionError(f"{names[0]!r} {remedy}", reason=Reason.BAD_NAME, position=at)
+        remedy = "is a word of the language, not a variable" if word == name else f"is written {word!r}"
+        raise ExpressionError(f"{name!r} {remedy}", reason=Reason.BAD_NAME, position=at)
+
+
+def _check_names(names: tuple[str, ...], at: int) -> None:
+    if not all(names):
+        raise ExpressionError("no name is empty", reason=Reason.BAD_NAME, position=at)
     if any(name.startswith("__") for name in names):
         raise ExpressionError("no name begins with two underscores", reason=Reason.BAD_NAME, position=at)
 
@@ -144,19 +163,23 @@ def _check_names(names: tuple[str, ...], at: int) -> None:
 def _absent_left(operator: Operator, right: Node) -> Absent:
     if operator == "contains":
         return "list"
+    if operator in PARTS_OF_TEXT:
+        return "text"
     return "null" if operator == "in" else _absent_beside(operator, right)
 
 
 def _absent_right(operator: Operator, left: Node) -> Absent:
     if operator == "in":
         return "list"
-    return "null" if operator == "contains" else _absent_beside(operator, left)
+    return "null" if operator in {"contains", *PARTS_OF_TEXT} else _absent_beside(operator, left)
 
 
 def _absent_beside(operator: Operator, other: Node) -> Absent:
-    """Ordering is arithmetic unless a text stands there; equality is arithmetic only beside a number."""
+    """Ordering is arithmetic unless a text stands there; equality is arithmetic only beside a number, written or read."""
     if operator in ORDERINGS:
         return "null" if isinstance(other, Constant) else "zero"
+    if isinstance(other, Variable):
+        return "alike"
     return "zero" if isinstance(other, Number) else "null"
 
 

@@ -12,13 +12,15 @@ from typing import Final, NamedTuple, assert_never
 from msgspec.structs import replace
 
 from holdfast.errors import ExpressionError
-from holdfast.expressions.characters import mention
+from holdfast.expressions.characters import mention, visible
+from holdfast.expressions.paths import path_text
 from holdfast.expressions.reasons import Reason
 from holdfast.expressions.schemas import ANY, BOOL, Type
 from holdfast.expressions.suggestions import suggestion
 from holdfast.expressions.temporal import read_time
 from holdfast.expressions.tree import (
     ORDERINGS,
+    PARTS_OF_TEXT,
     And,
     Comparison,
     Constant,
@@ -95,13 +97,13 @@ class Checker:
         for depth, name in enumerate(variable.path):
             if found.kind == "any" or (found.kind == "object" and found.fields is None):
                 return Typed(variable, ANY)
-            parent = ".".join(variable.path[:depth])
+            parent = path_text(variable.path[:depth]) if depth else ""
             if found.fields is None:
                 self._note(f"'{parent}' is of type {found} and has no fields", variable, Reason.NOT_AN_OBJECT)
                 return Typed(variable, ANY)
             if name not in found.fields:
                 place = f" in '{parent}'" if parent else ""
-                message = f"there is no '{name}'{place}{suggestion(name, found.fields)}"
+                message = f"there is no '{visible(name)}'{place}{suggestion(name, found.fields)}"
                 self._note(message, variable, Reason.UNKNOWN_NAME)
                 return Typed(variable, ANY)
             found = found.fields[name]
@@ -116,6 +118,9 @@ class Checker:
             self._check_membership(left, right, node)
         elif node.operator == "contains":
             self._check_contains(left, right, node)
+        elif node.operator in PARTS_OF_TEXT:
+            self.expect(left, "string")
+            self.expect(right, "string")
         else:
             self._check_equality(left, right, node)
         return Typed(replace(node, left=left.node, right=right.node), BOOL)

@@ -29,7 +29,7 @@ from holdfast.expressions.tree import (
     Template,
     Variable,
 )
-from holdfast.expressions.values import RELATIONS, kind_of, text_of
+from holdfast.expressions.values import KINDS, RELATIONS, Relation, kind_of, text_of
 
 Data: TypeAlias = dict[str, object]
 Notebook: TypeAlias = dict[str, object] | None
@@ -45,8 +45,17 @@ class _Absence:
 ABSENT: Final = _Absence()
 """What a notebook holds for a variable that was not there."""
 
-STAND_INS: Final[dict[Absent, object]] = {"null": None, "zero": 0, "false": False, "list": [], "text": ""}
-"""What an absent value counts as."""
+STAND_INS: Final[dict[Absent, object]] = {
+    "null": None,
+    "zero": 0,
+    "alike": None,
+    "false": False,
+    "list": [],
+    "text": "",
+}
+"""What an absent value counts as; of one that is `alike`, the comparison makes zero where the other side is a number."""
+
+NUMBERS: Final = frozenset(each for each, kind in KINDS.items() if kind == "number")
 
 PAIR: Final = 2
 """Two parts are the common case, and Python's own `and` and `or` are faster than a loop over them."""
@@ -62,6 +71,8 @@ QUICK: Final[dict[Operator, tuple[Callable[[Any, Any], object], frozenset[type]]
     ">=": (operator.ge, _ORDERED),
     "in": (operator.eq, frozenset()),
     "contains": (operator.eq, frozenset()),
+    "starts_with": (operator.eq, frozenset()),
+    "ends_with": (operator.eq, frozenset()),
 }
 """Types for which Python's own operator is the rule when both sides have the same one, so that no table is asked."""
 
@@ -172,7 +183,7 @@ def _items(items: Sequence[Constant | Number | Variable]) -> Run:
 def _comparison(node: Comparison) -> Run:
     left, right = _compiled(node.left), _compiled(node.right)
     quick, types = QUICK[node.operator]
-    relate = _located(RELATIONS[node.operator], node.at)
+    relate = _located(_relation(node), node.at)
 
     def compared(data: Data, notebook: Notebook) -> object:
         first, second = left(data, notebook), right(data, notebook)
@@ -183,6 +194,23 @@ def _comparison(node: Comparison) -> Run:
     if isinstance(node.left, Variable) and isinstance(node.right, Constant | Number):
         return _fast_lane(node, node.left, _value(node.right), compared)
     return compared
+
+
+def _relation(node: Comparison) -> Relation:
+    """The rule of an operator. Of two variables only the data says whether a number is compared, for which an absent one is zero."""
+    relation = RELATIONS[node.operator]
+    is_alike = [isinstance(side, Variable) and side.absent == "alike" for side in (node.left, node.right)]
+    if not any(is_alike):
+        return relation
+
+    def related(left: object, right: object) -> bool:
+        if is_alike[0] and left is None and type(right) in NUMBERS:
+            return relation(0, right)
+        if is_alike[1] and right is None and type(left) in NUMBERS:
+            return relation(left, 0)
+        return relation(left, right)
+
+    return related
 
 
 def _fast_lane(node: Comparison, field: Variable, constant: object, compared: Run) -> Run:

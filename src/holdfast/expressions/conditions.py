@@ -30,6 +30,8 @@ OPERATORS: Final[dict[str, Operator]] = {
     "ge": ">=",
     "in": "in",
     "contains": "contains",
+    "starts_with": "starts_with",
+    "ends_with": "ends_with",
     "==": "==",
     "!=": "!=",
     "<": "<",

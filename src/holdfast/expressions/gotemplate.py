@@ -1,6 +1,7 @@
 """Go-template conditions: `{{ gt .count 5 }}`, `{{ and (eq .a 1) (ne .b "x") }}`, `{{ .count | lt 5 }}`.
 
-One action, nine functions, fields, literals, parentheses and pipes; everything else of Go templates is refused.
+One action, a few functions, fields, literals, parentheses and pipes; everything else of Go templates is refused. `index`
+reads names that cannot stand behind a dot: `{{ index .input "ship-to" }}`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ from holdfast.expressions.reasons import Reason
 from holdfast.expressions.syntax import END, VALUE, Grammar
 from holdfast.expressions.tree import Constant, Node, Operator, Variable
 
-COMPARISONS: Final[dict[str, Operator]] = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+COMPARISONS: Final[dict[str, Operator]] = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "contains": "contains",
+    "hasPrefix": "starts_with",
+    "hasSuffix": "ends_with",
+}
 MANY: Final = 1000
 ARITY: Final = {
     **dict.fromkeys(COMPARISONS, (2, 2)),
@@ -25,6 +36,7 @@ ARITY: Final = {
     "and": (2, MANY),
     "or": (2, MANY),
     "not": (1, 1),
+    "index": (2, MANY),
 }
 """Every function, with the least and the most values it takes. `eq` asks whether the first equals any other."""
 
@@ -34,13 +46,14 @@ GRAMMAR: Final = Grammar(
     pipeline: command ("|" command)*
     ?command: FUNCTION operand* -> call | operand
     ?operand: FIELD -> field | NUMBER -> number | CONSTANT -> constant | DOUBLE_QUOTED -> string | RAW -> raw
-            | "(" pipeline ")"
+            | DOT -> whole | "(" pipeline ")"
 
     _OPEN: /\{\{-?/
     _CLOSE: /-?\}\}/
     CONSTANT.2: /(true|false|nil)\b/
     FUNCTION: /[A-Za-z_][A-Za-z0-9_]*/
     FIELD: /(\.[A-Za-z_][A-Za-z0-9_]*)+/
+    DOT: "."
     RAW: /`[^`]*`/
     """
     + TERMINALS,
@@ -57,14 +70,23 @@ GRAMMAR: Final = Grammar(
 )
 
 
+class Whole(NamedTuple):
+    """The whole data, which only `index` can look into."""
+
+    at: int
+
+
+Argument: TypeAlias = Node | Whole
+
+
 class Call(NamedTuple):
     """A function with the arguments that stand beside it; a pipe may still add one."""
 
     name: Token
-    arguments: list[Node]
+    arguments: list[Argument]
 
 
-Command: TypeAlias = Call | Node
+Command: TypeAlias = Call | Argument
 
 
 def read_go(source: str, builder: Builder) -> Node:
@@ -86,7 +108,10 @@ class _GoTree(LiteralTree):
     def raw(self, parts: list[Token]) -> Constant:
         return Constant(value=parts[0][1:-1], at=self.at(parts[0]))
 
-    def call(self, parts: tuple[Token, *tuple[Node, ...]]) -> Call:
+    def whole(self, parts: list[Token]) -> Whole:
+        return Whole(self.at(parts[0]))
+
+    def call(self, parts: tuple[Token, *tuple[Argument, ...]]) -> Call:
         name, *arguments = parts
         if name not in ARITY:
             raise ExpressionError(
@@ -105,12 +130,15 @@ class _GoTree(LiteralTree):
             elif value:
                 raise ExpressionError("only a function can follow '|'", reason=Reason.SYNTAX, position=part.at)
             else:
-                value = [part]
+                value = [_valued(part)]
         return value[0]
 
-    def _applied(self, name: Token, arguments: list[Node]) -> Node:
+    def _applied(self, name: Token, given: list[Argument]) -> Node:
         at = self.at(name)
-        _check_arity(name, len(arguments), at)
+        _check_arity(name, len(given), at)
+        if name == "index":
+            return self._indexed(given)
+        arguments = [_valued(each) for each in given]
         if name == "not":
             return self.builder.negation(arguments[0], at)
         if name == "and":
@@ -121,6 +149,29 @@ class _GoTree(LiteralTree):
         return self.builder.disjunction(
             [self.builder.comparison(COMPARISONS[name], first, each, at) for each in others]
         )
+
+    def _indexed(self, arguments: list[Argument]) -> Variable:
+        """A field by names that cannot stand behind a dot."""
+        first, *others = arguments
+        names: list[str] = []
+        for each in others:
+            if not isinstance(each, Constant) or not isinstance(each.value, str):
+                message = "'index' takes a field and then names in quotes; there is no other indexing"
+                raise ExpressionError(message, reason=Reason.SYNTAX, position=each.at)
+            names.append(each.value)
+        if isinstance(first, Whole):
+            return self.builder.variable_of(tuple(names), first.at)
+        if isinstance(first, Variable):
+            return self.builder.below(first, tuple(names))
+        raise ExpressionError("'index' looks into a field, or into '.'", reason=Reason.SYNTAX, position=first.at)
+
+
+def _valued(argument: Argument) -> Node:
+    """An argument that has a value of its own."""
+    if isinstance(argument, Whole):
+        message = "'.' alone is the whole data; name a field of it, or look into it with 'index'"
+        raise ExpressionError(message, reason=Reason.SYNTAX, position=argument.at)
+    return argument
 
 
 def _check_arity(name: Token, count: int, at: int) -> None:

@@ -8,6 +8,7 @@ from lark import Token
 
 from holdfast.expressions.building import Builder
 from holdfast.expressions.literals import TERMINALS, LiteralTree
+from holdfast.expressions.paths import PATH_PATTERN
 from holdfast.expressions.syntax import END, VALUE, Grammar, Locate, unmoved
 from holdfast.expressions.tree import Comparison, Constant, Items, Node, Not, Number, Operator, Variable
 
@@ -32,11 +33,10 @@ GRAMMAR: Final = Grammar(
     NOT.2: /not\b/
     BANG: "!"
     OPEN: "["
-    OPERATOR: /[=!<>]=|[<>]|in\b|contains\b/
+    OPERATOR: /[=!<>]=|[<>]|in\b|contains\b|starts_with\b|ends_with\b/
     CONSTANT.2: /(true|false|null)\b/
-    PATH: /[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\??/
     """
-    + TERMINALS,
+    rf"PATH: /{PATH_PATTERN}\??/" + TERMINALS,
     words={
         **dict.fromkeys(("PATH", "NUMBER", "CONSTANT"), VALUE),
         "OPERATOR": "a comparison",
@@ -53,11 +53,13 @@ GRAMMAR: Final = Grammar(
         "|": "write || for or",
         "+": "there is no arithmetic and no joining of texts",
         **dict.fromkeys("-*/%", _ARITHMETIC),
-        **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in", "contains"), _CHAIN),
+        **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in", "contains", "starts_with", "ends_with"), _CHAIN),
         **dict.fromkeys(("AND", "And", "OR", "Or", "IN", "In", "CONTAINS", "Contains"), _SMALL),
         "~": "there are no regular expressions",
         "(": "there are no function calls",
-        "[": "there is no indexing",
+        "[": "there is no indexing; only a name in quotes stands in brackets, as in input['ship-to']",
+        **dict.fromkeys(("startswith", "startsWith", "hasPrefix"), "write starts_with"),
+        **dict.fromkeys(("endswith", "endsWith", "hasSuffix"), "write ends_with"),
         "!": "write !(a in b) for the opposite of a comparison",
         "not": "write !(a in b) for the opposite of a comparison",
         "?": "the mark of an optional variable stands right after its name",

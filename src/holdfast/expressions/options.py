@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.errors import ConfigurationError
 from holdfast.expressions.limits import Limits
-from holdfast.expressions.tree import NAME_PATTERN
+from holdfast.expressions.paths import NAME_PATTERN
 
 Spelling: TypeAlias = Literal["native", "go", "json", "mapping", "template"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from holdfast.errors import ExpressionError
 from holdfast.expressions.building import Builder
-from holdfast.expressions.characters import JOINERS, check_characters
+from holdfast.expressions.characters import JOINERS, check_characters, mention
 from holdfast.expressions.checking import Checker
 from holdfast.expressions.conditions import read_condition
 from holdfast.expressions.gotemplate import read_go
@@ -15,6 +16,7 @@ from holdfast.expressions.mappings import read_mapping, read_template
 from holdfast.expressions.native import read_native
 from holdfast.expressions.options import LENIENT_SPELLINGS, Options, Spelling
 from holdfast.expressions.printing import printed
+from holdfast.expressions.reasons import Reason
 from holdfast.expressions.schemas import ANY
 from holdfast.expressions.tree import Node
 
@@ -32,6 +34,9 @@ CONDITIONS: Final = frozenset({"native", "go", "json"})
 
 def read_tree(source: str, spelling: Spelling, options: Options) -> Node:
     """The tree of a source."""
+    if spelling not in READERS:
+        known = ", ".join(READERS)
+        raise ExpressionError(f"there is no spelling {mention(str(spelling))}; there are {known}", reason=Reason.SYNTAX)
     check_length(source, _longest(spelling, options.limits))
     check_characters(source, JOINERS if spelling == "template" else frozenset())
     lenient = spelling in LENIENT_SPELLINGS if options.lenient is None else options.lenient

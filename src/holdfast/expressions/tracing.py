@@ -7,13 +7,16 @@ from collections.abc import Set as AbstractSet
 from datetime import date, timedelta
 from decimal import Decimal
 from math import isfinite
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
 from holdfast.expressions.compiling import ABSENT
+from holdfast.expressions.paths import read_path
 from holdfast.expressions.tree import And, Comparison, Node, Not, Or, variables
 from holdfast.expressions.values import KINDS
+
+Path: TypeAlias = tuple[str, ...]
 
 MASK: Final = "[masked]"
 """What a record shows in the place of a sensitive value."""
@@ -63,16 +66,17 @@ def record(
     sensitive: AbstractSet[str] = frozenset(),
 ) -> Explanation:
     """The record of an evaluation from what its notebook holds. `sensitive` are paths whose values are masked."""
+    masked = frozenset(map(_path, sensitive))
     return Explanation(
         expression=source,
-        variables={name: _shown(name, value, sensitive) for name, value in notebook.items()},
-        result=MASK if failure is None and _reveals(tree, sensitive) else plain(result),
+        variables={name: _shown(_path(name), value, masked) for name, value in notebook.items()},
+        result=MASK if failure is None and _reveals(tree, masked) else plain(result),
         absent=tuple(name for name, value in notebook.items() if value is ABSENT),
         failure=failure,
     )
 
 
-def plain(value: object, path: str = "", sensitive: AbstractSet[str] = frozenset()) -> object:
+def plain(value: object, path: Path = (), sensitive: AbstractSet[Path] = frozenset()) -> object:
     """A copy of the value that any JSON writer takes, with a mask wherever its path is sensitive."""
     try:
         return _plain(value, path, sensitive)
@@ -80,13 +84,18 @@ def plain(value: object, path: str = "", sensitive: AbstractSet[str] = frozenset
         return TOO_DEEP
 
 
-def _shown(name: str, value: object, sensitive: AbstractSet[str]) -> object:
+def _path(text: str) -> Path:
+    """The names of a path, however it is written; one that no expression could read is taken apart at its dots."""
+    return read_path(text) or tuple(text.split("."))
+
+
+def _shown(path: Path, value: object, sensitive: AbstractSet[Path]) -> object:
     if value is ABSENT:
         return None
-    return MASK if _is_covered(name, sensitive) else plain(value, name, sensitive)
+    return MASK if _is_covered(path, sensitive) else plain(value, path, sensitive)
 
 
-def _plain(value: object, path: str, sensitive: AbstractSet[str]) -> object:
+def _plain(value: object, path: Path, sensitive: AbstractSet[Path]) -> object:
     if path in sensitive:
         return MASK
     # As everywhere, only the exact types are plain: what another type says of itself is not asked.
@@ -96,7 +105,7 @@ def _plain(value: object, path: str, sensitive: AbstractSet[str]) -> object:
         case list():
             return [_plain(each, path, sensitive) for each in value]
         case dict():
-            return {_key(key): _plain(each, f"{path}.{_key(key)}", sensitive) for key, each in value.items()}
+            return {_key(key): _plain(each, (*path, _key(key)), sensitive) for key, each in value.items()}
         case float() if not isfinite(value):
             return str(value)
         case Decimal():
@@ -111,16 +120,16 @@ def _key(key: object) -> str:
     return key if type(key) is str else f"[{type(key).__name__}]"
 
 
-def _is_covered(name: str, sensitive: AbstractSet[str]) -> bool:
+def _is_covered(path: Path, sensitive: AbstractSet[Path]) -> bool:
     """Whether the path, or anything that it lies in, is sensitive."""
-    return any(name == path or name.startswith(f"{path}.") for path in sensitive)
+    return any(path[: len(each)] == each for each in sensitive)
 
 
-def _reveals(tree: Node, sensitive: AbstractSet[str]) -> bool:
+def _reveals(tree: Node, sensitive: AbstractSet[Path]) -> bool:
     """Whether the result would show a sensitive value. A truth value about one is not the value."""
     if isinstance(tree, Comparison | Not | And | Or):
         return False
     return any(
-        _is_covered(each.name, sensitive) or any(path.startswith(f"{each.name}.") for path in sensitive)
+        _is_covered(each.path, sensitive) or any(path[: len(each.path)] == each.path for path in sensitive)
         for each in variables(tree)
     )

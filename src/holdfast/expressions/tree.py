@@ -14,13 +14,14 @@ import msgspec
 import rfc8785
 from msgspec import Meta
 
-NAME_PATTERN = "[A-Za-z_][A-Za-z0-9_]*"
-"""How one name of a path is spelt: ASCII only, so that no name can look like another."""
+from holdfast.expressions.paths import path_text
 
-Name: TypeAlias = Annotated[str, Meta(pattern=rf"^{NAME_PATTERN}\Z")]
-Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "in", "contains"]
+Name: TypeAlias = Annotated[str, Meta(min_length=1)]
+Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "in", "contains", "starts_with", "ends_with"]
 ORDERINGS: Final[frozenset[Operator]] = frozenset({"<", "<=", ">", ">="})
-Absent: TypeAlias = Literal["error", "null", "zero", "false", "list", "text"]
+PARTS_OF_TEXT: Final[frozenset[Operator]] = frozenset({"starts_with", "ends_with"})
+Absent: TypeAlias = Literal["error", "null", "zero", "alike", "false", "list", "text"]
+"""What an absent value counts as; `alike` is zero beside a number and null beside anything else, which only the data tells."""
 Temporal: TypeAlias = Literal["date", "datetime", "duration"]
 
 
@@ -59,7 +60,7 @@ class Variable(Located, frozen=True, kw_only=True, tag="variable"):
     @property
     def name(self) -> str:
         """The path as it is written."""
-        return ".".join(self.path)
+        return path_text(self.path)
 
 
 class Items(Located, frozen=True, kw_only=True, tag="list"):

@@ -104,6 +104,18 @@ def is_in(needle: object, haystack: object) -> bool:
     return contains(haystack, needle)
 
 
+def starts_with(text: object, part: object) -> bool:
+    """Whether a string begins with another."""
+    whole, beginning = _texts("starts_with", text, part)
+    return whole.startswith(beginning)
+
+
+def ends_with(text: object, part: object) -> bool:
+    """Whether a string ends with another."""
+    whole, end = _texts("ends_with", text, part)
+    return whole.endswith(end)
+
+
 def text_of(value: object) -> str:
     """The value as a template shows it; null, lists and objects have no such text."""
     kind = kind_of(value)
@@ -135,6 +147,12 @@ def _ordering(compare: Callable[[Any, Any], bool]) -> Relation:
     return ordered
 
 
+def _texts(word: str, left: object, right: object) -> tuple[str, str]:
+    if type(left) is str and type(right) is str:
+        return left, right
+    raise mismatch(f"'{word}' needs two strings; not {kind_of(left)} and {kind_of(right)}")
+
+
 def _unequal(left: object, right: object) -> bool:
     return not equal(left, right)
 
@@ -158,5 +176,7 @@ RELATIONS: Final[dict[Operator, Relation]] = {
     ">=": _ordering(operator.ge),
     "in": is_in,
     "contains": contains,
+    "starts_with": starts_with,
+    "ends_with": ends_with,
 }
 """What each operator asks."""

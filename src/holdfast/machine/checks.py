@@ -16,7 +16,7 @@ import msgspec
 from holdfast.errors import Diagnostic, ExpressionError
 from holdfast.expressions import Expression
 from holdfast.expressions.characters import JOINERS, describe, is_hidden
-from holdfast.expressions.tree import NAME_PATTERN
+from holdfast.expressions.paths import NAME_PATTERN
 from holdfast.kernel.canonical import LARGEST_INTEGER
 from holdfast.machine import graph as g
 from holdfast.machine.flow import Draft, check_flow
@@ -187,7 +187,7 @@ def _work(name: str, what: str, work: Work, *, least_calls: int) -> Iterator[Dia
     yield from _number(name, "retry_factor", f"the factor of {what} in percent", retry.factor_percent, low=_WHOLE)
     yield from _number(name, "retry_jitter", f"the jitter of {what} in percent", retry.jitter_percent, high=_WHOLE)
     yield from _word(name, "retry_backoff", f"the backoff of {what}", retry.backoff, words=BACKOFFS)
-    if work.once and retry.max_calls not in {0, 1}:
+    if work.once and type(retry.max_calls) is int and retry.max_calls > 1:
         message = f"{what} is called at most once, which {retry.max_calls} calls contradict; allow 1, or drop `once`"
         yield Diagnostic("once", message, name)
     if work.timeout_ms is not None:

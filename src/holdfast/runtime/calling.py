@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -59,6 +58,7 @@ class Execution:
         self.is_stopping = False
         """Whether the instance asked the handler to stop; what comes of the call still counts, but it is not tried again."""
         self.started = 0.0
+        """By the ticks of the engine's clock."""
         self.limit: float | None = None
         """Seconds that the call may take; None means any number."""
         self.deadline: float | None = None
@@ -83,9 +83,9 @@ class Execution:
         self.is_begun = not self.context.cancelled and not self._settled.locked()
         return self.is_begun
 
-    def is_late(self, limit: float | None) -> bool:
+    def is_late(self, limit: float | None, now: float) -> bool:
         """Whether the call has taken as long as it may."""
-        return limit is not None and time.monotonic() - self.started >= limit
+        return limit is not None and now - self.started >= limit
 
     def settle(self) -> bool:
         """Whether this is the first word about the call; later ones do not count."""

@@ -26,6 +26,10 @@ class Clock(Protocol):
         """Take note of the database's time."""
         ...
 
+    def ticks(self) -> float:
+        """Seconds that only go forward, to measure how long something takes."""
+        ...
+
 
 class DatabaseClock:
     """The database's clock, carried on by the monotonic one."""
@@ -47,12 +51,16 @@ class DatabaseClock:
         self._anchored_at = time.monotonic()
         self._anchor = database_now
 
+    def ticks(self) -> float:
+        """The local monotonic clock."""
+        return time.monotonic()
+
 
 class ManualClock:
     """A clock that stands still until it is moved, for tests."""
 
     def __init__(self, start: datetime) -> None:
-        self._now = start
+        self._start = self._now = start
 
     def now(self) -> datetime:
         """The time it was set to."""
@@ -64,6 +72,10 @@ class ManualClock:
 
     def synchronise(self, database_now: datetime) -> None:
         """A test's clock obeys nobody else."""
+
+    def ticks(self) -> float:
+        """What the test lets go by, on top of what its own code really takes."""
+        return time.monotonic() + (self._now - self._start).total_seconds()
 
     def move(self, duration: timedelta) -> None:
         """Let time go by."""

@@ -231,14 +231,12 @@ class Worker:
             if execution.settle():
                 self._ends.failed(execution, RuntimeError("the handler was cancelled"))
         except BaseException as error:  # noqa: BLE001 - what a handler raises is data
-            failure = too_slow(limit) if isinstance(error, TimeoutError) and execution.is_late(limit) else error
+            failure = too_slow(limit) if isinstance(error, TimeoutError) and self._is_late(execution, limit) else error
             self._end(execution, describe(failure))
             if execution.settle():
                 self._ends.failed(execution, failure)
         else:
-            self._end(execution, "")
-            if execution.settle():
-                self._ends.returned(execution, result)
+            self._come_back(execution, result, limit)
         finally:
             self._let_go(execution)
 
@@ -267,8 +265,8 @@ class Worker:
             self._let_go(execution)
 
     def _come_back(self, execution: Execution, result: object, limit: float | None) -> None:
-        """A plain function cannot be stopped in time, but an answer that came too late does not count."""
-        failure = too_slow(limit) if execution.is_late(limit) else None
+        """Not everything can be stopped in time, but an answer that came too late does not count."""
+        failure = too_slow(limit) if self._is_late(execution, limit) else None
         self._end(execution, "" if failure is None else describe(failure))
         if not execution.settle():
             return
@@ -286,11 +284,14 @@ class Worker:
 
     def _begin(self, execution: Execution) -> float | None:
         """Start the clock of a call; how many seconds it may take."""
-        execution.started = time.monotonic()
+        execution.started = self._clock.ticks()
         limit = self._limit(execution)
         if limit is not None:
             execution.context.deadline = self._clock.now() + timedelta(seconds=limit)
         return limit
+
+    def _is_late(self, execution: Execution, limit: float | None) -> bool:
+        return execution.is_late(limit, self._clock.ticks())
 
     def _free_slot(self, execution: Execution) -> None:
         if self._slots.give_back(execution.handler):
@@ -301,7 +302,7 @@ class Worker:
         effect = execution.effect
         self._free_slot(execution)
         if self._telemetry.is_heard:
-            took = timedelta(seconds=time.monotonic() - execution.started)
+            took = timedelta(seconds=self._clock.ticks() - execution.started)
             self._telemetry.tell(
                 EffectEnded(
                     instance=effect.instance,

@@ -266,6 +266,10 @@ class Keeper(Protocol):
         """Switch maintenance mode."""
         ...
 
+    def next_number(self, counter: str) -> int:
+        """The next number of a counter, from 0; nobody else gets it."""
+        ...
+
     def backlog(self) -> list[Backlog]:
         """How much work waits, by handler and definition."""
         ...

@@ -12,10 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from holdfast.app.engine import Engine
-from holdfast.kernel.wire import Codec
+from holdfast.kernel.wire import Codec, JsonCodec
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.identity import SeededChance
 from holdfast.runtime.settings import Settings
+from holdfast.store.opening import open_store
 from holdfast.store.port import Store
 
 START = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -24,7 +25,10 @@ START = datetime(2030, 1, 1, 12, tzinfo=UTC)
 class ManualEngine(Engine):
     """An engine that does nothing by itself: `drain` does all that is due, `advance` lets time go by.
 
-    It is the same code on the same stores as in production, in memory by default. Calls are answered when they return.
+    It is the same code on the same stores as in production, in memory by default. Calls are answered when they return, but for the end
+    of a workflow, which comes when the engine is driven so far: to wait for it before raises DeadlockError. A call takes as long as
+    the clock is moved while it runs. Ids are the same in every run on a new database; each engine on one database makes its own,
+    and `seed` chooses them.
     """
 
     def __init__(
@@ -35,18 +39,22 @@ class ManualEngine(Engine):
         codec: Codec | None = None,
         store: Store | None = None,
         clock: ManualClock | None = None,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
         self.clock = clock or ManualClock(START)
+        opened = store or open_store(url, codec=(codec or JsonCodec()).name)
+        if seed is None:
+            seed = opened.keeper().next_number("test engines")
         super().__init__(
             url,
             settings=settings,
             codec=codec,
-            store=store,
+            store=opened,
             clock=self.clock,
             chance=SeededChance(seed),
             threads=False,
         )
+        self._owns_store = store is None
         self.runtime.attach()
 
     def execute_next(self) -> bool:

@@ -216,3 +216,40 @@ def test_steps_of_side_ways_can_be_undone(place: Place, stock: int, fails: str, 
     assert status(engine, instance) == "failed"
     assert stage.calls == calls
     assert set(statuses(engine, instance).values()) == {"rolled_back"}
+
+
+@pytest.mark.row("F-195")
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'input["extract-source1"].rows > 4 and input["extract-source2"] starts_with "done"',
+        '{{ and (gt (index .input "extract-source1" "rows") 4) (hasPrefix (index . "extract-source2") "done") }}',
+        {
+            "all": [
+                {"field": "input['extract-source1'].rows", "operator": "gt", "value": 4},
+                {"field": "input['extract-source2']", "operator": "starts_with", "value": "done"},
+            ]
+        },
+    ],
+)
+@pytest.mark.parametrize(("rows", "taken"), [(5, "load"), (4, "skip")])
+def test_the_answer_of_any_branch_can_be_asked_for(
+    place: Place, condition: str | dict[str, object], rows: int, taken: str
+) -> None:
+    """After a join a condition reads what the branches answered, whatever their steps are called."""
+    saga = (
+        Saga("extracting")
+        .fork(
+            "extract",
+            lambda one: one.step("extract-source1", lambda: {"rows": rows}),
+            lambda two: two.step("extract-source2", lambda: "done at noon"),
+        )
+        .join("met")
+        .condition("enough?", condition, lambda no: no.step("skip", lambda: "skip"))
+        .step("load", lambda: "load")
+        .build()
+    )
+    engine = place.engine().register(saga)
+    result = engine.result(run(engine, "extracting")).result()
+    assert isinstance(result, dict)
+    assert result[taken] == taken

@@ -208,8 +208,8 @@ def test_what_must_not_be_repeated_is_not(place: Place) -> None:
     stage, engine = Stage(), place.engine()
     saga = (
         Saga("s")
-        .step("a", stage.does("a", BROKEN), no_idempotent=True, retries=5)
-        .on_failure("undo a", stage.does("undo a", BROKEN), no_idempotent=True, retries=5)
+        .step("a", stage.does("a", BROKEN), no_idempotent=True)
+        .on_failure("undo a", stage.does("undo a", BROKEN), no_idempotent=True)
     )
     instance = run(engine.register(saga.build()), "s")
     engine.advance(hours=1)

@@ -58,7 +58,7 @@ def test_an_unknown_type_in_a_stored_definition_is_refused() -> None:
 
 @pytest.mark.row("F-026")
 def test_a_handler_is_a_name() -> None:
-    """A text is the name itself; a function goes by the name it was given, else by its own; a lambda by saga and step."""
+    """A text is the name itself; a function goes by the name it was given, else by its own; a lambda by saga, version and step."""
 
     @handler("charge the card")
     def charge() -> None: ...
@@ -66,8 +66,8 @@ def test_a_handler_is_a_name() -> None:
     def ship() -> None: ...
 
     saga = Saga("s").step("a", "reserve").step("b", charge).step("c", ship).step("d", lambda: None).build()
-    assert [saga.steps[name].handler for name in "abcd"] == ["reserve", "charge the card", "ship", "s.d"]
-    assert set(saga.handlers) == {"charge the card", "ship", "s.d"}
+    assert [saga.steps[name].handler for name in "abcd"] == ["reserve", "charge the card", "ship", "s-v1.d"]
+    assert set(saga.handlers) == {"charge the card", "ship", "s-v1.d"}
 
 
 @pytest.mark.row("F-028", "F-029", "F-068")

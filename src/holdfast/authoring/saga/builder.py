@@ -11,18 +11,21 @@ order = (
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Literal, Self, Unpack
+from typing import Final, Literal, Self, Unpack, cast
 
 import msgspec
 
-from holdfast.authoring.saga.definition import IMPLICIT_JOIN, SagaDefinition, describe
+from holdfast.authoring.saga.definition import CONDITION_ENTRY, IMPLICIT_JOIN, SagaDefinition, describe
+from holdfast.authoring.saga.forks import OpenFork
 from holdfast.authoring.saga.options import Duration, Function, StepOptions, milliseconds, work_of
 from holdfast.authoring.saga.parts import Loose, Parts
 from holdfast.errors import DefinitionError, ExpressionError
-from holdfast.expressions import Options, parse
+from holdfast.expressions import Expression, Options, parse, schema_type
 from holdfast.expressions.options import Spelling
+from holdfast.expressions.tree import variables
 from holdfast.machine.compiling import compile_graph
 from holdfast.machine.graph import (
     BRANCH,
@@ -48,7 +51,11 @@ from holdfast.machine.graph import (
     WaitTimer,
 )
 
-SAGA_NAMES = frozenset({"input", "instance_id", "step_name", "now", "actor"})
+CONTEXT: Final = schema_type(
+    {"input": "object", "instance_id": "string", "step_name": "string", "now": "datetime", "actor": {"id": "string"}}
+)
+"""What conditions can read: the data as `input`, and what the engine knows about the moment."""
+SAGA_NAMES = frozenset(CONTEXT.fields or ())
 _OPTIONS = Options(root="input", namespaces=SAGA_NAMES)
 
 Strategy = Literal["all", "any"] | int
@@ -77,13 +84,12 @@ class Branch:
         """Where the next step continues from; empty at the beginning."""
         self._ends: list[Loose] = []
         """Where side ways end: they meet at the join of the branch's fork, or end the saga."""
-        self._entry = ""
+        self._entry: str | None = None
         self._last: Node | None = None
-        self._fork: Node | None = None
+        self._fork: OpenFork | None = None
         """A fork, or parallel, that has no join yet."""
-        self._members: list[set[str]] = []
-        """The steps of each of its branches."""
-        self._is_parallel = False
+        self._unjoined: list[str] = []
+        """Forks in side ways that have no join."""
 
     # -- steps
 
@@ -105,6 +111,7 @@ class Branch:
 
     def on_failure(self, name: str, handler: Function | str, **options: Unpack[StepOptions]) -> Self:
         """What undoes the step before; it is called only in a rollback."""
+        self._check_name(name)
         last = self._last
         if last is None or not isinstance(last.op, Task | Human | Call):
             where = last.id if last else name
@@ -169,14 +176,20 @@ class Branch:
     def call(
         self,
         name: str,
-        definition: str,
+        definition: str | SagaDefinition,
         *,
         version: str | int = "",
         timeout: Duration | None = None,
         on_error: Build | None = None,
         on_timeout: Build | None = None,
     ) -> Self:
-        """Start another workflow with the data so far and wait for its end; its result is found under the name of the step."""
+        """Start another workflow with the data so far and wait for its end; its result is found under the name of the step.
+
+        Named, it is the newest version at that time, unless one is given; a finished saga is called in its own version.
+        """
+        if isinstance(definition, SagaDefinition):
+            version = version or definition.version
+            definition = definition.name
         limit = None if timeout is None else milliseconds(timeout)
         self._append(Node(id=name, op=Call(definition=definition, version=str(version)), timeout_ms=limit))
         self._side(name, ERROR, on_error)
@@ -200,7 +213,13 @@ class Branch:
 
     def parallel(self, name: str, *tasks: TaskSpec) -> Self:
         """Run tasks at the same time; the saga goes on when all are done."""
-        return self._split(name, [_one_task(each) for each in tasks], is_parallel=True)
+        made: list[object] = list(tasks)  # What a caller without types may give.
+        for each in made:
+            if not isinstance(each, TaskSpec):
+                given = type(each).__name__
+                self._parts.find("task", f"{name!r} is given a {given}; give it tasks, task('…', handler)", name)
+        builders = [_one_task(each) for each in made if isinstance(each, TaskSpec)]
+        return self._split(name, builders, is_parallel=True)
 
     def fork(self, name: str, *branches: Build) -> Self:
         """Run branches at the same time; a `join` lets them meet."""
@@ -211,18 +230,19 @@ class Branch:
         if self._fork is None:
             self._parts.find("join_without_fork", f"{name!r} follows no fork or parallel", name)
             return self
-        if isinstance(strategy, int) and strategy < 1:
-            self._parts.find("join_count", f"{name!r} joins {strategy} branches; it must be at least one", name)
-        if not isinstance(strategy, int) and strategy not in {"all", "any"}:
+        if isinstance(strategy, bool) or not (isinstance(strategy, int) or strategy in ("all", "any")):
             self._parts.find(
                 "join_strategy", f"{name!r} joins {strategy!r}; it can join 'all', 'any' or a number", name
             )
             strategy = "all"
+        elif isinstance(strategy, int) and strategy < 1:
+            self._parts.find("join_count", f"{name!r} joins {strategy} branches; it must be at least one", name)
         fork, self._fork = self._fork, None
+        self._parts.findings += fork.check_join(name)
         if isinstance(strategy, int):
-            op = Join(split=fork.id, strategy="count", count=strategy)
+            op = Join(split=fork.name, strategy="count", count=strategy)
         else:
-            op = Join(split=fork.id, strategy=strategy)
+            op = Join(split=fork.name, strategy=strategy)
         return self._append(Node(id=name, op=op))
 
     def join_step(self, name: str, wait_for: Sequence[str], strategy: Strategy = "all") -> Self:
@@ -230,14 +250,17 @@ class Branch:
         warnings.warn(
             "join_step is deprecated; use join, which knows what to wait for", DeprecationWarning, stacklevel=2
         )
+        if not isinstance(wait_for, list | tuple) or not all(isinstance(each, str) for each in wait_for):
+            self._parts.find("step_name", f"{name!r} waits for {wait_for!r}; give a list of names of steps", name)
+            return self.join(name, strategy)
         known = {node.id for node in self._parts.nodes}
-        for missing in [each for each in wait_for if each not in known and not each.startswith("cond#")]:
-            self._parts.find("unknown_step", f"{name!r} waits for {missing!r}, which does not exist", name)
-        named = {each.removeprefix("cond#") for each in wait_for}
-        for branch in [each for each in self._members if self._fork is not None and not each & named]:
-            steps = ", ".join(repr(each) for each in sorted(branch))
-            message = f"{name!r} names no step of the branch with {steps}, but a join waits for every branch; use join"
-            self._parts.find("unnamed_branch", message, name)
+        missing = [each for each in wait_for if each not in known and not each.startswith(CONDITION_ENTRY)]
+        for each in missing:
+            self._parts.find("unknown_step", f"{name!r} waits for {each!r}, which does not exist", name)
+        if self._fork is not None:
+            named = [each for each in wait_for if each not in missing]
+            self._parts.findings += self._fork.check_names(name, named)
+            self._parts.awaited[name] = tuple(wait_for)
         return self.join(name, strategy)
 
     def for_each(self, name: str, items: str, body: Build, *, limit: int | None = None, item: str = "item") -> Self:
@@ -251,9 +274,9 @@ class Branch:
     def _side(self, name: str, outcome: str, build: Build | None) -> Self:
         """Another way out of a step, which does not come back."""
         if build is not None:
-            branch = self._branch([(name, outcome)])
-            build(branch)
+            branch = self._built(name, [(name, outcome)], build)
             self._ends += branch.ends()
+            self._unjoined += branch.unjoined()
         return self
 
     def ends(self) -> list[Loose]:
@@ -261,20 +284,42 @@ class Branch:
         self._close_parallel()
         return [*self._loose, *self._ends]
 
-    def _append(self, node: Node, *, on: str = OK) -> Self:
-        name: object = node.id  # What a caller without types gave.
+    def unjoined(self) -> list[str]:
+        """The forks on its ways that have no join."""
+        inside = [] if self._fork is None else [self._fork.name, *self._fork.unjoined]
+        return [*inside, *self._unjoined]
+
+    def _built(self, name: str, loose: list[Loose], build: Build) -> Branch:
+        """A branch as a function of the author's has built it."""
+        branch = Branch(self._parts)
+        branch._loose = loose
+        if not _can_build(build):
+            given = type(build).__name__
+            remedy = "give a function of one argument that adds steps to it, such as lambda way: way.step('…', handler)"
+            self._parts.find("branch", f"a way of {name!r} would be built by a {given}; {remedy}", name)
+            return branch
+        build(branch)
+        if not branch.is_begun and loose[0][1] == BRANCH:
+            self._parts.find("empty_branch", f"a branch of {name!r} has no steps", name)
+        return branch
+
+    def _check_name(self, name: object) -> None:
+        """A caller without types may give anything."""
         if not isinstance(name, str):
             self._parts.find("step_name", f"the name of a step is {name!r}; it must be text", str(name))
+
+    def _append(self, node: Node, *, on: str = OK) -> Self:
+        self._check_name(node.id)
         if not isinstance(node.op, Join):
             self._close_parallel()
             if self._fork is not None:
-                fork = self._fork.id
+                fork = self._fork.name
                 self._parts.find(
                     "fork_without_join", f"{node.id!r} follows the fork {fork!r}; put a join in between", node.id
                 )
                 self._fork = None
         self._parts.add(node)
-        if not self._entry:
+        if self._entry is None:
             self._entry = node.id
         self._parts.connect(self._loose, node.id)
         self._loose = [(node.id, on)]
@@ -291,40 +336,30 @@ class Branch:
         limit: int | None = None,
         item: str = "item",
     ) -> Self:
-        node = Node(id=name, op=Split(items=items, limit=limit, item=item))
-        self._append(node)
+        self._append(Node(id=name, op=Split(items=items, limit=limit, item=item)))
+        fork = OpenFork(name, is_parallel=is_parallel)
         ends: list[Loose] = []
-        self._members = []
         for build in branches:
             begun = len(self._parts.nodes)
-            branch = self._branch([(name, BRANCH)])
-            build(branch)
-            if not branch.entry:
-                self._parts.find("empty_branch", f"a branch of {name!r} has no steps", name)
-            ends += branch.ends()
-            self._members.append({node.id for node in self._parts.nodes[begun:]})
+            branch = self._built(name, [(name, BRANCH)], build)
+            ends += (branch_ends := branch.ends())
+            fork.add(self._parts.nodes[begun:], branch_ends, branch.unjoined())
         if is_parallel and items is None:
             self._parts.parallels.add(name)
         self._loose = ends
-        self._fork = node
-        self._is_parallel = is_parallel
+        self._fork = fork
         self._last = None
         return self
 
     @property
-    def entry(self) -> str:
-        """The first step of the branch."""
-        return self._entry
-
-    def _branch(self, loose: list[Loose]) -> Branch:
-        branch = Branch(self._parts)
-        branch._loose = loose
-        return branch
+    def is_begun(self) -> bool:
+        """Whether the branch has a step."""
+        return self._entry is not None
 
     def _close_parallel(self) -> None:
         """A parallel step meets by itself, unless the next call is a join of its own."""
-        if self._fork is not None and self._is_parallel:
-            self.join(f"{self._fork.id}{IMPLICIT_JOIN}")
+        if self._fork is not None and self._fork.is_parallel:
+            self.join(f"{self._fork.name}{IMPLICIT_JOIN}")
 
     def _expression(self, name: str, source: str | dict[str, object], spelling: Spelling | None) -> dict[str, Plain]:
         guessed: Spelling = "go" if isinstance(source, str) and source.lstrip().startswith("{{") else "native"
@@ -333,6 +368,9 @@ class Branch:
         except ExpressionError as error:
             self._parts.find("bad_expression", f"the expression of {name!r} is wrong: {error}", name)
             return {}
+        for problem in parsed.problems(CONTEXT, expects="list" if spelling == "mapping" else "bool"):
+            message = f"the expression of {name!r} is wrong: {problem}{_hint(parsed)}"
+            self._parts.find("bad_expression", message, name)
         stored: dict[str, Plain] = parsed.to_data()
         return stored
 
@@ -357,11 +395,14 @@ class Saga(Branch):
         deadline: Duration | None = None,
         stop_grace: Duration = 30,
     ) -> None:
-        super().__init__(Parts(name))
+        super().__init__(Parts(f"{name}-v{version}"))
         self._name = name
         self._version = str(version)
+        is_patient: object = dlq  # What a caller without types gave.
+        if not isinstance(is_patient, bool):
+            self._parts.find("dlq", f"dlq of {name!r} is {dlq!r}; give True or False")
         self._policies = Policies(
-            on_failure="dlq" if dlq else "compensate",
+            on_failure="dlq" if dlq is True else "compensate",
             deadline_ms=None if deadline is None else milliseconds(deadline),
             stop_grace_ms=milliseconds(stop_grace),
         )
@@ -376,13 +417,34 @@ class Saga(Branch):
             kind="saga",
             name=self._name,
             version=self._version,
-            entry=self._entry,
+            entry=self._entry or "",
             nodes=parts.nodes,
             edges=parts.edges,
             policies=self._policies,
         )
-        return SagaDefinition(graph=graph, handlers=parts.handlers, steps=describe(graph, parts.parallels))
+        return SagaDefinition(
+            graph=graph, handlers=parts.handlers, steps=describe(graph, parts.parallels, parts.awaited)
+        )
 
 
 def _one_task(spec: TaskSpec) -> Build:
     return lambda branch: branch.step(spec.name, spec.handler, **spec.options)
+
+
+def _can_build(given: object) -> bool:
+    """Whether something can be called with a branch."""
+    try:
+        inspect.signature(cast("Build", given)).bind(None)
+    except TypeError:  # It cannot be called, or not with one argument.
+        return False
+    except ValueError:  # It does not tell its parameters.
+        return True
+    return True
+
+
+def _hint(expression: Expression) -> str:
+    """What the author of a wrong expression may have meant: fields that have the name of something else."""
+    paths = [each.path for each in variables(expression.tree)]
+    names = dict.fromkeys(path[0] for path in paths if path[0] != "input" or len(path) == 1)
+    told = [f"{name!r} is not a field of the data; one of that name is read as input.{name}" for name in names]
+    return "".join(f"; {each}" for each in told)

@@ -52,6 +52,8 @@ StepType = Literal[
 IMPLICIT_JOIN = "#join"
 """What the name of a join ends with that the builder added behind `parallel` or `for_each`."""
 
+CONDITION_ENTRY = "cond#"
+"""What the virtual entry of a condition begins with, by which a join names a branch that parts."""
 
 _ONWARDS = frozenset({OK, TRUE, CONFIRMED})
 """Outcomes by which a step goes on as it should."""
@@ -110,15 +112,22 @@ class SagaDefinition(msgspec.Struct, frozen=True, kw_only=True):
         return self.graph.policies.on_failure == "dlq"
 
 
-def describe(graph: Graph, parallels: Collection[str]) -> dict[str, StepDefinition]:
-    """The steps of a graph in the saga's own words; `parallels` are the splits that were written as such."""
+def describe(
+    graph: Graph, parallels: Collection[str], awaited: Mapping[str, tuple[str, ...]]
+) -> dict[str, StepDefinition]:
+    """The steps of a graph in the saga's own words.
+
+    `parallels` are the splits that were written as such, `awaited` the lists of joins that were given one.
+    """
     out: defaultdict[str, list[Edge]] = defaultdict(list)
     for edge in graph.edges:
         out[edge.source].append(edge)
-    return {
+    described = {
         node.id: _describe(graph, node, out, _type(node, is_parallel=node.id in parallels))
         for node in graph.nodes.values()
     }
+    named = {name: msgspec.structs.replace(described[name], wait_for=names) for name, names in awaited.items()}
+    return described | named
 
 
 def _describe(graph: Graph, node: Node, out: Mapping[str, list[Edge]], type_: StepType) -> StepDefinition:
@@ -177,4 +186,4 @@ def _awaited(graph: Graph, start: str, join: str, out: Mapping[str, list[Edge]])
         if join in following or not following:
             return name
         name = following[0]
-    return f"cond#{name}"
+    return f"{CONDITION_ENTRY}{name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Literal, TypedDict, TypeVar
+from typing import Literal, TypedDict, TypeVar, cast
 
 from holdfast.errors import ConfigurationError
 from holdfast.machine.graph import Plain, Retry, Work
@@ -16,6 +16,12 @@ Function = Callable[..., object]
 F = TypeVar("F", bound=Function)
 
 DEFAULT_CALLS = 3
+
+SAME_OPTIONS = (("retries", "max_retries"), ("once", "no_idempotent"))
+"""Options that have two names."""
+
+NAME_IT = "name one of them with @handler('…'), or give steps a text and register it with engine.handle('…', function)"
+"""What to do about two functions of one name."""
 
 _NAME = "__holdfast_handler__"
 _LAMBDA = "<lambda>"
@@ -55,7 +61,12 @@ def handler(name: str) -> Callable[[F], F]:
     """Decorator: the name under which workers know a handler. Default: the name of the function."""
 
     def mark(function: F) -> F:
-        setattr(function, _NAME, name)
+        try:
+            setattr(function, _NAME, name)
+        except AttributeError:  # A bound method, or something built in.
+            raise ConfigurationError(
+                f"{function!r} cannot be marked with a name; give its steps the text {name!r} and register it with engine.handle({name!r}, …)"
+            ) from None
         return function
 
     return mark
@@ -74,17 +85,17 @@ def handler_name(function: Function | str, *, default: str = "") -> str:
 def work_of(function: Function | str, step: str, options: StepOptions) -> Work:
     """The call that a step makes."""
     once = options.get("once", False) or options.get("no_idempotent", False)
-    calls = options.get("retries", options.get("max_retries", DEFAULT_CALLS))
+    calls = options.get("retries", options.get("max_retries", 1 if once else DEFAULT_CALLS))
     timeout = options.get("timeout")
     return Work(
         handler=handler_name(function, default=step),
         retry=Retry(
-            max_calls=1 if once else calls,
+            max_calls=calls,
             delay_ms=milliseconds(options.get("delay", 0)),
             backoff=options.get("backoff", "fixed"),
-            factor_percent=_percent("factor", options.get("factor", 2.0)),
+            factor_percent=_percent(options.get("factor", 2.0)),
             cap_ms=milliseconds(options.get("cap", 300)),
-            jitter_percent=_percent("jitter", options.get("jitter", 0.0)),
+            jitter_percent=_percent(options.get("jitter", 0.0)),
         ),
         once=once,
         transactional=options.get("transactional", False),
@@ -92,11 +103,12 @@ def work_of(function: Function | str, step: str, options: StepOptions) -> Work:
     )
 
 
-def _percent(option: str, share: float) -> int:
+def _percent(share: float) -> int:
+    """A share as the graph keeps it; what is no number is left as it is, for the checks of the graph to find."""
     try:
         return round(share * 100)
     except (TypeError, ValueError, OverflowError):
-        raise ConfigurationError(f"{option}={share!r} is no number; give one such as 0.5") from None
+        return cast("int", share)
 
 
 def milliseconds(duration: Duration) -> int:

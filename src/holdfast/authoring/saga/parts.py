@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.authoring.saga.options import Function, StepOptions, handler_name
+from holdfast.authoring.saga.options import NAME_IT, SAME_OPTIONS, Function, StepOptions, handler_name
 from holdfast.errors import Diagnostic
 from holdfast.machine.graph import BRANCH, Edge, Node
 
@@ -15,15 +15,21 @@ class Parts:
 
     def __init__(self, saga: str) -> None:
         self._saga = saga
+        """The id of the saga: name and version."""
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
         self.handlers: dict[str, Function] = {}
         self.findings: list[Diagnostic] = []
         self.parallels: set[str] = set()
         """Names of the splits that were written as `parallel`."""
+        self.awaited: dict[str, tuple[str, ...]] = {}
+        """What joins wait for that were given a list, by their names."""
 
     def default_name(self, step: str) -> str:
-        """How the handler of a step is called that has no name of its own, such as a lambda."""
+        """How the handler of a step is called that has no name of its own, such as a lambda.
+
+        It belongs to one version of the saga: another version may have another function there, and both may run in one process.
+        """
         return f"{self._saga}.{step}"
 
     def add(self, node: Node) -> None:
@@ -49,6 +55,9 @@ class Parts:
         for unknown in sorted(options.keys() - known.keys()):
             remedy = f"there are {', '.join(known)}"
             self.find("unknown_option", f"{step!r} has the option {unknown!r}, which does not exist; {remedy}", step)
+        for name, other in SAME_OPTIONS:
+            if name in options and other in options:
+                self.find("same_option", f"{name!r} and {other!r} of {step!r} are one option; give one of them", step)
         if isinstance(function, str):
             return
         if not callable(getattr(function, "execute", function)):
@@ -62,7 +71,7 @@ class Parts:
         if self.handlers.setdefault(name, function) != function:
             self.find(
                 "ambiguous_handler",
-                f"two different functions are named {name!r}; name one of them with @handler('...')",
+                f"two different functions are named {name!r}; {NAME_IT}",
                 name,
             )
 

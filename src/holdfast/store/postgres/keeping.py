@@ -33,6 +33,7 @@ class _Sql(msgspec.Struct, frozen=True):
     make_partitions: str
     set_maintenance: str
     end_maintenance: str
+    next_number: str
     backlog: str
     unhandled: str
 
@@ -101,6 +102,12 @@ class PostgresKeeper:
                 connection.execute(_sql.set_maintenance, [mode])
             else:
                 connection.execute(_sql.end_maintenance)
+
+    def next_number(self, counter: str) -> int:
+        """The next number of a counter."""
+        with self._line.use() as connection:
+            (number,) = cast("rows.Row", connection.execute(_sql.next_number, [counter]).fetchone())
+        return cast("int", number)
 
     def backlog(self) -> list[Backlog]:
         """How much work waits."""

@@ -44,6 +44,7 @@ class _Sql(msgspec.Struct, frozen=True):
     expired: str
     set_maintenance: str
     end_maintenance: str
+    next_number: str
     backlog: str
     waiting_handlers: str
     waiting_work: str
@@ -118,6 +119,12 @@ class SQLiteKeeper:
                 connection.execute(_sql.set_maintenance, (mode,))
             else:
                 connection.execute(_sql.end_maintenance)
+
+    def next_number(self, counter: str) -> int:
+        """The next number of a counter."""
+        with self._database.writing() as connection:
+            (number,) = connection.execute(_sql.next_number, (counter,)).fetchone()
+        return int(number)
 
     def backlog(self) -> list[Backlog]:
         """How much work waits."""

@@ -58,6 +58,10 @@ insert into holdfast.meta (name, value) values ('maintenance', ?::text) on confl
 -- name: end_maintenance
 delete from holdfast.meta where name = 'maintenance'
 
+-- name: next_number
+insert into holdfast.meta (name, value) values ('counter:' || ?::text, '0')
+on conflict (name) do update set value = (meta.value::int8 + 1)::text returning value::int8
+
 -- name: backlog
 select 'effect', handler, count(*) from holdfast.effects group by handler
 union all select 'timer', definition, count(*) from holdfast.timers group by definition

@@ -73,6 +73,10 @@ insert into meta (name, value) values ('maintenance', ?) on conflict (name) do u
 -- name: end_maintenance
 delete from meta where name = 'maintenance';
 
+-- name: next_number
+insert into meta (name, value) values ('counter:' || ?, '0')
+on conflict (name) do update set value = cast(value as integer) + 1 returning cast(value as integer);
+
 -- name: backlog
 select 'effect', handler, count(*) from effects group by handler
 union all select 'timer', definition, count(*) from timers group by definition

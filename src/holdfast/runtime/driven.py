@@ -1,0 +1,57 @@
+"""Replies of engines that only move when they are told: waiting for one would never end, so it raises instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TypeVar
+
+from holdfast.errors import DeadlockError
+from holdfast.runtime.replies import Reply
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class DrivenReply(Reply[T]):
+    """A reply that is there, or comes when somebody drives the engine; never while its caller waits for it."""
+
+    __slots__ = ()
+
+    def result(self, timeout: float | None = None) -> T:
+        """The answer; DeadlockError if it is not there yet."""
+        self._check()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """The error of the answer, or None; DeadlockError if it is not there yet."""
+        self._check()
+        return super().exception(timeout)
+
+    def __await__(self) -> Generator[object, None, T]:
+        self._check()
+        return (yield from super().__await__())
+
+    def then(self, change: Callable[[T], U]) -> Reply[U]:
+        """A reply with the changed value, or with the same error."""
+        return driven(super().then(change))
+
+    def _check(self) -> None:
+        if not self.done():
+            raise DeadlockError(
+                "the answer is not there, and an engine without threads does nothing by itself: call drain() or advance() first"
+            )
+
+
+def driven(reply: Reply[T]) -> DrivenReply[T]:
+    """The same reply, which is not waited for."""
+    same: DrivenReply[T] = DrivenReply()
+
+    def pass_on() -> None:
+        error = reply.exception()
+        if error is not None:
+            same.set_error(error)
+        else:
+            same.set_result(reply.result())
+
+    reply.when_done(pass_on)
+    return same

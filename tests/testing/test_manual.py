@@ -1,0 +1,127 @@
+"""The engine that a test drives: what it says instead of waiting for ever, its ids, its clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from holdfast import DeadlockError, Engine, Reply, Saga, SagaDefinition, StepContext
+from holdfast.testing import ManualEngine
+from support.engines import Place
+from support.samples import Add, Counter
+
+WAITS = Saga("waits").step("a", lambda: None).wait("b", 10).build()
+
+
+def running(engine: Engine) -> UUID:
+    """An instance that needs somebody to drive the engine."""
+    return engine.register(WAITS).start("waits").result()
+
+
+ASKED: list[Callable[[Engine, UUID], Reply[Any]]] = [
+    lambda engine, instance: engine.result(instance),
+    lambda engine, instance: engine.cancel(instance),
+    lambda engine, instance: engine.result(instance).then(str),
+    lambda engine, instance: engine.as_tenant("default").result(instance),
+]
+"""What is answered only when the workflow has ended; a cancellation waits for the step that is under way."""
+
+
+@pytest.mark.row("D-114")
+@pytest.mark.parametrize("ask", ASKED)
+def test_an_answer_that_nobody_brings_is_not_waited_for(place: Place, ask: Callable[..., Reply[object]]) -> None:
+    """An engine that only moves when it is told raises at once and says what to call; the answer comes with the time."""
+    engine = place.engine()
+    reply = ask(engine, running(engine))
+    waits: list[Callable[[], object]] = [reply.result, reply.exception, lambda: asyncio.run(awaited(reply))]
+    for wait in waits:
+        with pytest.raises(DeadlockError, match=r"call drain\(\) or advance\(\) first"):
+            wait()
+    assert not reply.done()
+    engine.advance(seconds=10)
+    assert reply.done()
+    assert reply.exception() is None
+
+
+async def awaited(reply: Reply[object]) -> object:
+    """What a coroutine gets."""
+    return await reply
+
+
+def test_a_plain_engine_without_threads_says_it_too() -> None:
+    """The rule is that of every engine that is driven by its caller."""
+    with Engine("sqlite://", threads=False) as engine, pytest.raises(DeadlockError, match=r"drain\(\)"):
+        engine.result(running(engine)).result()
+
+
+def test_a_handler_that_waits_for_its_own_engine_fails(place: Place) -> None:
+    """Inside a handler nobody else drives the engine: waiting there would never end."""
+    engine = place.engine()
+
+    def wait(ctx: StepContext) -> object:
+        return engine.result(ctx.instance).result()
+
+    instance = engine.register(Saga("s").step("a", wait, retries=1).build()).start("s").result()
+    engine.drain()
+    assert "drain()" in engine.get(instance).result().error
+
+
+def one_step(name: str) -> SagaDefinition:
+    """A saga of one step."""
+    return Saga(name).step("a", lambda: None).build()
+
+
+@pytest.mark.row("D-114")
+def test_engines_on_one_database_do_not_repeat_their_ids(place: Place) -> None:
+    """A second engine, after a restart or beside the first, makes ids of its own."""
+    made: list[UUID] = []
+    for name in ("s", "s", "t"):
+        engine = ManualEngine(store=place.store, clock=place.clock)
+        instance = engine.register(one_step(name)).start(name).result()
+        engine.register(Counter()).execute(Counter, Add(str(instance))).result()
+        engine.drain()
+        assert engine.get(instance).result().status == "completed"
+        made += [instance, engine.get(Counter, str(instance)).result().id, engine.runtime.identity]
+        engine.stop()
+    first, second = (ManualEngine(store=place.store, clock=place.clock).register(one_step("s")) for _ in range(2))
+    made += [engine.start("s").result() for engine in (first, second, first, second)]
+    assert len({*made}) == len(made)
+
+
+@pytest.mark.row("D-114")
+def test_ids_on_a_new_database_are_always_the_same(place: Place) -> None:
+    """A test that is run again sees the same ids; `seed` makes others, and the same ones for the same seed."""
+    here = ManualEngine(store=place.store, clock=place.clock).register(one_step("s")).start("s").result()
+    there = ManualEngine().register(one_step("s")).start("s").result()
+    assert here == there
+    seeded = [ManualEngine(seed=7).register(one_step("s")).start("s").result() for _ in range(2)]
+    assert seeded[0] == seeded[1] != here
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_call_that_takes_too_long_by_the_clock_of_the_test_has_failed(place: Place, *, is_async: bool) -> None:
+    """A handler that lets the time of the test go by, as a slow one would, comes back too late."""
+    took: list[timedelta] = []
+    engine = place.engine()
+
+    def slow(ctx: StepContext) -> str:
+        duration = timedelta(seconds=31) if ctx.attempt == 1 else timedelta(seconds=29)
+        place.clock.move(duration)
+        took.append(duration)
+        return "done"
+
+    async def slow_too(ctx: StepContext) -> str:
+        return slow(ctx)
+
+    saga = Saga("s").step("a", slow_too if is_async else slow, timeout=30, retries=2).build()
+    instance = engine.register(saga).start("s").result()
+    engine.drain()
+    assert engine.result(instance).result() == {"a": "done"}
+    assert [each.seconds for each in took] == [31, 29]
+    (first, *_) = [each for each in engine.events(instance).result() if each.event_type == "step_retry"]
+    assert "no answer within 30" in first.error
