@@ -90,7 +90,7 @@ class Zombie:
         self.engine.runtime.heart.step()
         fetching = self.engine.runtime.fetching
         (self.effect,) = fetching.claim([Wanted(handler, 1)], 1)
-        self.body = fetching.readied(self.effect)
+        assert fetching.is_wanted(self.effect)
 
     def lose(self) -> None:
         """Be silent for so long that the heir does the work."""
@@ -99,7 +99,7 @@ class Zombie:
     def wake(self) -> None:
         """Go on where it stood still."""
         assert self.engine.runtime.worker.reserve(self.effect.handler)
-        self.engine.runtime.worker.run_here(self.effect, self.body)
+        self.engine.runtime.worker.run_here(self.effect)
         self.engine.runtime.fetching.chores.run()
 
 
