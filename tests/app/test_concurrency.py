@@ -210,6 +210,22 @@ def test_claims_skip_rows_that_are_locked(postgres_dsn: str) -> None:
         assert len(found) == 2
 
 
+def test_timers_that_are_locked_are_passed_over(postgres_dsn: str) -> None:
+    """Whoever holds the row of a timer, a commit that cancels it for example, does not keep the other timers from firing."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted(command.what)).with_timer_after(timedelta(0), Do(command.workflow_id, "rang"))
+
+    engine = Engine(postgres_dsn).register(Puppet(choose))
+    for number in range(3):
+        engine.execute(Puppet, Do(f"p-{number}", "set")).result()
+    with psycopg.connect(postgres_dsn) as holder:
+        holder.execute("select 1 from holdfast.timers limit 1 for update")
+        due = engine.service.store.timers().claim(None, hold=timedelta(seconds=60), limit=9)
+    engine.stop()
+    assert len(due.timers) == 2
+
+
 @pytest.mark.row("D-078", "D-083")
 @pytest.mark.parametrize("result", [Do("p-1", "done by the first"), None, ValueError("failed in the first")])
 def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(place: Place, result: Do | Exception | None) -> None:

@@ -33,7 +33,7 @@ from holdfast.runtime.handlers import EffectContext
 from holdfast.runtime.submissions import Submission
 from holdfast.runtime.telemetry import CommandRefused, Committed, Happening
 from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import Address, Change, Claim
+from holdfast.store.shapes import Address, Change, Claim, Wanted
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Add, Answer, Counter, Do, Ledger, Noted, Notes, Puppet, act, note
@@ -198,6 +198,31 @@ def test_rows_are_written_in_the_order_of_their_ids(live: Live) -> None:
     for reply in replies:
         reply.result(timeout=30)
     assert [head.id for head in found] in written
+
+
+def test_the_result_of_an_effect_that_was_withdrawn_in_the_same_batch_counts_for_nothing(place: Place) -> None:
+    """Whoever is first in a batch decides: what came back for an effect that nobody wants any more leads to nothing."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what == "drop":
+            return msgspec.structs.replace(decision, withdrawn_effects=(0,))
+        return decision.with_effect(Act("x")) if command.what == "ask" else decision
+
+    engine = place.engine().register(Puppet(choose), lambda context, effect: None)
+    engine.execute(Puppet, Do("p-1", "ask")).result()
+    engine.runtime.heart.step()
+    (effect,) = engine.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+    where = Address(tenant="default", definition="puppet", key="p-1")
+    dropped, returned = (
+        Submission(address=where, command=Do("p-1", what), cause=what, claim=claim, settled=lambda *_answer: None)
+        for what, claim in (("drop", None), ("done", effect.claim))
+    )
+    batch = engine.service.committer.lanes[0].committer._committing.commit([dropped, returned], [])
+    told = [(each.cause, outcome and outcome.ignored, error) for each, outcome, error in batch.answers]
+    assert told == [("drop", "", None), ("done", "the claim is void", None)]
+    assert engine.load_state(Puppet, "p-1").result() == ("ask", "drop")
+    assert engine.backlog().result() == []
 
 
 @pytest.mark.parametrize("losses", [7, 8])

@@ -77,7 +77,15 @@ def defined(desk: Desk, status: str) -> None:
     desk.run(DEFINITION.format(blob=blob, status=status, at=NOW.isoformat(timespec="microseconds")))
 
 
+def redefine(desk: Desk, change: str) -> None:
+    """Change a stored definition with SQL."""
+    blob = "'other'::bytea" if desk.store.url.startswith("postgresql") else "x'6f74686572'"
+    desk.run(f"update {{}}definitions set {change.format(blob=blob)}")
+
+
 CHANGES = [
+    "source = {blob}",
+    "compiled = {blob}",
     "hash = 'other'",
     "kind = 'process'",
     "compiler = '2'",
@@ -93,14 +101,14 @@ def test_a_published_definition_never_changes(desk: Desk, status: str, change: s
     """What instances are pinned to stays what it was, and never becomes a draft again."""
     defined(desk, status)
     with pytest.raises(StoreError, match="HF102"):
-        desk.run(f"update {{}}definitions set {change}")
+        redefine(desk, change)
 
 
 @pytest.mark.parametrize("change", [*CHANGES, "status = 'published'"])
 def test_a_draft_may_change(desk: Desk, change: str) -> None:
     """Before it is published a definition is the author's."""
     defined(desk, "draft")
-    desk.run(f"update {{}}definitions set {change}")
+    redefine(desk, change)
 
 
 def test_a_published_definition_may_retire(desk: Desk) -> None:

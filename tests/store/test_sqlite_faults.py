@@ -258,3 +258,11 @@ def test_a_closed_store_says_so(path: Path) -> None:
     store.close()
     with pytest.raises(StoreError, match="closed"):
         desk.commit(born(), now=NOW)
+
+
+def test_readers_cannot_write(desk: Desk) -> None:
+    """A reader has a connection of its own, which only reads: whatever writes goes through the one that takes turns."""
+    assert isinstance(desk.store, SQLiteStore)
+    with pytest.raises(StoreError, match="readonly"), desk.store._database.reading() as connection:
+        connection.execute("delete from instances")
+    assert desk.writer.load([by_key("first")]) != [None]

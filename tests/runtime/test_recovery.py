@@ -1,0 +1,67 @@
+"""After the answer to a claim or to a commit got lost: what nobody knows of is freed, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import StoreUnavailableError
+from holdfast.store.shapes import StoredEffect, Wanted
+from holdfast.testing import ManualEngine
+from support.engines import Place
+from support.samples import Act, Do, Ledger, Puppet, act, done
+
+
+def owning(place: Place, count: int) -> tuple[ManualEngine, list[StoredEffect]]:
+    """An engine whose worker owns effects of as many instances."""
+    engine = place.engine().register(Puppet(act), done)
+    for number in range(count):
+        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+    engine.runtime.heart.step()
+    worker = engine.runtime.worker
+    engine.service.lease_to(engine.runtime.identity, worker.reserve, worker.release)
+    owned = engine.runtime.fetching.claim([Wanted("puppet", count)], count)
+    return engine, sorted(owned, key=lambda effect: effect.created_at)
+
+
+def test_recovery_frees_only_what_nobody_answers_for(place: Place) -> None:
+    """What the worker has in hand, what has failed and what waits for its commit stays owned; the rest is free and uncounted."""
+    engine, (in_hand, failed, ended, lost) = owning(place, 4)
+    worker, committer = engine.runtime.worker, engine.service.committer.lanes[0].committer
+    worker._hold([worker._prepare(in_hand, Act("x"))])
+    engine.runtime.fetching._failing.add(failed.claim)
+    committer._claims.add(ended.claim)
+    engine.service._recovered(engine.service.store.writer())
+    found = {
+        each.instance: (each.owner, each.attempts)
+        for effect in (in_hand, failed, ended, lost)
+        for each in place.store.reader("default").work(effect.instance)[0]
+    }
+    mine = (engine.runtime.identity, 1)
+    assert found == {
+        in_hand.instance: mine,
+        failed.instance: mine,
+        ended.instance: mine,
+        lost.instance: (None, 0),
+    }
+
+
+def test_nothing_is_claimed_until_a_lost_claim_is_found(place: Place) -> None:
+    """A worker that does not know what it owns takes nothing more before that is free again."""
+    engine = place.engine().register(Puppet(act), done)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.runtime.heart.step()
+    fetching, asked, owed = engine.runtime.fetching, Ledger(), Ledger()
+
+    def cut(wanted: list[Wanted], limit: int) -> list[StoredEffect]:
+        asked.add("claim")
+        raise StoreUnavailableError("the answer got lost")
+
+    fetching.claim, fetching.on_lost_claim = cut, lambda: owed.add("recovery")  # type: ignore[method-assign]
+    with pytest.raises(StoreUnavailableError):
+        fetching.step()
+    fetching.step()
+    assert (asked.entries, owed.entries) == (["claim"], ["recovery"])
+    fetching.see()
+    with pytest.raises(StoreUnavailableError):
+        fetching.step()
+    assert asked.entries == ["claim", "claim"]
