@@ -16,6 +16,7 @@
     │   ├── SchemaMismatchError    migrations are missing, or newer than the code
     │   └── CorruptHistoryError    stored rows contradict one another
     ├── StoppedError               the engine is stopped, or refuses work in maintenance mode; retryable
+    ├── DeadlockError              a wait for something that cannot come while it is waited for
     └── ConfigurationError         a setting, a URL or a registration is wrong
 
 HTTP statuses and exit codes are mapped at the edges, never here.
@@ -185,6 +186,12 @@ class StoppedError(HoldfastError):
 
     code = "stopped"
     retryable = True
+
+
+class DeadlockError(HoldfastError):
+    """Somebody waits for an answer on the very thread that has to bring it."""
+
+    code = "deadlock"
 
 
 class ConfigurationError(HoldfastError):

@@ -12,6 +12,9 @@ from holdfast.errors import ConfigurationError
 
 Backoff = Literal["fixed", "linear", "exponential"]
 
+_LONGEST = timedelta(days=1000 * 365)
+"""No wait is longer, jitter aside, whatever a policy says: so that its end is an instant of the calendar."""
+
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How often a call is made in all, and how long to wait between two calls."""
@@ -56,7 +59,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
         growth = self._growth(max(attempts, 1))
         # Compared as numbers first: the product may be longer than a timedelta can say.
         wait = self.cap if growth >= self.cap / self.delay else self.delay * growth
-        return wait * (1 + self.jitter * chance)
+        return min(wait, _LONGEST) * (1 + self.jitter * chance)
 
     def _growth(self, failures: int) -> float:
         match self.backoff:

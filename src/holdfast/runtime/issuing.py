@@ -128,7 +128,7 @@ def result_address(effect: StoredEffect, command: object, program: Program) -> A
     """Where the command of a handler goes: to the instance that it names, else to the one that asked for the effect."""
     try:
         key = program.key_of(command)
-    except Exception:  # noqa: BLE001 - it names none; whether it is a command at all is judged when it is decided
+    except BaseException:  # noqa: BLE001 - it names none; whether it is a command at all is judged when it is decided
         key = ""
     if not key:
         return Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance)
