@@ -36,12 +36,14 @@ class Execution:
         "deadline",
         "effect",
         "handler",
+        "has_slot",
         "is_begun",
         "is_stopping",
         "key",
         "options",
         "started",
         "task",
+        "thread",
     )
 
     def __init__(self, effect: StoredEffect, body: object, handler: Handler, options: EffectOptions) -> None:
@@ -55,10 +57,15 @@ class Execution:
         """Whether the handler was called, or is just being called."""
         self.is_stopping = False
         """Whether the instance asked the handler to stop; what comes of the call still counts, but it is not tried again."""
-        self.started = 0.0
+        self.has_slot = True
+        """Whether a slot of the worker is taken for it."""
+        self.started = time.monotonic()
+        """When the handler was called; until then, when the effect came in hand."""
         self.deadline: float | None = None
-        """Monotonic time at which the call counts as failed."""
+        """Monotonic time at which the call counts as failed, or is written off; None while it has no limit, and when it is over."""
         self.task: asyncio.Task[None] | None = None
+        self.thread: int | None = None
+        """The id of the thread that a plain function keeps busy."""
         self.context = EffectContext(
             instance=effect.instance,
             tenant=effect.tenant,
@@ -90,10 +97,13 @@ class Ends:
         *,
         returned: Callable[[Execution, object], None],
         failed: Callable[[Execution, BaseException], None],
+        given_back: Callable[[Execution], None],
         transact: Callable[[Execution], None],
     ) -> None:
         self.returned = returned
         self.failed = failed
+        self.given_back = given_back
+        """The handler was not called: whoever has room for it may do so."""
         self.transact = transact
         """Calls the handler of a transactional effect inside a commit of its own."""
 
