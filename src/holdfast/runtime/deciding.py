@@ -10,6 +10,7 @@ from holdfast.errors import CommandError, HoldfastError, NotFoundError, PayloadE
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.drafting import Draft, VoidClaimError
 from holdfast.runtime.heading import new_header
+from holdfast.runtime.raising import is_interrupt
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import Tracked
@@ -130,7 +131,9 @@ class Round:
             return each, _VOID, None
         except RejectedError as error:
             return each, None, error
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a decider does, it fails alone
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             if name in self._drafts:
                 self._drafts[name].is_tainted = True
             return each, None, error if isinstance(error, HoldfastError) else _failure(each, error)
@@ -172,6 +175,10 @@ class Round:
 
 def _failure(each: Submission, error: BaseException) -> CommandError:
     definition = each.address.definition
-    told = CommandError(f"{definition!r} raised {error!r} on {type(each.command).__name__}", decider=definition)
+    try:
+        said = repr(error)
+    except BaseException:  # noqa: BLE001 - an error that cannot even be shown
+        said = type(error).__name__
+    told = CommandError(f"{definition!r} raised {said} on {type(each.command).__name__}", decider=definition)
     told.__cause__ = error
     return told
