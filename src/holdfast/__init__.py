@@ -1,7 +1,7 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
 from holdfast.app.calls import Calls
-from holdfast.app.engine import Engine, Health
+from holdfast.app.engine import Engine
 from holdfast.app.stepping import StepContext
 from holdfast.app.verifying import Verification
 from holdfast.app.views import Instance, Recorded
@@ -37,6 +37,7 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import message
 from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec
 from holdfast.runtime.handlers import EffectContext, Fail, Retry
+from holdfast.runtime.health import Health
 from holdfast.runtime.projecting import Projection
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings

@@ -13,7 +13,7 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import Decision, EffectContext, Engine, Moment, Settings
+from holdfast import Decision, EffectContext, Engine, Moment, Settings, StoppedError
 from holdfast.store.postgres.claims import _sql as postgres_claims
 from holdfast.store.shapes import Wanted
 from holdfast.store.sqlite.claims import _sql as sqlite_claims
@@ -33,7 +33,7 @@ from support.samples import (
     act,
     done,
 )
-from support.waiting import arrives, eventually, together
+from support.waiting import LONG_SECONDS, arrives, eventually, together
 
 
 def count_one(engine: Engine) -> None:
@@ -364,6 +364,27 @@ def test_what_is_called_once_is_not_given_back_by_a_stop(live: Live) -> None:
     assert again.entries == []
 
 
+@pytest.mark.row("D-079")
+def test_the_time_for_a_stop_is_a_setting(live: Live) -> None:
+    """Nobody waits for a handler longer than the setting says, nor for readers that hang."""
+    inside, told, gate = threading.Event(), list[bool](), threading.Event()
+
+    def hang(context: EffectContext, effect: object) -> None:
+        inside.set()
+        told.append(context.wait_cancelled(LONG_SECONDS / 6))
+
+    settings = msgspec.structs.replace(QUICK, shutdown_timeout=timedelta(0))
+    engine = live.engine(settings).register(Puppet(act), hang).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    readers = [engine._read(lambda: arrives(gate)) for _ in range(5)]
+    engine.stop()
+    eventually(lambda: told)
+    assert told == [True]
+    assert {type(reply.exception(timeout=0)) for reply in readers} == {StoppedError}
+    gate.set()
+
+
 def explained(place: Place, table: str, statement: str) -> str:
     """How the database means to carry out a statement, with many rows in the table."""
     if place.url.startswith("sqlite"):
@@ -457,6 +478,10 @@ def test_an_engine_says_who_works_and_how_it_is(live: Live) -> None:
     assert (worker.name, worker.handlers) == ("ant", ["puppet"])
     health = engine.health()
     assert health.is_healthy
-    assert {"heart", "fetching", "clockwork", "projections", "housekeeping", "listener"} == set(health.loops)
+    assert health.has_worker
+    assert set(health.loops) - {"notifier"} == {
+        *("heart", "fetching", "clockwork", "projections", "housekeeping", "listener"),
+        "watch",
+    }
     engine.stop()
     assert live.engine().workers().result() == []

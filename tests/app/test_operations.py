@@ -91,6 +91,33 @@ def test_maintenance_reaches_running_processes(live: Live) -> None:
     assert len(ledger.entries) > noted
 
 
+@pytest.mark.row("D-091")
+def test_maintenance_reaches_processes_without_a_worker(live: Live) -> None:
+    """A process that only takes commands hears of it too, whether it has threads or not, and of its end."""
+    operator, caller = live.engine().register(Counter()), live.engine().register(Counter())
+    driven = Engine(live.url, threads=False).register(Counter())
+    operator.maintain("refuse").result()
+    assert isinstance(operator.execute(Counter, Add("c-1")).exception(), StoppedError)
+    for engine in (caller, driven):
+        for call in (engine.execute, engine.submit):
+            eventually(lambda call=call: isinstance(call(Counter, Add("c-1")).exception(), StoppedError))  # type: ignore[misc]
+    operator.maintain("").result()
+    for engine in (caller, driven):
+        eventually(lambda engine=engine: engine.execute(Counter, Add("c-2")).exception() is None)  # type: ignore[misc]
+    driven.stop()
+
+
+@pytest.mark.row("D-091")
+def test_maintenance_reaches_engines_that_are_driven_by_hand(place: Place) -> None:
+    """They look when a command comes, unless they have looked just now."""
+    operator, caller = place.engine().register(Counter()), place.engine().register(Counter())
+    caller.execute(Counter, Add("c-1")).result()
+    operator.maintain("refuse").result()
+    place.clock.move(timedelta(seconds=1))
+    with pytest.raises(StoppedError):
+        caller.execute(Counter, Add("c-1")).result()
+
+
 @pytest.mark.row("D-120")
 def test_the_defaults_are_sane() -> None:
     """A first program sets nothing: quick enough to notice a dead worker, patient enough not to lose work."""

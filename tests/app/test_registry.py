@@ -15,7 +15,7 @@ import holdfast.kernel.decision
 import holdfast.runtime.clockwork
 import holdfast.runtime.fetching
 import holdfast.store.port
-from holdfast import ConfigurationError, DefinitionError, Engine, NotFoundError
+from holdfast import ConfigurationError, DefinitionError, Engine, NotFoundError, StoppedError
 from holdfast.kernel.wire import JsonCodec
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.identity import SeededChance
@@ -46,7 +46,41 @@ def test_the_service_works_without_the_runtime(live: Live) -> None:
     engine.execute(Order, PlaceOrder("o-1", 5)).result()
     found = engine.get(Order, "o-1").result()
     assert (found.state.status, len(found.effects), len(found.timers)) == ("placed", 1, 1)
-    assert not engine.health().is_healthy
+    health = engine.health()
+    assert (health.is_healthy, health.has_worker, health.problems) == (True, False, [])
+
+
+@pytest.mark.row("D-030")
+def test_an_engine_without_threads_works_when_it_is_driven(live: Live) -> None:
+    """`drain` does all that is due, `execute_next` makes one call at a time; an engine with threads refuses both."""
+    with Engine(live.url, threads=False).register(Order(), Shop()) as engine:
+        engine.execute(Order, PlaceOrder("o-1", 5)).result()
+        assert [engine.execute_next() for _ in range(3)] == [True, True, False]
+        assert engine.load_state(Order, "o-1").result().status == "shipped"
+        engine.execute(Order, PlaceOrder("o-2", 5)).result()
+        assert engine.drain() > 0
+        assert engine.drain() == 0
+        assert engine.load_state(Order, "o-2").result().status == "shipped"
+        assert engine.health().is_healthy
+    with pytest.raises(StoppedError):
+        engine.drain()
+    for drive in (live.engine().drain, live.engine().execute_next):
+        with pytest.raises(ConfigurationError, match="threads=False"):
+            drive()
+
+
+def test_an_engine_without_threads_leaves_what_it_may_not_call(live: Live) -> None:
+    """A worker whose lease is in doubt gives back what it has claimed, untried."""
+    with Engine(live.url, threads=False).register(Puppet(act), done) as engine:
+        engine.execute(Puppet, Do("p-1", "x")).result()
+        engine.runtime.heart.step()
+        engine.runtime.worker.trust_until(0.0)
+        assert engine.runtime.execute_next() == 0
+        engine.runtime.fetching.chores.drain()
+        (effect,) = engine.get(Puppet, "p-1").result().effects
+        assert (effect.attempts, effect.worker) == (0, None)
+        engine.drain()
+        assert engine.backlog().result() == []
 
 
 @pytest.mark.row("D-031")
@@ -71,7 +105,7 @@ def test_run_gives_the_signals_back(live: Live) -> None:
     engine = live.engine()
 
     def ask_to_end() -> None:
-        eventually(lambda: engine.health().loops)
+        eventually(lambda: engine.health().has_worker)
         os.kill(os.getpid(), signal.SIGTERM)
 
     asking = threading.Thread(target=ask_to_end)

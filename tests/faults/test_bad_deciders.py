@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
@@ -39,6 +40,13 @@ NEVER = datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))
 BEFORE = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
 NAIVE = datetime(2031, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 NOTED = Decision.event(Noted("x"))
+
+
+class Mute(BaseException):
+    """An error that cannot even be shown."""
+
+    def __repr__(self) -> str:
+        raise self
 
 
 def raising(error: BaseException) -> Callable[[], Answer]:
@@ -79,6 +87,11 @@ def with_recall(command: object) -> Callable[[], Answer]:
 MISDEEDS: dict[str, tuple[Callable[[], object], str, str]] = {
     "raises": (raising(ValueError("oops")), "decider_failed", r"raised ValueError\('oops'\) on Do"),
     "exits": (raising(SystemExit(3)), "decider_failed", "SystemExit"),
+    "interrupts": (raising(KeyboardInterrupt()), "decider_failed", "KeyboardInterrupt"),
+    "is cancelled": (raising(asyncio.CancelledError()), "decider_failed", "CancelledError"),
+    "closes a generator": (raising(GeneratorExit()), "decider_failed", "GeneratorExit"),
+    "fails a test": (raising(pytest.fail.Exception("no")), "decider_failed", "raised no on Do"),
+    "cannot say why": (raising(Mute()), "decider_failed", "Mute"),
     "recurses": (raising(RecursionError("deep")), "decider_failed", "RecursionError"),
     "answers nothing": (lambda: None, "decider_failed", "answered Do with NoneType; expected a Decision"),
     "answers text": (lambda: "ok", "decider_failed", "answered Do with str"),
@@ -279,8 +292,8 @@ class Broken(Puppet):
 
     def fail(self, where: str, key: str = BAD) -> None:
         """Raise if this is the place."""
-        if where == self._where and key == BAD:
-            raise ValueError(f"broken {where}")
+        if where == self._where.removesuffix(", badly") and key == BAD:
+            raise KeyboardInterrupt(where) if self._where.endswith("badly") else ValueError(f"broken {where}")
 
     def initial(self) -> Notes:
         self.fail("initial")
@@ -301,7 +314,10 @@ class Broken(Puppet):
         return super().key_of(command)
 
 
-@pytest.mark.parametrize("where", ["initial", "status", "wrong status", "is_terminal", "key_of"])
+PLACES = ("initial", "status", "is_terminal")
+
+
+@pytest.mark.parametrize("where", [*PLACES, "wrong status", "key_of", *(f"{place}, badly" for place in PLACES)])
 def test_every_function_of_a_decider_may_fail(live: Live, where: str) -> None:
     """Whatever raises, the caller gets a CommandError that names the decider, and the neighbours are carried out."""
     engine = live.engine(ONE_COMMITTER).register(Broken(where)).register(Counter())

@@ -12,8 +12,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import Decision, EffectContext, Moment, RetryPolicy, Settings
+from holdfast import Decision, EffectContext, Moment, Retry, RetryPolicy, Settings
+from holdfast.runtime.giving_up import Verdicts
 from holdfast.store.port import Store
+from holdfast.store.shapes import StoredEffect
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Add, Answer, Do, Doll, Ledger, Noted, Notes, Puppet, act, done
 from support.waiting import arrives, eventually
@@ -92,6 +94,71 @@ def test_an_answer_that_is_no_command_is_a_failed_attempt(live: Live, result: ob
     assert letter.reason == "decider_failed"
     assert f"does not declare {type(result).__name__} as one of its commands; it has Do" in letter.error
     assert engine.load_state(Puppet, "p-1").result() == ("x",)
+
+
+@pytest.mark.parametrize("after", [1e12, timedelta(days=3_000_000), timedelta.max])
+def test_an_absurd_wait_is_an_ordinary_failure(live: Live, after: timedelta | float) -> None:
+    """What a handler asks for lies beyond the calendar: the policy says when to try again, and other effects are claimed."""
+    calls = Ledger()
+
+    def handle(context: EffectContext, effect: Act) -> None:
+        calls.add((effect.what, context.attempt))
+        if effect.what == "bad":
+            raise Retry("429", after=after)
+
+    client = live.engine().register(Puppet(act))
+    engine = live.engine().register(Puppet(act), handle).start_worker()
+    engine.execute(Puppet, Do("p-1", "bad")).result()
+    (letter,) = eventually(lambda: engine.dead_letters().result())
+    assert (letter.error, letter.reason) == ("Retry: 429", "handler_failed")
+    client.execute(Puppet, Do("p-2", "good")).result()
+    eventually(lambda: ("good", 1) in calls.entries)
+    assert calls.entries[:3] == [("bad", 1), ("bad", 2), ("bad", 3)]
+
+
+def test_an_absurd_policy_stops_nothing(live: Live) -> None:
+    """A wait without an end is one that ends late; other effects are claimed."""
+    calls = Ledger()
+    endless = RetryPolicy(delay=timedelta.max, cap=timedelta.max, jitter=1)
+
+    def handle(context: EffectContext, effect: Act) -> None:
+        calls.add(effect.what)
+        if effect.what == "bad":
+            raise ValueError("no")
+
+    client = live.engine().register(Puppet(act))
+    engine = live.engine().register(Puppet(act), handle, retry=endless).start_worker()
+    engine.execute(Puppet, Do("p-1", "bad")).result()
+    (effect,) = eventually(lambda: [each for each in engine.get(Puppet, "p-1").result().effects if not each.worker])
+    assert effect.error == "ValueError: no"
+    assert effect.next_attempt_at is not None
+    assert effect.next_attempt_at.year > 3000
+    client.execute(Puppet, Do("p-2", "good")).result()
+    eventually(lambda: calls.entries == ["bad", "good"])
+
+
+def test_a_failure_that_cannot_be_dealt_with_is_buried(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect in the judging of one effect neither loses it nor stops the claiming of others."""
+    judge = Verdicts.retry_effect_at
+
+    def broken(self: Verdicts, effect: StoredEffect, *rest: object) -> object:
+        if b"bad" in effect.data:
+            raise KeyboardInterrupt
+        return judge(self, effect, *rest)  # type: ignore[arg-type]
+
+    def handle(context: EffectContext, effect: Act) -> None:
+        if effect.what == "bad" or context.attempt == 1:
+            raise ValueError("no")
+
+    monkeypatch.setattr(Verdicts, "retry_effect_at", broken)
+    client = live.engine().register(Puppet(act))
+    engine = live.engine().register(Puppet(act), handle).start_worker()
+    engine.execute(Puppet, Do("p-1", "bad")).result()
+    client.execute(Puppet, Do("p-2", "good")).result()
+    eventually(lambda: not engine.get(Puppet, "p-2").result().effects)
+    (letter,) = eventually(lambda: engine.dead_letters().result())
+    assert letter.error == "ValueError: no"
+    assert engine.health().is_healthy
 
 
 def test_a_plain_handler_that_hangs_is_given_up(live: Live) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 
 import msgspec
+import pytest
 
-from holdfast import Decision, EffectContext, Moment, RetryPolicy, Settings
+from holdfast import Decision, EffectContext, Message, Moment, RetryPolicy, Settings
 from holdfast.runtime.telemetry import Happening, TimerFired
+from support.batching import ONE_COMMITTER, Batching
 from support.engines import AT_ONCE, QUICK, Live, Place
-from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act
+from support.samples import Act, Answer, Do, Doll, Ledger, Noted, Notes, Puppet, act
 from support.waiting import eventually
 
 SHORT = timedelta(milliseconds=80)
+HOUR = timedelta(hours=1)
 
 
 def timing(delay: timedelta) -> Puppet:
@@ -62,6 +65,130 @@ def test_a_retry_of_this_process_needs_no_poll(live: Live) -> None:
     engine = live.engine(settings).register(Puppet(act), once_broken, retry=policy).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     eventually(lambda: ledger.entries == [1, 2])
+
+
+POLL = msgspec.structs.replace(QUICK, timer_poll_interval=timedelta(seconds=7))
+
+
+def test_a_far_timer_does_not_hide_what_is_due(place: Place) -> None:
+    """That it is time to look stays true when something is set that is due much later."""
+    engine = place.engine(POLL).register(Puppet())
+    clockwork = engine.runtime.clockwork
+    clockwork.step()
+    engine.submit(Puppet, Do("p-1", "told")).result()
+    clockwork.look()
+    clockwork.expect(place.clock.now() + timedelta(days=14))
+    clockwork.step()
+    assert engine.load_state(Puppet, "p-1").result() == ("told",)
+
+
+def test_a_message_and_a_far_timer_of_one_commit(live: Live) -> None:
+    """The message is delivered at once, also if the timer is told of behind it."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what == "tell":
+            return decision.with_message(Message(decider="puppet", command=Do("target", "told")))
+        if command.what == "far":
+            return decision.with_timer_after(timedelta(days=200_000), Do(command.workflow_id, "rang"))
+        return decision
+
+    settings = msgspec.structs.replace(ONE_COMMITTER, timer_poll_interval=timedelta(hours=1))
+    engine = live.engine(settings).register(Puppet(choose))
+    batching = Batching(engine)
+    engine.start_worker()
+    with batching.one():
+        replies = [engine.execute(Puppet, Do(f"p-{what}", what)) for what in ("tell", "far")]
+    for reply in replies:
+        reply.result(timeout=30)
+    eventually(lambda: not engine.inbox_depth().result())
+    assert engine.load_state(Puppet, "target").result() == ("told",)
+    assert engine.health().is_healthy
+
+
+@pytest.mark.parametrize("ahead", [timedelta(seconds=3), timedelta(days=1), timedelta(days=2_900_000)])
+def test_nobody_waits_longer_than_the_poll_interval(place: Place, ahead: timedelta) -> None:
+    """Not even if the next timer that is known is far away: another process may set one that is due before."""
+    engine = place.engine(POLL).register(timing(ahead))
+    clockwork = engine.runtime.clockwork
+    assert clockwork.step() == 7.0
+    engine.execute(Puppet, Do("p-1", "set")).result()
+    assert clockwork.step() == min(7.0, ahead.total_seconds())
+
+
+def test_a_timer_of_another_process_is_found_within_the_poll_interval(place: Place) -> None:
+    """Without any hint."""
+    waiting, other = (place.engine(POLL).register(timing(timedelta(seconds=1))) for _ in range(2))
+    assert waiting.runtime.clockwork.step() == 7.0
+    other.execute(Puppet, Do("p-1", "set")).result()
+    place.clock.move(timedelta(seconds=6))
+    assert waiting.runtime.clockwork.step() == 1.0
+    assert waiting.load_state(Puppet, "p-1").result() == ("set",)
+    place.clock.move(timedelta(seconds=1))
+    waiting.runtime.clockwork.step()
+    assert waiting.load_state(Puppet, "p-1").result() == ("set", "rang")
+
+
+def test_a_clock_that_is_set_back_stops_nothing(place: Place) -> None:
+    """What was planned by the old time is looked at by the new one."""
+    engine = place.engine(POLL).register(Puppet())
+    engine.runtime.clockwork.step()
+    place.clock._now -= timedelta(days=1)
+    engine.submit(Puppet, Do("p-1", "told")).result()
+    assert engine.runtime.clockwork.step() == 7.0
+    assert engine.load_state(Puppet, "p-1").result() == ("told",)
+
+
+@pytest.mark.parametrize("broken", ["fire", "deliver", "unpark"])
+def test_trouble_with_one_kind_of_work_does_not_stop_the_others(
+    place: Place, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """Timers, messages and retries do not wait for one another; the round counts as failed, and the next one looks again."""
+    engine = place.engine().register(timing(timedelta(hours=1)))
+    parked = place.engine().register(Doll(lambda *_: Decision.event(Noted("x")).with_effect(Act("x"), delay=HOUR)))
+    engine.execute(Puppet, Do("p-timer", "set")).result()
+    parked.execute(Doll, Do("d-1", "x")).result()
+    place.clock.move(timedelta(hours=2))
+    engine.submit(Puppet, Do("p-message", "told")).result()
+
+    def fail() -> None:
+        raise SystemExit("no")
+
+    clockwork = engine.runtime.clockwork
+    monkeypatch.setattr(clockwork, broken, fail)
+    with pytest.raises(SystemExit):
+        clockwork.step()
+
+    def what_was_done() -> dict[str, bool]:
+        return {
+            "fire": engine.load_state(Puppet, "p-timer").result() == ("set", "rang"),
+            "deliver": engine.inbox_depth().result() == 0,
+            "unpark": parked.get(Doll, "d-1").result().effects[0].next_attempt_at is None,
+        }
+
+    assert what_was_done() == {name: name != broken for name in ("fire", "deliver", "unpark")}
+    monkeypatch.undo()
+    clockwork.step()
+    assert all(what_was_done().values())
+
+
+@pytest.mark.parametrize("when", ["too late", "too early"])
+def test_a_timer_beyond_the_calendar_stops_nobody(place: Place, when: str) -> None:
+    """A row that something else wrote and nobody can read leaves the other timers and the messages alone."""
+    engine = place.engine().register(timing(timedelta(hours=1)))
+    for key in ("p-1", "p-2"):
+        engine.execute(Puppet, Do(key, "set")).result()
+    spoilt = engine.get(Puppet, "p-1").result().id
+    is_sqlite = place.url.startswith("sqlite")
+    instant = {"too late": "12000-01-01", "too early": "0044-03-15 BC"}[when] if not is_sqlite else f"{when[4]} never"
+    with place.store.writer().unit() as unit:
+        table = "timers" if is_sqlite else "holdfast.timers"
+        unit.connection.execute(f"update {table} set due_at = '{instant}' where instance = '{spoilt}'")  # type: ignore[attr-defined]
+    engine.submit(Puppet, Do("p-3", "told")).result()
+    engine.advance(hours=2)
+    engine.runtime.clockwork.step()
+    assert engine.load_state(Puppet, "p-2").result() == ("set", "rang")
+    assert engine.load_state(Puppet, "p-3").result() == ("told",)
 
 
 def test_firing_is_told_with_its_delay(place: Place) -> None:

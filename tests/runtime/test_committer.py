@@ -456,7 +456,7 @@ class Commits:
         return batch
 
 
-LOOP, COMMITTER = "holdfast-loop", "holdfast-committer"
+LOOP, COMMITTER = "holdfast-loop", "holdfast-committer-1"
 
 
 def committing(live: Live) -> tuple[Engine, Commits]:

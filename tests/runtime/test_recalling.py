@@ -19,6 +19,7 @@ from holdfast.runtime.giving_up import RecalledError, failure_of
 from holdfast.runtime.submissions import Submission
 from holdfast.store.shapes import Address, StoredEffect, Wanted
 from holdfast.testing import ManualEngine, Scenario, crash_everywhere
+from holdfast.testing.manual import START
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, done
@@ -319,7 +320,7 @@ def loop_taken(engine: Engine) -> Iterator[None]:
         arrives(gate)
 
     assert engine.runtime.worker._loop is not None
-    engine.runtime.worker._loop.call_soon_threadsafe(task)
+    engine.runtime.worker._loop.call_soon(task)
     arrives(inside)
     try:
         yield
@@ -415,7 +416,7 @@ def test_a_recalled_effect_of_a_decider_that_does_not_listen_is_a_dead_letter(pl
 
 def test_a_failure_tells_whether_the_handler_may_have_begun() -> None:
     """A call that is not made says so; one after an earlier attempt cannot know, and neither can any other failure."""
-    told = [failure_of(error).was_called for error in (RecalledError(1), RecalledError(2), ValueError("no"))]
+    told = [failure_of(error, START).was_called for error in (RecalledError(1), RecalledError(2), ValueError("no"))]
     assert told == [False, True, True]
 
 

@@ -8,7 +8,7 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.store.shapes import StoredEffect, Wanted
 from holdfast.testing import ManualEngine
 from support.engines import Place
-from support.samples import Act, Do, Ledger, Puppet, act, done
+from support.samples import Do, Ledger, Puppet, act, done
 
 
 def owning(place: Place, count: int) -> tuple[ManualEngine, list[StoredEffect]]:
@@ -27,7 +27,7 @@ def test_recovery_frees_only_what_nobody_answers_for(place: Place) -> None:
     """What the worker has in hand, what has failed and what waits for its commit stays owned; the rest is free and uncounted."""
     engine, (in_hand, failed, ended, lost) = owning(place, 4)
     worker, committer = engine.runtime.worker, engine.service.committer.lanes[0].committer
-    worker._hold([worker._prepare(in_hand, Act("x"))])
+    worker._hold([worker._prepare(in_hand)])
     engine.runtime.fetching._failing.add(failed.claim)
     committer._claims.add(ended.claim)
     engine.service._recovered(engine.service.store.writer())

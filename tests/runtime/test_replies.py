@@ -10,8 +10,14 @@ from collections import deque
 
 import pytest
 
-from holdfast import Reply
+from holdfast import DeadlockError, Moment, Reply
 from holdfast.runtime.replies import _Postbox
+from holdfast.runtime.telemetry import Committed, Happening
+from holdfast.testing import ManualEngine
+from support.batching import ONE_COMMITTER, Batching
+from support.engines import Live
+from support.samples import Add, Answer, Counter, Do, Notes, Puppet, note
+from support.waiting import arrives, eventually
 
 
 def test_a_thread_waits_for_the_value() -> None:
@@ -155,3 +161,82 @@ def test_an_error_that_nobody_looks_at_is_logged(caplog: pytest.LogCaptureFixtur
         gc.collect()
     assert "nobody asked" in caplog.text
     assert "somebody asked" not in caplog.text
+
+
+def test_a_callback_may_wait_for_the_engine(live: Live) -> None:
+    """It does not run on the thread that brings answers, so that the answer it waits for can come."""
+    engine = live.engine(ONE_COMMITTER).register(Counter())
+    batching, threads = Batching(engine), list[str]()
+
+    def add_again(_nothing: object) -> int:
+        threads.append(threading.current_thread().name)
+        engine.execute(Counter, Add("c-1")).result(timeout=30)
+        return engine.load_state(Counter, "c-1").result(timeout=30)
+
+    with batching.one():
+        told = engine.execute(Counter, Add("c-1")).then(add_again)
+        called = threading.Event()
+        engine.execute(Counter, Add("c-2")).when_done(called.set)
+    assert told.result(timeout=30) == 2
+    arrives(called)
+    assert [name.rpartition("-")[0] for name in threads] == ["holdfast-callback"]
+
+
+def test_a_callback_of_an_answer_that_is_there_is_called_at_once() -> None:
+    """On the thread that asks."""
+    seen: list[threading.Thread] = []
+    Reply.of(1).when_done(lambda: seen.append(threading.current_thread()))
+    assert Reply.of(2).then(lambda value: value + 1).result() == 3
+    assert seen == [threading.current_thread()]
+
+
+def test_a_callback_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The others are called, and whoever brings the answer does not notice."""
+    reply, called = Reply[int](), list[str]()
+
+    def broken() -> None:
+        raise SystemExit
+
+    reply.when_done(broken)
+    reply.when_done(lambda: called.append("second"))
+    reply.set_result(7)
+    assert called == ["second"]
+    assert "a callback of a reply failed" in caplog.text
+
+
+@pytest.mark.parametrize("asked", ["result", "exception"])
+def test_whoever_brings_answers_cannot_wait_for_one(live: Live, asked: str) -> None:
+    """A decider, or a listener, that waits for its own engine is told so, instead of standing still with all others."""
+    heard = list[BaseException]()
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "bad":
+            getattr(engine.execute(Puppet, Do("p-2", "x")), asked)(timeout=30)
+        return note(state, command, moment)
+
+    def listen(happening: Happening) -> None:
+        if isinstance(happening, Committed) and not heard:
+            with pytest.raises(DeadlockError) as caught:
+                getattr(engine.execute(Puppet, Do("p-3", "x")), asked)(timeout=30)
+            heard.append(caught.value)
+
+    engine = live.engine().register(Puppet(choose)).listen(listen)
+    with pytest.raises(DeadlockError, match="must not wait for the engine"):
+        engine.execute(Puppet, Do("p-1", "bad")).result(timeout=30)
+    engine.execute(Puppet, Do("p-1", "good")).result(timeout=30)
+    eventually(lambda: heard)
+    assert engine.load_state(Puppet, "p-1").result() == ("good",)
+
+
+def test_an_engine_without_threads_says_so_too() -> None:
+    """Nobody else would ever carry out the command that is waited for."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.workflow_id == "p-1":
+            engine.execute(Puppet, Do("p-2", "x")).result()
+        return note(state, command, moment)
+
+    engine = ManualEngine().register(Puppet(choose))
+    with pytest.raises(DeadlockError):
+        engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.stop()

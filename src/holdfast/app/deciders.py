@@ -115,7 +115,7 @@ class DeciderCalls(Desk):
 
     def observed_machine(self, decider: str) -> Reply[StateMachineDefinition]:
         """The state machine that was observed: only paths that were really taken."""
-        return self.transitions(decider).then(
+        return self.transitions(decider).mapped(
             lambda moves: observed_machine(decider, [(m.from_status, m.input, m.to_status, m.count) for m in moves])
         )
 
@@ -129,7 +129,7 @@ class DeciderCalls(Desk):
             receipt = receipt_key(address, checked_key(command_id, "command id", may_be_empty=True))
         except HoldfastError as error:
             return failed(error)
-        return self._command(address, own, comment=comment, receipt=receipt).then(lambda _outcome: None)
+        return self._command(address, own, comment=comment, receipt=receipt).mapped(lambda _outcome: None)
 
     def _message(self, program: Program, command: object, *, command_id: str, comment: str) -> StoredMessage:
         encoded = program.commands.encode(command)

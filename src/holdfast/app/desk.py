@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import TypeVar
 from uuid import UUID
 
 from holdfast.app.endings import Endings
+from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
-from holdfast.errors import HoldfastError, PayloadError, StoppedError
+from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.checking import check_key, check_text
 from holdfast.runtime.driven import DrivenReply
@@ -31,7 +31,7 @@ class Desk:
         service: Service,
         registry: Registry,
         endings: Endings,
-        readers: Executor | None,
+        readers: Readers | None,
         *,
         tenant: str,
         actor: str,
@@ -93,15 +93,15 @@ class Desk:
     def _keep(self, work: Callable[[Keeper], T]) -> T:
         return self._service.operate(lambda parts: work(parts.keeper()))
 
-    def _read(self, question: Callable[[], T]) -> Reply[T]:
-        """Ask the database: on a thread for reading, or here if the engine has none, or if that thread would wait for this one."""
-        reply: Reply[T] = Reply()
+    def _read(self, question: Callable[[], T], reply: Reply[T] | None = None) -> Reply[T]:
+        """Ask the database: on a thread for reading, or here if the engine has none, or if that thread would wait for this one.
+
+        The answer goes into the reply, if one is given.
+        """
+        reply = Reply() if reply is None else reply
         if self._readers is None or self._service.store.is_lent:
             return answered(reply, question)
-        try:
-            self._readers.submit(answered, reply, question)
-        except RuntimeError:  # What the pool says once it is shut down.
-            reply.set_error(StoppedError("the engine is stopped"))
+        self._readers.ask(question, reply)
         return reply
 
     def _folded(self, address: Address) -> Tracked | None:
@@ -117,9 +117,11 @@ class Desk:
 def answered(reply: Reply[T], question: Callable[[], T]) -> Reply[T]:
     """The reply with the answer to a question, or with its error."""
     try:
-        reply.set_result(question())
+        value = question()
     except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
         reply.set_error(error)
+    else:
+        reply.set_result(value)
     return reply
 
 

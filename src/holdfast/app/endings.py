@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.errors import NotFoundError, StoppedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.driven import DrivenReply
-from holdfast.runtime.loops import Loop
+from holdfast.runtime.loops import Loop, Turns
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Ended, Service
 from holdfast.store.shapes import Header
@@ -42,8 +44,12 @@ class Endings:
         self._fresh: set[_Key] = set()
         """Asked for since the last look."""
         self._pause = service.shared.settings.poll_interval.total_seconds()
-        self._loop = Loop("endings", self._step, service.shared.telemetry) if has_threads else None
+        limit = service.shared.settings.unhealthy_after.total_seconds()
+        self._loop = Loop("endings", self._step, service.shared.telemetry, limit=limit) if has_threads else None
         self._is_started = False
+        self._is_stopped = False
+        self._look_at = 0.0
+        """When to look at all of them again, in case another process ended one (monotonic time)."""
         self._is_running = service.committer.is_running
         service.on_ended = self._ended
 
@@ -51,12 +57,21 @@ class Endings:
         """How an instance ends, once it has."""
         reply: Reply[Ending] = DrivenReply() if self._loop is None else Reply()
         with self._lock:
-            self._waiting.setdefault((tenant, instance), []).append(reply)
-        if self._loop is None:
+            is_stopped = self._is_stopped
+            if not is_stopped:
+                self._waiting.setdefault((tenant, instance), []).append(reply)
+        if is_stopped:
+            reply.set_error(StoppedError("the engine is stopped"))
+        elif self._loop is None:
             self._look([(tenant, instance)])
         else:
             self._look_soon((tenant, instance))
         return reply
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loop that looks, once somebody waits."""
+        return [self._loop] if self._loop is not None and self._is_started else []
 
     def _look_soon(self, key: _Key) -> None:
         """Have the loop look, at once if the instance may have ended already."""
@@ -65,17 +80,19 @@ class Endings:
             is_new = not self._is_running(key[1])  # Whoever ends it after this will tell: the reply is waiting.
             if is_new:
                 self._fresh.add(key)
-            must_start, self._is_started = not self._is_started, True
-        if must_start:
-            self._loop.start()
-        elif is_new:
+            if not self._is_started and not self._is_stopped:
+                self._is_started = True
+                self._loop.start()
+        if is_new:
             self._loop.wake()
 
     def stop(self) -> None:
         """Nobody will tell any more."""
-        if self._loop is not None and self._is_started:
-            self._loop.stop()
-            self._loop.join(1.0)
+        with self._lock:
+            self._is_stopped = True
+        for loop in self.loops:
+            loop.stop()
+            loop.join(1.0)
         with self._lock:
             waiting, self._waiting = self._waiting, {}
         for replies in waiting.values():
@@ -90,25 +107,37 @@ class Endings:
                     self._tell(key, Ending(header, self._summarize(state)))
 
     def _step(self) -> float:
-        """Look at those that were asked for since the last time; at all of them if nobody woke the loop."""
+        """Look at those that were asked for since the last time; now and then at all of them, however many are asked for meanwhile."""
+        now = time.monotonic()
         with self._lock:
-            keys = list(self._fresh) or list(self._waiting)
+            keys = list(self._waiting) if now >= self._look_at else list(self._fresh)
             self._fresh = set()
-        self._look(keys)
-        return self._pause
+        if now >= self._look_at:
+            self._look_at = now + self._pause
+        try:
+            self._look(keys)
+        except BaseException:
+            self._look_at = now  # At all of them, because those that were asked for are not known any more.
+            raise
+        return max(0.0, self._look_at - time.monotonic())
 
     def _look(self, keys: Sequence[_Key]) -> None:
         by_tenant: defaultdict[str, list[InstanceId]] = defaultdict(list)
         for tenant, instance in keys:
             by_tenant[tenant].append(instance)
+        turns = Turns()
         for tenant, instances in by_tenant.items():
-            found = {header.id: header for header in self._lookup(tenant, instances)}
-            for instance in instances:
-                header = found.get(instance)
-                if header is None:
-                    self._tell((tenant, instance), None)
-                elif header.ended_at is not None:
-                    self._tell((tenant, instance), Ending(header))
+            turns.take(partial(self._look_at_tenant, tenant, instances), None)
+        turns.end()
+
+    def _look_at_tenant(self, tenant: str, instances: Sequence[InstanceId]) -> None:
+        found = {header.id: header for header in self._lookup(tenant, instances)}
+        for instance in instances:
+            header = found.get(instance)
+            if header is None:
+                self._tell((tenant, instance), None)
+            elif header.ended_at is not None:
+                self._tell((tenant, instance), Ending(header))
 
     def _tell(self, key: _Key, ending: Ending | None) -> None:
         with self._lock:

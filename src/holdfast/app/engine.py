@@ -6,22 +6,20 @@ import logging
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from types import FrameType, TracebackType
 from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
-import msgspec
-
 from holdfast.app.calls import Calls
 from holdfast.app.endings import Endings
+from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.stepping import check_step_handler, named_handler, takes_effects
 from holdfast.app.workflows import final_state
 from holdfast.authoring.saga.builder import Branch
 from holdfast.authoring.saga.definition import SagaDefinition
 from holdfast.authoring.saga.options import NAME_IT, handler_name
-from holdfast.errors import ConfigurationError
+from holdfast.errors import ConfigurationError, StoppedError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import SYSTEM
@@ -29,9 +27,10 @@ from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.wire import Codec, JsonCodec
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.handlers import EffectContext, Function
+from holdfast.runtime.health import Health, Watched, problems_of
 from holdfast.runtime.identity import Chance, SystemChance
 from holdfast.runtime.projecting import Projection
-from holdfast.runtime.replies import Reply
+from holdfast.runtime.replies import Reply, callbacks
 from holdfast.runtime.running import Runtime
 from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
@@ -66,15 +65,22 @@ Handling: TypeAlias = (
 )
 """How a decider's effects are handled: a function or an object with `handle`, plain or async."""
 
-_READERS = 4
+_LAST_WORDS_SECONDS = 1.0
 
 
-class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether an engine does its work."""
+class _Database:
+    """The database, as far as other processes keep this one from writing."""
 
-    is_healthy: bool
-    loops: dict[str, float]
-    """Seconds since each loop last went well; empty while the engine is not started."""
+    name = "database"
+
+    def __init__(self, store: Store, *, limit: float) -> None:
+        self._store = store
+        self._limit = limit
+
+    def problem(self) -> str:
+        """What keeps this process from writing, in words; empty if nothing does."""
+        locked = self._store.locked_for()
+        return f"another process has held its write lock for {locked:.0f} s" if locked >= self._limit else ""
 
 
 class Engine(Calls):
@@ -115,12 +121,15 @@ class Engine(Calls):
         )
         self.runtime = Runtime(self.service)
         self._has_threads = threads
-        self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="holdfast-reader") if threads else None
+        self._limit = self.settings.unhealthy_after.total_seconds()
+        self._readers_of_all = Readers(limit=self._limit) if threads else None
         self._is_started = False
         self._is_closed = False
         self.registry.library.attach(self.service)
         endings = Endings(self.service, self._headers, final_state, has_threads=threads)
-        super().__init__(self.service, self.registry, endings, self._pool, tenant=tenant, actor=SYSTEM)
+        super().__init__(self.service, self.registry, endings, self._readers_of_all, tenant=tenant, actor=SYSTEM)
+        if not threads:
+            self.runtime.attach()
 
     # -- set-up
 
@@ -228,7 +237,7 @@ class Engine(Calls):
 
     def as_tenant(self, tenant: str, *, actor: str = SYSTEM) -> Calls:
         """The calls of this engine on behalf of a tenant and an actor."""
-        return Calls(self.service, self.registry, self._endings, self._pool, tenant=tenant, actor=actor)
+        return Calls(self.service, self.registry, self._endings, self._readers_of_all, tenant=tenant, actor=actor)
 
     # -- life
 
@@ -252,12 +261,12 @@ class Engine(Calls):
         limit = self.settings.shutdown_timeout if timeout is None else timeout
         if self._is_started:
             self.runtime.stop(limit)
-        self.service.stop(limit.total_seconds() + 1)
+        self.service.stop(limit.total_seconds() + _LAST_WORDS_SECONDS)
         if self._is_started:
             self.runtime.retire()
         self._endings.stop()
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
+        if self._readers_of_all is not None:
+            self._readers_of_all.close(limit.total_seconds() + _LAST_WORDS_SECONDS)
         if self._owns_store:
             self._store.close()
 
@@ -280,12 +289,28 @@ class Engine(Calls):
                 signal.signal(number, handler)
 
     def drain(self) -> int:
-        """Do everything that is due now and what follows from it, on this thread; for engines without threads."""
+        """Do everything that is due now and what follows from it, on this thread; how many things. For engines without threads."""
+        self._check_driven()
+        return self.runtime.drain()
+
+    def execute_next(self) -> bool:
+        """Call the handler of the most urgent effect, on this thread, and deal with its failure; False if there is none.
+
+        For engines without threads.
+        """
+        self._check_driven()
+        self.runtime.heart.step()
+        has_called = bool(self.runtime.execute_next())
+        self.runtime.fetching.chores.drain()
+        return has_called
+
+    def _check_driven(self) -> None:
         if self._has_threads:
             raise ConfigurationError(
-                "this engine works by itself once it is started; open it with threads=False to drain it"
+                "this engine works by itself once it is started; open it with threads=False to drive it"
             )
-        return self.runtime.drain()
+        if self._is_closed:
+            raise StoppedError("the engine is stopped")
 
     def __enter__(self) -> Self:
         return self.start_worker() if self._has_threads else self
@@ -299,7 +324,7 @@ class Engine(Calls):
 
     def maintain(self, mode: Maintenance) -> Reply[None]:
         """Maintenance mode for all processes: "pause" stops processing, "refuse" refuses commands too, "" ends it."""
-        return self._read(lambda: self._keep(lambda keeper: keeper.maintain(mode)))
+        return self._read(lambda: self.service.maintain(mode))
 
     def backlog(self) -> Reply[list[Backlog]]:
         """How much work waits, by handler and by definition."""
@@ -320,8 +345,21 @@ class Engine(Calls):
         return self._read(lambda: self.service.operate(lambda parts: parts.workers().live(moment)))
 
     def health(self) -> Health:
-        """Whether this process does its work."""
-        return Health(is_healthy=self.runtime.is_healthy, loops=self.runtime.loops())
+        """Whether this process does its work, and what keeps it from it. It asks nothing of the database, and may be asked often."""
+        loops = [*self.runtime.loops, *self.service.loops, *self._endings.loops]
+        problems = ["the engine is stopped"] if self._is_closed else problems_of(self.parts())
+        return Health(
+            is_healthy=not problems,
+            problems=problems,
+            has_worker=self._is_started and not self._is_closed,
+            loops={loop.name: round(loop.silent_for, 3) for loop in loops},
+        )
+
+    def parts(self) -> list[Watched]:
+        """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
+        readers = [] if self._readers_of_all is None else [self._readers_of_all.threads, callbacks]
+        database = _Database(self._store, limit=self._limit)
+        return [*self.service.parts(), *self.runtime.parts(), *self._endings.loops, *readers, database]
 
     def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
         return self._store.reader(tenant).headers(list(instances))

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.app import workflow_views as views
-from holdfast.app.desk import Desk, checked_instance, checked_key, checked_text, failed
+from holdfast.app.desk import Desk, answered, checked_instance, checked_key, checked_text, failed
 from holdfast.app.drawing import Format, drawn
 from holdfast.app.endings import Ending
 from holdfast.app.library import copied
@@ -77,10 +77,11 @@ class WorkflowCalls(Desk):
         except HoldfastError as error:
             return failed(error)
         told = self._command(address, command, comment=comment, receipt=receipt, definition_version=pinned)
-        return told.then(_instance_of)
+        return told.mapped(_instance_of)
 
     def result(self, instance: Instance) -> Reply[object]:
         """What a workflow comes to, once it has ended: its data if it is completed; otherwise UnfinishedError says why not."""
+        ended, reply = self._ended(instance), Reply[object]()
 
         def read(ending: Ending) -> object:
             header = ending.header
@@ -90,7 +91,17 @@ class WorkflowCalls(Desk):
                 return msgspec.json.decode(final.result)
             raise UnfinishedError(instance=str(header.id), status=header.status, reason=final.error or header.reason)
 
-        return self._ended(instance).then(read)
+        def bring() -> None:
+            error = ended.exception()
+            if error is not None:
+                reply.set_error(error)
+            elif (ending := ended.result()).summary is not None:
+                answered(reply, lambda: read(ending))
+            else:  # Another process ended it, or nobody remembers how.
+                self._read(lambda: read(ending), reply)
+
+        ended.when_brought(bring)
+        return reply
 
     def cancel(self, instance: Instance, reason: str = "", *, requested_by: str = "") -> Reply[str]:
         """Stop a workflow and undo what it did; the reply is there when that is done, and says how the workflow ended.
@@ -128,7 +139,7 @@ class WorkflowCalls(Desk):
         except HoldfastError as error:
             return failed(error)
         command = c.DecideStep(step=number, decision=decision, comment=comment)
-        return self._tell(instance, command, actor=decided_by, comment=comment).then(lambda _outcome: None)
+        return self._tell(instance, command, actor=decided_by, comment=comment).mapped(lambda _outcome: None)
 
     def signal(self, instance: Instance, name: str, payload: object = None) -> Reply[None]:
         """Tell a workflow that something happened. A step that waits for it goes on; if none does yet, it is kept."""
@@ -136,11 +147,11 @@ class WorkflowCalls(Desk):
             command = c.SendSignal(name=checked_key(name, "signal"), payload=plain(payload))
         except HoldfastError as error:
             return failed(error)
-        return self._tell(instance, command).then(lambda _outcome: None)
+        return self._tell(instance, command).mapped(lambda _outcome: None)
 
     def resume(self, instance: Instance) -> Reply[None]:
         """Let a workflow go on that waits for an operator and has no dead letters."""
-        return self._tell(instance, c.ResumeWorkflow()).then(lambda _outcome: None)
+        return self._tell(instance, c.ResumeWorkflow()).mapped(lambda _outcome: None)
 
     # -- questions
 
@@ -288,9 +299,9 @@ class WorkflowCalls(Desk):
                 reply.set_error(error)
                 return
             ended = self._ended(instance)
-            ended.when_done(lambda: _pass_on(ended.then(lambda ending: ending.header.status), reply))
+            ended.when_brought(lambda: _pass_on(ended.mapped(lambda ending: ending.header.status), reply))
 
-        told.when_done(wait)
+        told.when_brought(wait)
         return reply
 
     def _ended(self, instance: Instance) -> Reply[Ending]:

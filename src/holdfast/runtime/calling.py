@@ -37,6 +37,7 @@ class Execution:
         "deadline",
         "effect",
         "handler",
+        "has_slot",
         "is_begun",
         "is_stopping",
         "key",
@@ -44,9 +45,12 @@ class Execution:
         "options",
         "started",
         "task",
+        "thread",
     )
 
-    def __init__(self, effect: StoredEffect, words: Vocabulary, handler: Handler, options: EffectOptions) -> None:
+    def __init__(
+        self, effect: StoredEffect, words: Vocabulary, handler: Handler, options: EffectOptions, *, since: float
+    ) -> None:
         self.effect = effect
         self.key = key_of(effect.instance, effect.number)
         self.claim = effect.claim
@@ -57,13 +61,17 @@ class Execution:
         """Whether the handler was called, or is just being called."""
         self.is_stopping = False
         """Whether the instance asked the handler to stop; what comes of the call still counts, but it is not tried again."""
-        self.started = 0.0
-        """By the ticks of the engine's clock."""
+        self.has_slot = True
+        """Whether a slot of the worker is taken for it."""
+        self.started = since
+        """When the handler was called, by the ticks of the engine's clock; until then, when the effect came in hand."""
         self.limit: float | None = None
         """Seconds that the call may take; None means any number."""
         self.deadline: float | None = None
-        """Monotonic time at which the call counts as failed."""
+        """Monotonic time at which the call counts as failed, or is written off; None while it has no limit, and when it is over."""
         self.task: asyncio.Task[None] | None = None
+        self.thread: int | None = None
+        """The id of the thread that a plain function keeps busy."""
         self.context = EffectContext(
             instance=effect.instance,
             tenant=effect.tenant,
@@ -109,10 +117,13 @@ class Ends:
         *,
         returned: Callable[[Execution, object], None],
         failed: Callable[[Execution, BaseException], None],
+        given_back: Callable[[Execution], None],
         transact: Callable[[Execution], str],
     ) -> None:
         self.returned = returned
         self.failed = failed
+        self.given_back = given_back
+        """The handler was not called: whoever has room for it may do so."""
         self.transact = transact
         """Calls the handler of a transactional effect inside a commit of its own; why nothing came of it, empty if something did."""
 

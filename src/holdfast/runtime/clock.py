@@ -10,6 +10,18 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+"""No instant that the engine computes is later, so that every database and every time zone can tell it."""
+
+
+def later(now: datetime, wait: timedelta) -> datetime | None:
+    """The instant that lies so far ahead; None if the calendar does not reach so far."""
+    try:
+        at = now + wait
+    except OverflowError:
+        return None
+    return at if at <= LATEST else None
+
 
 class Clock(Protocol):
     """What time it is."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
 from holdfast.runtime.giving_up import Verdicts, dead_message, dead_timer, describe
-from holdfast.runtime.loops import Chores
+from holdfast.runtime.loops import Chores, Turns
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Outcome, Submission, digest_of, receipt_key
 from holdfast.runtime.telemetry import TimerFired
@@ -19,6 +20,7 @@ from holdfast.store.shapes import Address, StoredMessage, StoredTimer
 _log = logging.getLogger("holdfast.clockwork")
 
 _MOST = 200
+_NOTHING: tuple[int, datetime | None] = (0, None)
 
 
 class Clockwork:
@@ -33,43 +35,64 @@ class Clockwork:
         self._hold = shared.settings.lease
         """How long a timer or message stays with the process that took it."""
         self._effects_ready = effects_ready
+        self._planning = threading.Lock()
+        """Held while `_look_at` changes: several committers tell of what they wrote."""
         self._look_at: datetime | None = None
-        """When something is known to be due; None means that it is time to look."""
-        self.chores = Chores()
+        """When something is known to be due, at most one poll interval ahead; None means that it is time to look."""
+        self.chores = Chores("failures of timers and messages", limit=shared.settings.unhealthy_after.total_seconds())
 
     def expect(self, at: datetime) -> None:
         """Something was just set that is due at this instant."""
-        look_at = self._look_at
-        if look_at is None or at < look_at:
-            self._look_at = at
+        if self._plan(at):
             self.chores.wake()
 
     def look(self) -> None:
         """There may be something to hand in."""
-        self._look_at = None
+        self._plan(None)
         self.chores.wake()
 
     def step(self) -> float:
         """Hand in everything that is due; how long until the next thing is."""
         self.chores.run()
-        look_at, now = self._look_at, self._shared.clock.now()
-        if look_at is not None and now < look_at:
+        if not self._is_time():
             return self._wait()
-        self._look_at = now + self._shared.settings.timer_poll_interval
-        fired, due_at = self.fire()
-        delivered = self.deliver()
-        _, wake_at = self.unpark()
-        if fired >= _MOST or delivered >= _MOST:
-            self._look_at = None
-            return 0.0
+        turns = Turns()
+        fired, due_at = turns.take(self.fire, _NOTHING)
+        delivered = turns.take(self.deliver, 0)
+        _, wake_at = turns.take(self.unpark, _NOTHING)
+        if fired >= _MOST or delivered >= _MOST or turns.error is not None:
+            self._plan(None)
         for at in (due_at, wake_at):
             if at is not None:
-                self.expect(at)
+                self._plan(at)
+        turns.end()
         return self._wait()
 
+    def _plan(self, at: datetime | None) -> bool:
+        """Look at an instant, or, None, as soon as possible; whether that is earlier than planned."""
+        with self._planning:
+            if self._look_at is None or (at is not None and at >= self._look_at):
+                return False
+            self._look_at = at
+            return True
+
+    def _is_time(self) -> bool:
+        """Whether to look now; if so the next look is a poll interval ahead, unless something tells of an earlier one."""
+        now, poll = self._shared.clock.now(), self._shared.settings.timer_poll_interval
+        with self._planning:
+            # A look further ahead than the poll interval was planned before the clock was set back.
+            if self._look_at is not None and now < self._look_at <= now + poll:
+                return False
+            self._look_at = now + poll
+            return True
+
     def _wait(self) -> float:
+        """Seconds until the next look: never more than the poll interval, because others set timers too."""
         look_at = self._look_at
-        return 0.0 if look_at is None else max(0.0, (look_at - self._shared.clock.now()).total_seconds())
+        if look_at is None:
+            return 0.0
+        until = (look_at - self._shared.clock.now()).total_seconds()
+        return self.chores.rest(min(max(0.0, until), self._shared.settings.timer_poll_interval.total_seconds()))
 
     def fire(self) -> tuple[int, datetime | None]:
         """Hand in the timers that are due; how many, and when the next one is."""
@@ -104,15 +127,15 @@ class Clockwork:
     def _fire(self, timer: StoredTimer) -> None:
         def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
             if error is not None:
-                self.chores.add(partial(self._timer_failed, timer, error))
+                self.chores.add(partial(self._timer_failed, timer, error), otherwise=partial(_leave, timer.key))
 
         if self._shared.telemetry.is_heard:
             late_by = self._shared.clock.now() - timer.due_at
             self._shared.telemetry.tell(TimerFired(instance=timer.instance, key=timer.key, late_by=late_by))
         try:
             command = self._shared.programs(timer.definition).commands.decode(timer.type, timer.version, timer.data)
-        except Exception as error:  # noqa: BLE001 - what cannot be read must not hold back the others
-            self._timer_failed(timer, error)
+        except BaseException as error:  # noqa: BLE001 - what cannot be read must not hold back the others
+            settled(None, error)
             return
         address = Address(tenant=timer.tenant, definition=timer.definition, instance=timer.instance)
         cause = f"timer:{timer.instance}:{timer.number}"
@@ -137,7 +160,8 @@ class Clockwork:
             if error is None:
                 self._deliver_next(line)
             else:
-                self.chores.add(partial(self._message_failed, message, error, line))
+                failed = partial(self._message_failed, message, error, line)
+                self.chores.add(failed, otherwise=partial(_leave, message.id))
 
         where = message.address
         try:
@@ -145,8 +169,8 @@ class Clockwork:
             command = program.commands.decode(message.type, message.version, message.data)
             if where.instance is None and not where.key:
                 where = Address(tenant=where.tenant, definition=where.definition, key=program.key_of(command))
-        except Exception as error:  # noqa: BLE001 - what cannot be read must not hold back the others
-            self.chores.add(partial(self._message_failed, message, error, line))
+        except BaseException as error:  # noqa: BLE001 - what cannot be read must not hold back the others
+            settled(None, error)
             return
         self._shared.submit(
             Submission(
@@ -174,3 +198,10 @@ class Clockwork:
         if self._inbox.bury(message.claim, dead_message(message, error=error, now=self._shared.clock.now())):
             _log.error("message %s for %s gave up: %s", message.id, message.target, describe(error))
         self._deliver_next(behind)
+
+
+def _leave(what: object) -> None:
+    """Its failure cannot be written down. The process's hold on it ends, and whoever takes it then tries again."""
+    _log.error(
+        "the failure of a timer or message cannot be written down, it is left to the next who takes it: %s", what
+    )

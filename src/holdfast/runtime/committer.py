@@ -17,7 +17,9 @@ from queue import Empty, SimpleQueue
 from holdfast.errors import StoppedError, StoreUnavailableError
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
-from holdfast.runtime.submissions import Submission
+from holdfast.runtime.giving_up import describe
+from holdfast.runtime.replies import Bringing
+from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import CommandRefused, Committed, Telemetry
 from holdfast.store.shapes import Claim
 
@@ -39,10 +41,15 @@ class Committer:
         committing: Committing,
         telemetry: Telemetry,
         *,
+        name: str = "committer",
+        limit: float = 10.0,
         batch_limit: int,
         written: Callable[[Batch], None],
         recovered: Callable[[], None],
     ) -> None:
+        self.name = name
+        self._limit = limit
+        """Seconds that a commit may take."""
         self._committing = committing
         self._telemetry = telemetry
         self._batch_limit = batch_limit
@@ -56,7 +63,12 @@ class Committer:
         self._thread: threading.Thread | None = None
         self._is_stopped = False
         self._has_ended = False
+        self._busy_since: float | None = None
+        """Monotonic time at which the work was taken up that is under way."""
+        self._error = ""
+        """Why the database does not take it."""
         self._owes_recovery = False
+        self._owes_since = 0.0
         self._when_recovered: list[Callable[[], None]] = []
         self._claiming: set[Submission] = set()
         self._claims: set[Claim] = set()
@@ -88,23 +100,39 @@ class Committer:
     def owe_recovery(self, when_recovered: Callable[[], None]) -> None:
         """Somebody does not know what became of a statement: free what is owned without anybody knowing, as soon as possible."""
         self._when_recovered.append(when_recovered)
-        self._owes_recovery = True
+        self._owe()
         self._put(None)
 
     def start(self) -> None:
         """Work on a thread of its own from now on."""
-        self._thread = threading.Thread(target=self._run, name="holdfast-committer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"holdfast-{self.name.replace(' ', '-')}", daemon=True)
         self._thread.start()
 
     def stop(self, timeout: float) -> None:
         """Commit what is waiting, then end."""
         self._is_stopped = True
         if self._thread is not None:
+            deadline = time.monotonic() + timeout
             self._queue.put(None)
             self._thread.join(timeout)
             self._thread = None
-            if self._turn.acquire(timeout=timeout):  # A caller may be committing on a thread of its own.
+            # A caller may be committing on a thread of its own.
+            if self._turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 self._turn.release()
+
+    def problem(self) -> str:
+        """What keeps commands from being carried out, in words; empty if nothing does."""
+        thread, now = self._thread, time.monotonic()
+        if thread is None or self._is_stopped:
+            return ""
+        if not thread.is_alive():
+            return "its thread has ended"
+        since = self._busy_since
+        if since is not None and now - since >= self._limit:
+            return f"has been in the same commit for {now - since:.0f} s{self._error and ': ' + self._error}"
+        if self._owes_recovery and now - self._owes_since >= self._limit:
+            return f"effects that were under way in an outage have not been free for {now - self._owes_since:.0f} s"
+        return ""
 
     def _put(self, item: Item) -> None:
         self._queue.put(item)
@@ -120,8 +148,9 @@ class Committer:
                 return
             self._is_busy = True
             try:
-                while items := self._take(wait=False):
-                    self._work(items)
+                with Bringing(serves_many=False):
+                    while items := self._take(wait=False):
+                        self._work(items)
             finally:
                 self._is_busy = False
 
@@ -132,29 +161,40 @@ class Committer:
         try:
             if self._owes_recovery or not self._queue.empty():
                 return False
-            with self.handing_over:
-                self._settle(self._commit([submission], []))
-        except Exception as error:  # noqa: BLE001 - what was carried out is found out by the committer's own thread
+            self._busy_since = time.monotonic()
+            with self.handing_over, Bringing():
+                batch = self._commit([submission], [])
+                self._settle(batch)
+        except BaseException as error:  # noqa: BLE001 - what was carried out is found out by the committer's own thread
             _log.debug("a commit on the thread of its caller failed: %s", error)
-            submission.is_uncertain = self._owes_recovery = True
+            submission.is_uncertain = True
+            self._owe()
             return False
         else:
             return True
         finally:
+            self._busy_since = None
             self._turn.release()
 
     def _run(self) -> None:
-        while not (self._is_stopped and self._queue.empty()):
-            items = self._take(wait=True)
-            with self._turn:
-                self._work(items)
+        with Bringing():
+            while not (self._is_stopped and self._queue.empty()):
+                items = self._take(wait=True)
+                self._busy_since = time.monotonic()
+                try:
+                    with self._turn:
+                        self._busy_since = time.monotonic()
+                        self._work(items)
+                except BaseException:  # noqa: BLE001 - whatever it was, the next commands have a right to be carried out
+                    _log.exception("the committer failed unexpectedly")
+                finally:
+                    self._busy_since = None
         self._has_ended = True
         self._refuse_rest()
 
     def _refuse_rest(self) -> None:
         """Answer whoever called at the very moment of the end; nobody waits for ever."""
-        for submission in _sorted(self._take(wait=False))[0]:
-            submission.settled(None, StoppedError("the engine is stopped"))
+        self._refuse(_sorted(self._take(wait=False))[0], StoppedError("the engine is stopped"))
 
     def _take(self, *, wait: bool) -> list[Item]:
         """What is waiting, at most a batch of it; nothing if nothing waits and nobody wants to."""
@@ -170,9 +210,16 @@ class Committer:
     def _work(self, items: list[Item]) -> None:
         with self.handing_over:
             had_outage = self._carry_out(items)
-        self._owes_recovery = self._owes_recovery or had_outage
+        if had_outage:
+            self._owe()
         if self._owes_recovery:
             self._recover()
+
+    def _owe(self) -> None:
+        """Effects may be owned by the worker of this process without its knowing: they have to be freed."""
+        if not self._owes_recovery:
+            self._owes_since = time.monotonic()
+        self._owes_recovery = True
 
     def _carry_out(self, items: list[Item]) -> bool:
         """Commit these; whether something went wrong of which nobody knows how it ended."""
@@ -183,6 +230,7 @@ class Committer:
                 batch = self._commit(submissions, finished)
             except StoreUnavailableError as error:
                 had_outage = True
+                self._error = describe(error)
                 submissions = self._outlast(submissions, error)
                 if not self._may_wait:
                     return False
@@ -192,18 +240,19 @@ class Committer:
                 more, done = _sorted(self._take(wait=False))
                 submissions += more
                 finished += done
-            except Exception as error:  # noqa: BLE001 - a defect of ours fails this batch, not the committer
+            except BaseException as error:
+                if self._is_callers(error):
+                    raise
                 _log.exception("a commit failed unexpectedly")
-                for each in submissions:
-                    each.settled(None, error)
-                self._claiming.difference_update(submissions)
-                had_outage = True  # What ended without a command may still be there.
+                self._refuse(submissions, error)
                 self._claims.difference_update(finished)
+                had_outage = True  # What ended without a command may still be there.
                 break
             else:
                 self._settle(batch)
                 self._claims.difference_update(finished)
                 break
+        self._error = ""
         return had_outage
 
     def _recover(self) -> None:
@@ -237,18 +286,35 @@ class Committer:
         return batch
 
     def _settle(self, batch: Batch) -> None:
-        self._written(batch)
+        """What was written is written, whatever those do who are told of it."""
+        try:
+            self._written(batch)
+        except BaseException as problem:
+            if self._is_callers(problem):
+                raise
+            _log.exception("the worker failed when it was told what was written")
+            self._owe()  # Effects may be on their way to nobody.
         for submission, outcome, error in batch.answers:
             if error is not None and self._telemetry.is_heard:
                 name = type(submission.command).__name__
                 definition = submission.address.definition
-                self._telemetry.tell(CommandRefused(definition=definition, command=name, error=str(error)))
-            try:
-                submission.settled(outcome, error)
-            except Exception:  # noqa: BLE001 - its trouble is not that of its neighbours
-                _log.exception("the caller of a command failed when it was told the outcome")
-            if submission.claim is not None:
-                self._claiming.discard(submission)
+                self._telemetry.tell(CommandRefused(definition=definition, command=name, error=describe(error)))
+            self._tell(submission, outcome, error)
+
+    def _tell(self, submission: Submission, outcome: Outcome | None, error: BaseException | None) -> None:
+        """Its caller's trouble is not that of its neighbours."""
+        try:
+            submission.settled(outcome, error)
+        except BaseException as problem:
+            if self._is_callers(problem):
+                raise
+            _log.exception("the caller of a command failed when it was told the outcome")
+        if submission.claim is not None:
+            self._claiming.discard(submission)
+
+    def _is_callers(self, error: BaseException) -> bool:
+        """Whether an error is for the caller whose thread does the work, because it is none of those that programs deal with."""
+        return self._thread is None and not isinstance(error, Exception)
 
     def _outlast(self, submissions: list[Submission], error: StoreUnavailableError) -> list[Submission]:
         """Tell those who wait no longer; the others stay, to be looked up when the database is back."""
@@ -257,10 +323,14 @@ class Committer:
         for each in submissions:
             each.is_uncertain = True
             if not self._may_wait or (each.deadline is not None and each.deadline < now):
-                each.settled(None, _unknown(error))
+                self._tell(each, None, _unknown(error))
             else:
                 left.append(each)
         return left
+
+    def _refuse(self, submissions: list[Submission], error: BaseException) -> None:
+        for each in submissions:
+            self._tell(each, None, error)
 
 
 def _sorted(items: list[Item]) -> tuple[list[Submission], list[Claim]]:

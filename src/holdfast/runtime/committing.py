@@ -24,6 +24,7 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.deciding import Batch, Found, Round
 from holdfast.runtime.drafting import Draft, VoidClaimError
 from holdfast.runtime.identity import Chance
+from holdfast.runtime.raising import as_exception
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import Memory, Tracked, folded
@@ -232,8 +233,8 @@ class Committing:
                 found[address] = self._folded(address, each, source)
             except HoldfastError as error:
                 found[address] = error
-            except Exception as error:  # noqa: BLE001 - see above
-                found[address] = _unexpected(error)
+            except BaseException as error:  # noqa: BLE001 - see above
+                found[address] = _unexpected(as_exception(error))
         return found
 
     def _folded(self, address: Address, loaded: Loaded, source: Writer | Unit) -> Tracked:
@@ -266,7 +267,12 @@ class Committing:
 
 def _changes(drafts: Sequence[Draft]) -> list[Change]:
     """The changes in the order of their instances' ids, which is the order in which rows are locked everywhere."""
-    changes = [draft.finish() for draft in drafts if not draft.is_empty]
+    try:
+        changes = [draft.finish() for draft in drafts if not draft.is_empty]
+    except Exception:
+        raise
+    except BaseException as error:
+        raise as_exception(error) from error
     changes.sort(key=lambda change: change.header.id.int)
     return changes
 

@@ -17,6 +17,7 @@ from holdfast.errors import (
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.drafting import Draft, VoidClaimError
 from holdfast.runtime.heading import new_header
+from holdfast.runtime.raising import is_interrupt
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import Tracked
@@ -125,12 +126,7 @@ class Round:
 
     def _answer(self, each: Submission, name: Name, tracked: Tracked | None) -> Answer:
         if each.receipt is not None and each.receipt in self._receipts:
-            _, outcome, digest = self._receipts[each.receipt]
-            if digest != each.digest:
-                return each, None, ReusedIdError(each.receipt.key)
-            if each.claim is not None:
-                self._drafts[name].finished = (*self._drafts[name].finished, each.claim)
-            return each, outcome, None  # The same command twice in one batch.
+            return self._repeated(each, each.receipt, name)
         try:
             draft = self._drafts.get(name)
             if draft is None:
@@ -140,12 +136,23 @@ class Round:
             return each, _VOID, None
         except RejectedError as error:
             return each, None, error
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a decider does, it fails alone
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             if name in self._drafts:
                 self._drafts[name].is_tainted = True
             return each, None, error if isinstance(error, HoldfastError) else _failure(each, error)
         if each.receipt is not None:
             self._receipts[each.receipt] = (name, outcome, each.digest)
+        return each, outcome, None
+
+    def _repeated(self, each: Submission, receipt: ReceiptKey, name: Name) -> Answer:
+        """The same id twice in one batch: the same command is answered like the first one, another one is refused."""
+        _, outcome, digest = self._receipts[receipt]
+        if digest != each.digest:
+            return each, None, ReusedIdError(receipt.key)
+        if each.claim is not None:
+            self._drafts[name].finished = (*self._drafts[name].finished, each.claim)
         return each, outcome, None
 
     def _begin(self, each: Submission, tracked: Tracked | None) -> Draft:
@@ -182,6 +189,10 @@ class Round:
 
 def _failure(each: Submission, error: BaseException) -> CommandError:
     definition = each.address.definition
-    told = CommandError(f"{definition!r} raised {error!r} on {type(each.command).__name__}", decider=definition)
+    try:
+        said = repr(error)
+    except BaseException:  # noqa: BLE001 - an error that cannot even be shown
+        said = type(error).__name__
+    told = CommandError(f"{definition!r} raised {said} on {type(each.command).__name__}", decider=definition)
     told.__cause__ = error
     return told

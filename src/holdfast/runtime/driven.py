@@ -17,25 +17,19 @@ class DrivenReply(Reply[T]):
 
     __slots__ = ()
 
-    def result(self, timeout: float | None = None) -> T:
-        """The answer; DeadlockError if it is not there yet."""
-        self._check()
-        return super().result(timeout)
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """The error of the answer, or None; DeadlockError if it is not there yet."""
-        self._check()
-        return super().exception(timeout)
-
     def __await__(self) -> Generator[object, None, T]:
-        self._check()
+        self._wait(None)
         return (yield from super().__await__())
 
     def then(self, change: Callable[[T], U]) -> Reply[U]:
         """A reply with the changed value, or with the same error."""
         return driven(super().then(change))
 
-    def _check(self) -> None:
+    def mapped(self, change: Callable[[T], U]) -> Reply[U]:
+        """Like `then`, for the engine's own use."""
+        return driven(super().mapped(change))
+
+    def _wait(self, timeout: float | None) -> None:  # noqa: ARG002 - nobody waits here
         if not self.done():
             raise DeadlockError(
                 "the answer is not there, and an engine without threads does nothing by itself: call drain() or advance() first"
@@ -53,5 +47,5 @@ def driven(reply: Reply[T]) -> DrivenReply[T]:
         else:
             same.set_result(reply.result())
 
-    reply.when_done(pass_on)
+    reply.when_brought(pass_on)
     return same

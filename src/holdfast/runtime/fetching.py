@@ -9,7 +9,6 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
-from holdfast.errors import HoldfastError, StoreUnavailableError
 from holdfast.kernel.ids import effect_key
 from holdfast.runtime.giving_up import RecalledError, SpentError, Verdicts, dead_effect, describe, failure_of
 from holdfast.runtime.issuing import options_of
@@ -48,11 +47,19 @@ class Fetching:
         """Set by a runtime: it frees what is owned without anybody knowing, and then calls `see`."""
         self.on_parked: Callable[[datetime], None] = lambda _until: None
         """Set by a runtime: it lets the effect go when its time has come."""
-        self.chores = Chores()
+        self.chores = Chores("failures of effects", limit=shared.settings.unhealthy_after.total_seconds())
 
     def report(self, effect: StoredEffect, error: BaseException, *, may_retry: bool = True) -> None:
         """A call failed; what follows is done in the next step."""
-        self._add(effect, partial(self._settle, effect, error, may_retry=may_retry))
+        self._add(
+            effect,
+            partial(self._settle, effect, error, may_retry=may_retry),
+            otherwise=partial(self._bury, effect, error),
+        )
+
+    def give_back(self, effect: StoredEffect) -> None:
+        """A call was not made: let others make it."""
+        self._add(effect, lambda: self._release(effect))
 
     def failing(self) -> list[EffectClaim]:
         """The effects whose failure is reported and not yet dealt with."""
@@ -68,16 +75,15 @@ class Fetching:
         self.chores.run()
         with self.claiming:
             taken = self._claim()
-        return 0.0 if taken else self._shared.settings.poll_interval.total_seconds()
+        return 0.0 if taken else self.chores.rest(self._shared.settings.poll_interval.total_seconds())
 
     def is_wanted(self, effect: StoredEffect) -> bool:
         """Whether the handler of a claimed effect is to be called; if not, that is reported."""
         try:
             self._check_wanted(effect)
-            self._shared.programs(
-                effect.definition
-            )  # Found here, where waiting for the database holds up nobody's call.
-        except (HoldfastError, SpentError, RecalledError) as error:
+            # Found here, where waiting for the database holds up nobody's call.
+            self._shared.programs(effect.definition)
+        except BaseException as error:  # noqa: BLE001 - what cannot be read must not hold back the others
             self.report(effect, error)
             return False
         return True
@@ -86,14 +92,19 @@ class Fetching:
         """The most urgent effects of these handlers, now ours."""
         return self._effects.claim(self._worker.identity, wanted, limit, self._shared.clock.judge())
 
-    def _add(self, effect: StoredEffect, chore: Callable[[], None]) -> None:
+    def _add(
+        self, effect: StoredEffect, chore: Callable[[], None], otherwise: Callable[[], None] | None = None
+    ) -> None:
         self._failing.add(effect.claim)
 
-        def do() -> None:
-            chore()
+        def do(what: Callable[[], None]) -> None:
+            what()
             self._failing.discard(effect.claim)
 
-        self.chores.add(do)
+        self.chores.add(partial(do, chore), otherwise=None if otherwise is None else partial(do, otherwise))
+
+    def _release(self, effect: StoredEffect) -> None:
+        self._effects.release([effect.claim])
 
     def _claim(self) -> int:
         if self._is_blind:
@@ -108,7 +119,7 @@ class Fetching:
         found: list[StoredEffect] = []
         try:
             found = self.claim(room.wanted, room.limit)
-        except StoreUnavailableError:
+        except Exception:  # Some of them may be owned by this worker now, and nobody knows.
             self._is_blind = True
             self.on_lost_claim()
             raise
@@ -172,11 +183,11 @@ class Fetching:
         try:
             program = self._shared.programs(effect.definition)
             body = program.effects.decode(effect.type, effect.version, effect.data)
-        except HoldfastError:
+        except Exception:  # noqa: BLE001 - then it is a dead letter, which somebody reads
             return None
         try:
-            return program.effect_failed(body, failure_of(error))
-        except Exception:  # noqa: BLE001 - then it is a dead letter, which somebody reads
+            return program.effect_failed(body, failure_of(error, self._shared.clock.now()))
+        except BaseException:  # noqa: BLE001 - then it is a dead letter, which somebody reads
             _log.exception("%r failed on the news that an effect of it gave up", effect.definition)
             return None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError, ReusedIdError
 from holdfast.kernel.decider import Failure
 from holdfast.kernel.retry import RetryPolicy
+from holdfast.runtime.clock import LATEST, later
 from holdfast.runtime.handlers import Fail, Retry
 from holdfast.runtime.issuing import EffectOptions
 from holdfast.runtime.shared import Shared
@@ -50,9 +51,7 @@ class Verdicts:
         policy = self.effect_policy(effect.handler, options)
         if isinstance(error, Fail | RecalledError) or options.once or not policy.allows_another(effect.attempts):
             return None
-        if isinstance(error, Retry) and error.after is not None:
-            return self._shared.clock.now() + error.after
-        return self._after(policy, effect.attempts)
+        return self._asked_at(error) or self._after(policy, effect.attempts)
 
     def retry_command_at(self, attempts: int, error: BaseException) -> datetime | None:
         """When to try a timer or a message again after `attempts` failures; None means never."""
@@ -63,8 +62,15 @@ class Verdicts:
             return None
         return self._after(policy, attempts)
 
+    def _asked_at(self, error: BaseException) -> datetime | None:
+        """When the handler asks to be tried again; None if it does not, or names no instant of the calendar: then the policy tells."""
+        now = self._shared.clock.now()
+        after = asked_for(error, now)
+        return None if after is None else now + after
+
     def _after(self, policy: RetryPolicy, attempts: int) -> datetime:
-        return self._shared.clock.now() + policy.wait_after(attempts, self._shared.chance.share())
+        wait = policy.wait_after(attempts, self._shared.chance.share())
+        return later(self._shared.clock.now(), wait) or LATEST
 
 
 def calls_of(effect: StoredEffect, error: BaseException) -> int:
@@ -142,18 +148,24 @@ def describe(error: BaseException) -> str:
     """An error as text that every database can store, at a bearable length."""
     try:
         said = str(error) or type(error).__name__
-    except Exception:  # noqa: BLE001 - an error that cannot even say what it is
+    except BaseException:  # noqa: BLE001 - an error that cannot even say what it is
         said = type(error).__name__
     text = said if isinstance(error, HoldfastError | SpentError | RecalledError) else f"{type(error).__name__}: {said}"
     return text.replace("\x00", "").encode("utf-8", "replace").decode()[:_LONGEST_ERROR]
 
 
-def failure_of(error: BaseException) -> Failure:
+def asked_for(error: BaseException, now: datetime) -> timedelta | None:
+    """How long a handler asks to wait before it is tried again; None if it does not, or if the calendar does not reach so far."""
+    after = error.after if isinstance(error, Retry) else None
+    return None if after is None or later(now, after) is None else after
+
+
+def failure_of(error: BaseException, now: datetime) -> Failure:
     """What a decider is told about a failure."""
     return Failure(
         error=describe(error),
         is_final=isinstance(error, Fail),
-        after=error.after if isinstance(error, Retry) else None,
+        after=asked_for(error, now),
         was_called=error.was_called if isinstance(error, RecalledError) else True,
     )
 

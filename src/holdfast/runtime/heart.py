@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from holdfast.runtime.calling import key_of
+from holdfast.runtime.loops import Turns
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.telemetry import WorkRevived
 from holdfast.runtime.worker import Worker
@@ -28,6 +29,9 @@ class Heart:
         self._name = name
         self._effects_ready = effects_ready
         self.maintenance: Maintenance = ""
+        """What the last beat heard."""
+        self.on_maintenance: Callable[[Maintenance], None] = lambda _mode: None
+        """Set by a runtime: it is told with every beat."""
         self.wake: Callable[[], None] = lambda: None
         """Has the next beat come at once; set by whoever runs the loop."""
 
@@ -35,7 +39,10 @@ class Heart:
         """One beat."""
         begun = time.monotonic()
         lease = self._shared.settings.lease
-        self._worker.expire(begun)
+        turns = Turns()
+        turns.take(
+            lambda: self._worker.tend(self._shared.clock.ticks()), None
+        )  # Whatever goes wrong there, the worker lives.
         beat = self._workers.beat(
             self._worker.identity,
             self._worker.held(),
@@ -56,6 +63,8 @@ class Heart:
         if beat.revived or (self.maintenance and not beat.maintenance):
             self._effects_ready()
         self.maintenance = beat.maintenance
+        self.on_maintenance(beat.maintenance)
+        turns.end()
         return self._shared.settings.beat_interval.total_seconds()
 
     def stop(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from holdfast.runtime.loops import Turns
 from holdfast.runtime.missing import MissingHandlers
 from holdfast.runtime.shared import Shared
 from holdfast.store.port import Parts
@@ -26,11 +27,13 @@ class Housekeeping:
 
     def step(self) -> float:
         """One round."""
-        now = self._shared.clock.now()
-        if self._tidy_at is None or now >= self._tidy_at:
-            self._keeper.tidy(now)
-            self._tidy_at = None if self.prune() else now + _INTERVAL
-        self.missing.look()
+        now, turns = self._shared.clock.now(), Turns()
+        if self._tidy_at is None or not self._tidy_at - _INTERVAL <= now < self._tidy_at:
+            turns.take(lambda: self._keeper.tidy(now), None)
+            has_more = turns.take(self.prune, 0) > 0 or turns.error is not None
+            self._tidy_at = None if has_more else now + _INTERVAL
+        turns.take(lambda: bool(self.missing.look()), otherwise=False)
+        turns.end()
         settings = self._shared.settings
         spread = settings.missing_handler_jitter * (2 * self._shared.chance.share() - 1)
         wait = settings.missing_handler_cooldown.total_seconds() * (1 + spread)

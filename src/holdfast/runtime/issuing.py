@@ -147,7 +147,7 @@ def result_of(effect: StoredEffect, result: object, program: Program) -> tuple[A
     command = program.commands.own(result)
     try:
         key = program.key_of(command)
-    except Exception:  # noqa: BLE001 - it names none
+    except BaseException:  # noqa: BLE001 - it names none
         key = ""
     if not key:
         return Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance), command

@@ -7,6 +7,7 @@ good. Should it ever be in two lanes, the version gate of the commit sorts that 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -67,8 +68,9 @@ class Lanes:
 
     def stop(self, timeout: float) -> None:
         """Commit what is waiting, then end."""
+        deadline = time.monotonic() + timeout
         for lane in self.lanes:
-            lane.committer.stop(timeout)
+            lane.committer.stop(max(0.0, deadline - time.monotonic()))
 
     def _lane_of(self, address: Address) -> Committer:
         if len(self.lanes) == 1:

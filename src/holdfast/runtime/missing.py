@@ -68,7 +68,7 @@ class MissingHandlers:
             return program.handler_missing(body, effect.handler)
         except HoldfastError as error:
             _log.warning("effect %s cannot be read: %s", effect_key(effect.instance, effect.number), error)
-        except Exception:  # noqa: BLE001 - whatever a decider does, the others are told
+        except BaseException:  # noqa: BLE001 - whatever a decider does, the others are told
             _log.exception("%r failed on the news that nobody has the handler %r", effect.definition, effect.handler)
         return None
 

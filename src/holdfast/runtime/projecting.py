@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from holdfast.errors import ConfigurationError, NotFoundError, StoreUnavailableError
 from holdfast.kernel.history import StoredEvent
 from holdfast.runtime.giving_up import describe
+from holdfast.runtime.loops import Turns
+from holdfast.runtime.raising import as_exception
 from holdfast.runtime.shared import Shared
 from holdfast.store.reading import Feed
 
@@ -75,7 +78,11 @@ class Projecting:
         self.wake()
 
     def _feed_all(self, now: float) -> int:
-        return sum(self._feed_one(each, now) for each in self._projections.values())
+        """Feed each a stretch of events, so that one that fails keeps no other from its own; the first failure is raised at the end."""
+        turns = Turns()
+        done = sum(turns.take(partial(self._feed_one, each, now), 0) for each in self._projections.values())
+        turns.end()
+        return done
 
     def _feed_one(self, projection: Projection, now: float) -> int:
         again_at, pause = self._paused.get(projection.name, (0.0, 0.0))
@@ -83,7 +90,7 @@ class Projecting:
             return 0
         try:
             moment = self._shared.clock.now()
-            count = self._feed.advance(projection.name, limit=_MOST, apply=projection.apply, now=moment)
+            count = self._feed.advance(projection.name, limit=_MOST, apply=_contained(projection), now=moment)
         except StoreUnavailableError:
             raise
         except Exception as error:  # noqa: BLE001 - a projection that fails must not harm the others, nor any workflow
@@ -94,3 +101,17 @@ class Projecting:
             return 0
         self._paused.pop(projection.name, None)
         return count
+
+
+def _contained(projection: Projection) -> Callable[[Sequence[StoredEvent], object], None]:
+    """The projection, with whatever it raises as an Exception."""
+
+    def apply(events: Sequence[StoredEvent], connection: object) -> None:
+        try:
+            projection.apply(events, connection)
+        except Exception:
+            raise
+        except BaseException as error:
+            raise as_exception(error) from error
+
+    return apply

@@ -1,4 +1,8 @@
-"""The answer to a call: one object that a thread waits for and a coroutine awaits."""
+"""The answer to a call: one object that a thread waits for and a coroutine awaits.
+
+Answers are brought by threads that many depend on: a committer, a loop, a reader. What callers want done with an answer is never done
+there, because it may take long or wait for the engine itself; it goes to threads that are kept for it.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,54 @@ from contextlib import suppress
 from typing import Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from holdfast.errors import DeadlockError
+from holdfast.runtime.threads import Threads
+
 T = TypeVar("T")
 U = TypeVar("U")
 
 _log = logging.getLogger("holdfast")
 
 _PENDING, _DONE = 0, 1
+
+_MOST_CALLBACKS = 64
+
+
+class _Here(threading.local):
+    """What the present thread is for."""
+
+    serves_many = False
+    """Whether others depend on it, so that callbacks of callers are not for it."""
+    is_committing = False
+    """Whether answers depend on it: while it waits, none comes."""
+
+
+_here = _Here()
+
+callbacks = Threads(_MOST_CALLBACKS, name="callback threads", prefix="holdfast-callback")
+"""Where callbacks of callers run; of the whole process, because a reply does not know its engine."""
+
+
+def serve_many() -> None:
+    """The present thread is one of an engine's own, for as long as it lives."""
+    _here.serves_many = True
+
+
+class Bringing:
+    """Inside it the present thread brings answers, and must not wait for one."""
+
+    __slots__ = ("_before", "_serves_many")
+
+    def __init__(self, *, serves_many: bool = True) -> None:
+        self._serves_many = serves_many
+
+    def __enter__(self) -> None:
+        self._before = _here.is_committing, _here.serves_many
+        _here.is_committing = True
+        _here.serves_many = self._serves_many or _here.serves_many
+
+    def __exit__(self, *_: object) -> None:
+        _here.is_committing, _here.serves_many = self._before
 
 
 class Reply(Generic[T]):
@@ -48,22 +94,13 @@ class Reply(Generic[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the answer; TimeoutError after `timeout` seconds, which leaves the work going on."""
-        if self._state != _DONE:
-            arrived = threading.Event()
-            self.when_done(arrived.set)
-            if not arrived.wait(timeout):
-                raise TimeoutError(f"no answer within {timeout} seconds; the work goes on")
+        self._wait(timeout)
         return self._answer()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the answer; its error, or None."""
-        try:
-            self.result(timeout)
-        except TimeoutError:
-            if not self.done():
-                raise
-        except BaseException:  # noqa: BLE001, S110 - it is what was asked for
-            pass
+        self._wait(timeout)
+        self._looked_at = True
         return self._error
 
     def __await__(self) -> Generator[object, None, T]:
@@ -71,12 +108,28 @@ class Reply(Generic[T]):
             loop = asyncio.get_running_loop()
             arrived = loop.create_future()
             box = _postbox(loop)
-            self.when_done(lambda: box.put(arrived))
+            self.when_brought(lambda: box.put(arrived))
             yield from arrived
         return self._answer()
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back when the answer is there: at once if it is, else from the thread that brings it."""
+        """Call back when the answer is there: at once if it is, else on a thread that is kept for callbacks.
+
+        An engine without threads calls back on the thread that drives it.
+        """
+        self.when_brought(lambda: _call_back(callback))
+
+    def then(self, change: Callable[[T], U]) -> Reply[U]:
+        """A reply with the changed value, or with the same error. `change` is called where `when_done` calls back."""
+        changed: Reply[U] = Reply()
+        self.when_done(lambda: self._pass_on(change, changed))
+        return changed
+
+    def when_brought(self, callback: Callable[[], None]) -> None:
+        """Call back when the answer is there: at once if it is, else on the thread that brings it.
+
+        For the engine's own use: others depend on that thread, so that the callback must be quick, and must neither wait nor raise.
+        """
         with self._lock:
             if self._state != _DONE:
                 if self._callbacks is None:
@@ -85,18 +138,10 @@ class Reply(Generic[T]):
                 return
         callback()
 
-    def then(self, change: Callable[[T], U]) -> Reply[U]:
-        """A reply with the changed value, or with the same error."""
+    def mapped(self, change: Callable[[T], U]) -> Reply[U]:
+        """Like `then`, with a change that the thread which brings the answer makes; for the engine's own use, as `when_brought` is."""
         changed: Reply[U] = Reply()
-
-        def pass_on() -> None:
-            self._looked_at = True
-            try:
-                changed.set_result(change(self._answer()))
-            except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
-                changed.set_error(error)
-
-        self.when_done(pass_on)
+        self.when_brought(lambda: self._pass_on(change, changed))
         return changed
 
     def set_result(self, value: T) -> None:
@@ -114,7 +159,31 @@ class Reply(Generic[T]):
             self._state = _DONE
             callbacks, self._callbacks = self._callbacks, None
         for callback in callbacks or ():
-            callback()
+            try:
+                callback()
+            except BaseException:  # noqa: BLE001 - whoever brings the answer has others to serve
+                _log.exception("a callback of a reply failed")
+
+    def _wait(self, timeout: float | None) -> None:
+        if self._state == _DONE:
+            return
+        if _here.is_committing:
+            raise DeadlockError(
+                "this thread carries out commands, and the answer waited for comes from such a thread: deciders and listeners"
+                " must not wait for the engine; use an effect, or `then`"
+            )
+        arrived = threading.Event()
+        self.when_brought(arrived.set)
+        if not arrived.wait(timeout):
+            raise TimeoutError(f"no answer within {timeout} seconds; the work goes on")
+
+    def _pass_on(self, change: Callable[[T], U], changed: Reply[U]) -> None:
+        try:
+            value = change(self._answer())
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+            changed.set_error(error)
+        else:
+            changed.set_result(value)
 
     def _answer(self) -> T:
         self._looked_at = True
@@ -125,6 +194,13 @@ class Reply(Generic[T]):
     def __del__(self) -> None:
         if self._error is not None and not self._looked_at:
             _log.error("a call failed and nobody looked at its reply: %s", self._error)
+
+
+def _call_back(callback: Callable[[], None]) -> None:
+    if _here.serves_many:
+        callbacks.run(callback)
+    else:
+        callback()
 
 
 class _Postbox:

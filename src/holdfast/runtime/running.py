@@ -15,6 +15,7 @@ from holdfast.runtime.calling import Ends, Execution, key_of
 from holdfast.runtime.clockwork import Clockwork
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.fetching import Fetching
+from holdfast.runtime.health import Watched
 from holdfast.runtime.heart import Heart
 from holdfast.runtime.housekeeping import Housekeeping
 from holdfast.runtime.issuing import result_of
@@ -40,7 +41,7 @@ class Runtime:
         self._shared = shared
         self.identity = WorkerId(shared.chance.new_id(shared.clock.now()))
         transacting = Transacting(store.writer, service.transactor, service.written, shared)
-        ends = Ends(returned=self._returned, failed=self._failed, transact=transacting.run)
+        ends = Ends(returned=self._returned, failed=self._failed, given_back=self._given_back, transact=transacting.run)
         self.worker = Worker(self.identity, ends, shared)
         self.fetching = Fetching(store.effects(), self.worker, shared)
         self.clockwork = Clockwork(store.line(), shared, effects_ready=self.fetching.chores.wake_loop)
@@ -52,6 +53,7 @@ class Runtime:
         self.housekeeping = Housekeeping(store.line(), shared)
         self._wakeups = store.wakeups(self._noticed)
         self._loops: list[Loop] = []
+        self._limit = shared.settings.unhealthy_after.total_seconds()
 
     def start(self) -> None:
         """Begin to work, on threads."""
@@ -63,7 +65,12 @@ class Runtime:
             "housekeeping": self.housekeeping.step,
             "listener": self._listen,
         }
-        loops = {name: Loop(name, step, self._shared.telemetry) for name, step in steps.items()}
+        limit, lease = self._limit, self._shared.settings.lease.total_seconds()
+        loops = {
+            # A heart that stands still for as long as the lease has lost all work.
+            name: Loop(name, step, self._shared.telemetry, limit=min(limit, lease) if name == "heart" else limit)
+            for name, step in steps.items()
+        }
         self.heart.wake = loops["heart"].wake
         self.fetching.chores.wake = loops["fetching"].wake
         self.clockwork.chores.wake = loops["clockwork"].wake
@@ -97,14 +104,15 @@ class Runtime:
         _politely(self.heart.stop)
 
     @property
-    def is_healthy(self) -> bool:
-        """Whether every loop went well lately."""
-        limit = max(self._shared.settings.lease.total_seconds(), 10.0)
-        return bool(self._loops) and all(loop.is_alive and loop.late_by < limit for loop in self._loops)
+    def loops(self) -> list[Loop]:
+        """The loops, once they run."""
+        return list(self._loops)
 
-    def loops(self) -> dict[str, float]:
-        """Seconds since each loop last went well."""
-        return {loop.name: round(loop.silent_for, 3) for loop in self._loops}
+    def parts(self) -> list[Watched]:
+        """What can stop."""
+        if not self._loops:
+            return []
+        return [*self._loops, self.fetching.chores, self.clockwork.chores, *self.worker.parts()]
 
     # -- without threads
 
@@ -118,7 +126,7 @@ class Runtime:
         done = 0
         while True:
             self.heart.step()
-            count = self.fetching.chores.run() + self.clockwork.chores.run()
+            count = self.fetching.chores.drain() + self.clockwork.chores.drain()
             fired, _ = self.clockwork.fire()
             unparked, _ = self.clockwork.unpark()
             count += fired + unparked + self.clockwork.deliver()
@@ -132,8 +140,12 @@ class Runtime:
         wanted = [Wanted(name, 1) for name in self._shared.handlers.names()]
         with self.worker.expecting():
             for effect in self.fetching.claim(wanted, 1) if wanted else ():
-                if self.fetching.is_wanted(effect) and self.worker.reserve(effect.handler):
-                    self.worker.run_here(effect)
+                if not self.fetching.is_wanted(effect):
+                    return 1
+                if not self.worker.reserve(effect.handler):
+                    self.fetching.give_back(effect)
+                    return 0
+                self.worker.run_here(effect)
                 return 1
         return 0
 
@@ -152,9 +164,9 @@ class Runtime:
         self._service.claiming = self.fetching.claiming
         self._service.held = lambda: [*self.worker.held(), *self.fetching.failing()]
         self._service.holds = self.worker.holds
+        self.heart.on_maintenance = self._service.hear_of_maintenance
         self.fetching.on_parked = self.clockwork.expect
         self.fetching.on_lost_claim = lambda: self._service.committer.owe_recovery(self.fetching.see)
-        self._service.maintenance = lambda: self.heart.maintenance
 
     def _written(self, batch: Batch) -> None:
         """Run what was handed over, stop what was withdrawn, mind the timers, wake whoever has something to do."""
@@ -218,6 +230,9 @@ class Runtime:
 
     def _failed(self, execution: Execution, error: BaseException) -> None:
         self.fetching.report(execution.effect, error, may_retry=not execution.is_stopping)
+
+    def _given_back(self, execution: Execution) -> None:
+        self.fetching.give_back(execution.effect)
 
     def _noticed(self, hint: str) -> None:
         if hint == STOP and self.worker.is_busy:

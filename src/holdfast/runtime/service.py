@@ -24,15 +24,17 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.committer import Committer
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
+from holdfast.runtime.health import Watched
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.issuing import Leasing
 from holdfast.runtime.lanes import Lane, Lanes
-from holdfast.runtime.loops import Loop
+from holdfast.runtime.loops import Loop, Step
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Settled, Submission, digest_of
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import Memory
+from holdfast.runtime.watch import Watch
 from holdfast.store.port import Parts, Store, Writer
 from holdfast.store.shapes import Address, Change, Claim, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
 
@@ -41,7 +43,7 @@ _log = logging.getLogger("holdfast")
 STOP = "stop"
 """The hint that somebody may have to stop what he does; every hint also says that there may be work."""
 
-_LONG_SECONDS = 3600.0
+_LONG_SECONDS = 60.0
 _REFUSED = "maintenance mode refuses commands; try again when it has ended"
 
 T = TypeVar("T")
@@ -95,23 +97,25 @@ class Service:
         """Set by a runtime: what its worker has in hand."""
         self.holds: Callable[[Key], bool] = lambda _key: False
         """Set by a runtime: whether its worker has an effect in hand."""
-        self.maintenance: Callable[[], Maintenance] = lambda: ""
-        """Set by a runtime: whether commands are refused."""
+        self._limit = settings.unhealthy_after.total_seconds()
         clock.synchronise(store.now())
+        self._watch = Watch(store.workers(), clock)
         self._desk = store.line()
         self._at_desk = threading.Lock()
         lanes = (settings.committers or store.writers) if has_threads else 1
-        self.committer = Lanes([self._lane(settings.cache_size // lanes) for _ in range(lanes)])
+        numbers = range(1, lanes + 1)
+        self.committer = Lanes([self._lane(f"committer {each}", settings.cache_size // lanes) for each in numbers])
         self._wakeups = store.wakeups(lambda _hint: None)
+        self._loops: list[Loop] = []
         self._notifier: Loop | None = None
         self._must_notify = False
         self._must_stop = False
         """Whether the next hint has to say that somebody may have to stop."""
         if has_threads:
             self.committer.start()
+            self._begin("watch", self._watch.step)
             if self._wakeups.must_send:
-                self._notifier = Loop("notifier", self._notify, self.shared.telemetry)
-                self._notifier.start()
+                self._notifier = self._begin("notifier", self._notify)
 
     def execute(  # noqa: PLR0913 - all that can be said about a command, by name
         self,
@@ -132,7 +136,7 @@ class Service:
         A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
         is made for it. An address without key and instance names a new one.
         """
-        if self.maintenance() == "refuse":
+        if self._refuses():
             settled(None, StoppedError(_REFUSED))
             return
         try:
@@ -189,7 +193,7 @@ class Service:
 
     def accept(self, message: StoredMessage, connection: object = None) -> int:
         """Put a command into the inbox, in the caller's transaction if it gives its connection; its number."""
-        if self.maintenance() == "refuse":
+        if self._refuses():
             raise StoppedError(_REFUSED)
         now = self.shared.clock.now()
         if connection is not None:
@@ -216,10 +220,41 @@ class Service:
     def stop(self, timeout: float) -> None:
         """Commit what is waiting, then end."""
         self.committer.stop(timeout)
-        if self._notifier is not None:
-            self._notifier.stop()
-            self._notifier.join(1.0)
+        for loop in self._loops:
+            loop.stop()
+        for loop in self._loops:
+            loop.join(1.0)
         self._wakeups.close()
+
+    def maintain(self, mode: Maintenance) -> None:
+        """Switch maintenance mode, for all processes; the others hear of it within a second."""
+        self.operate(lambda parts: parts.keeper().maintain(mode))
+        self.hear_of_maintenance(mode)
+
+    def hear_of_maintenance(self, mode: Maintenance) -> None:
+        """Maintenance mode is this now."""
+        self._watch.mode = mode
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops that run with or without a worker."""
+        return list(self._loops)
+
+    def parts(self) -> list[Watched]:
+        """What can stop."""
+        return [*(lane.committer for lane in self.committer.lanes), *self._loops]
+
+    def _begin(self, name: str, step: Step) -> Loop:
+        loop = Loop(name, step, self.shared.telemetry, limit=self._limit)
+        self._loops.append(loop)
+        loop.start()
+        return loop
+
+    def _refuses(self) -> bool:
+        """Whether commands are refused just now. Without a thread that watches, whoever asks looks, now and then."""
+        if not self.has_threads:
+            self._watch.look_again()
+        return self._watch.mode == "refuse"
 
     def _stops_others(self, change: Change) -> bool:
         """Whether another process may be at work on something that is not wanted any more, or has to stop."""
@@ -234,7 +269,7 @@ class Service:
             return
         try:
             on_ended(ended)
-        except Exception:  # noqa: BLE001 - its trouble is not that of those who wait for their answers
+        except BaseException:  # noqa: BLE001 - its trouble is not that of those who wait for their answers
             _log.exception("whoever waits for the ends of instances failed when it was told of one")
 
     def _submit(self, submission: Submission) -> None:
@@ -243,12 +278,14 @@ class Service:
     def _committing(self, writer: Writer, memory: Memory, around: Surroundings) -> Committing:
         return Committing(writer, around, clock=self.shared.clock, chance=self.shared.chance, memory=memory)
 
-    def _lane(self, cache_size: int) -> Lane:
+    def _lane(self, name: str, cache_size: int) -> Lane:
         """A committer with a connection of its own."""
         writer, memory = self.store.writer(), Memory(cache_size)
         committer = Committer(
             self._committing(writer, memory, self.around),
             self.shared.telemetry,
+            name=name,
+            limit=self._limit,
             batch_limit=self.shared.settings.batch_limit,
             written=self.written,
             recovered=partial(self._recovered, writer),
@@ -271,10 +308,12 @@ class Service:
     def _notify(self) -> float:
         if self._must_notify:
             self._must_notify = False
-            hint = ""
-            if self._must_stop:
-                self._must_stop, hint = False, STOP
-            self._wakeups.send(hint)
+            must_stop, self._must_stop = self._must_stop, False
+            try:
+                self._wakeups.send(STOP if must_stop else "")
+            except BaseException:
+                self._must_notify, self._must_stop = True, must_stop or self._must_stop
+                raise
         return _LONG_SECONDS
 
 

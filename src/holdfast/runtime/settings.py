@@ -21,7 +21,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int = 1000
     """Handlers that run at the same time in this process, all together."""
     threads: int = 32
-    """Plain (not async) handlers that run at the same time in this process."""
+    """Plain (not async) handlers that run at the same time in this process. Calls that hang past their limits do not count: up to as
+    many threads again take the places of theirs."""
     lease: timedelta = timedelta(seconds=6)
     """How long a worker may be silent before its work is given to others."""
     beat_interval: timedelta = timedelta(seconds=1.5)
@@ -48,6 +49,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a caller's command waits for a database that went away before it fails."""
     shutdown_timeout: timedelta = timedelta(seconds=10)
     """How long running handlers may finish when the engine stops."""
+    unhealthy_after: timedelta = timedelta(seconds=10)
+    """How long a part of the engine may make no progress, or only fail, before `health` says so."""
     max_payload_bytes: int = DEFAULT_LIMIT
     """Largest stored value."""
     ageing: float = DEFAULT_AGEING
@@ -71,8 +74,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name in _COUNTS:
             self._check_count(name, getattr(self, name))
         for name in _DURATIONS:
-            if not timedelta(0) <= (getattr(self, name) or timedelta(0)) <= LONGEST_TIMEOUT:
-                raise ConfigurationError(f"{name} must not be negative, nor longer than a hundred years")
+            _check_duration(name, getattr(self, name))
         if self.lease < 3 * self.beat_interval:
             raise ConfigurationError(
                 f"lease ({self.lease}) must be at least three beat_intervals ({self.beat_interval})"
@@ -121,8 +123,19 @@ _DURATIONS = (
     "timer_poll_interval",
     "patience",
     "shutdown_timeout",
+    "unhealthy_after",
+    "handler_timeout",
     "missing_handler_cooldown",
     "missing_handler_throttle",
     "keep_receipts",
     "keep_finished",
 )
+
+
+def _check_duration(name: str, duration: timedelta | None) -> None:
+    if duration is None:
+        return
+    if duration < timedelta(0):
+        raise ConfigurationError(f"{name} must not be negative")
+    if duration > LONGEST_TIMEOUT:
+        raise ConfigurationError(f"{name} must not be longer than a hundred years, not {duration}")

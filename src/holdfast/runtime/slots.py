@@ -29,15 +29,19 @@ class Slots:
         self._busy: dict[str, int] = {}
         """Reserved and running calls by handler."""
         self._total = 0
+        self.takes_plain = self.takes_async = True
+        """Set by the worker: whether its threads, and its event loop, move. What they cannot begin is left to others."""
 
     def take(self, handler: str) -> bool:
         """Take a slot for an effect of this handler; False if there is none, or no such handler here."""
         if handler not in self._handlers:
             return False
-        limit = self._handlers.get(handler).concurrency
+        known = self._handlers.get(handler)
+        if not self._takes(known):
+            return False
         with self._lock:
             busy = self._busy.get(handler, 0)
-            if busy >= limit or self._total >= self._limit:
+            if busy >= known.concurrency or self._total >= self._limit:
                 return False
             self._busy[handler] = busy + 1
             self._total += 1
@@ -58,7 +62,7 @@ class Slots:
         wanted = []
         with self._lock:
             free = self._limit - self._total
-            for each in self._handlers.all():
+            for each in filter(self._takes, self._handlers.all()):
                 busy = self._busy.get(each.name, 0)
                 limit = min(most, each.concurrency - busy, free)
                 if limit > 0:
@@ -74,3 +78,6 @@ class Slots:
             for each in room.wanted:
                 self._busy[each.handler] -= each.limit - used.get(each.handler, 0)
             self._total -= room.limit - sum(used.values())
+
+    def _takes(self, handler: Handler) -> bool:
+        return self.takes_async if handler.is_async else self.takes_plain

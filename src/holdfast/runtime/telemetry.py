@@ -126,5 +126,5 @@ class Telemetry:
         for listener in self._listeners:
             try:
                 listener(happening)
-            except Exception:  # noqa: BLE001 - whatever a listener does, the engine goes on
+            except BaseException:  # noqa: BLE001 - whatever a listener does, the engine goes on
                 _log.exception("a telemetry listener failed on %s", type(happening).__name__)

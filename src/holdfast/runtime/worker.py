@@ -1,7 +1,8 @@
 """Calling handlers: coroutines on one event loop, plain functions on threads, each with a limit.
 
 The worker holds effects, from a claim or from a commit that handed them over, until their handlers come back. What comes back goes to
-the committer as a command, or just ends the effect; what fails goes back to be tried again, or is given up.
+the committer as a command, or just ends the effect; what fails goes back to be tried again, or is given up. A call that does not come
+back in time is written off: it keeps neither its slot nor the place of its thread.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ from functools import partial
 
 from holdfast.kernel.ids import WorkerId
 from holdfast.runtime.calling import Ends, Execution, Key, key_of, run_coroutine, too_slow
+from holdfast.runtime.clock import later
+from holdfast.runtime.event_loop import EventLoop
 from holdfast.runtime.giving_up import RecalledError, describe
+from holdfast.runtime.health import Watched
 from holdfast.runtime.issuing import options_of
+from holdfast.runtime.raising import is_interrupt
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.slots import Room, Slots
 from holdfast.runtime.telemetry import EffectEnded, WorkLost
@@ -26,6 +31,11 @@ from holdfast.runtime.threads import Threads
 from holdfast.store.shapes import EffectClaim, StoredEffect
 
 _log = logging.getLogger("holdfast.worker")
+
+_GRACE_SECONDS = 5.0
+"""How long a coroutine that was cancelled may clean up, and any call that nobody wants may go on, before it is written off."""
+_STALL_SECONDS = 1.0
+"""A worker whose threads or event loop did not move for so long takes nothing more for them."""
 
 
 class Worker:
@@ -35,6 +45,8 @@ class Worker:
         self.identity = identity
         self._ends = ends
         self._clock = shared.clock
+        self._patience = shared.settings.lease.total_seconds()
+        """How long an effect may be in hand without being begun; others would wait as long for one whose worker died."""
         self._handlers = shared.handlers
         self._programs = shared.programs
         self._telemetry = shared.telemetry
@@ -48,17 +60,22 @@ class Worker:
         self._trusted_until = 0.0
         self._slot_freed: Callable[[], None] = lambda: None
         self._idle = threading.Condition(self._lock)
-        self._threads = Threads(shared.settings.threads, name="holdfast-handler")
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._loop_thread: threading.Thread | None = None
+        self._limit_of_health = shared.settings.unhealthy_after.total_seconds()
+        most = shared.settings.threads
+        self._threads = Threads(
+            most, name="handler threads", prefix="holdfast-handler", spare=most, limit=self._limit_of_health
+        )
+        self._loop: EventLoop | None = None
 
     def start(self, slot_freed: Callable[[], None]) -> None:
         """Take work from now on; `slot_freed` is called when there is room for more."""
         self._slot_freed = slot_freed
         self._is_open = True
-        self._loop = asyncio.new_event_loop()
-        self._loop_thread = threading.Thread(target=self._loop.run_forever, name="holdfast-loop", daemon=True)
-        self._loop_thread.start()
+        self._loop = EventLoop(limit=self._limit_of_health)
+
+    def parts(self) -> list[Watched]:
+        """What can stop."""
+        return [self._threads, *([] if self._loop is None else [self._loop])]
 
     def trust_until(self, deadline: float) -> None:
         """Others believe that this worker lives until then (monotonic time): afterwards it takes nothing new."""
@@ -89,21 +106,18 @@ class Worker:
         """Call the handlers of these effects, for which slots are reserved."""
         executions = [self._prepare(effect) for effect in effects]
         self._hold(executions)
-        coroutines = [each for each in executions if each.handler.is_async and not each.options.transactional]
+        coroutines = [each for each in executions if not _needs_thread(each)]
         if coroutines and self._loop is not None:
-            if threading.current_thread() is self._loop_thread:
-                self._launch(self._loop, coroutines)
-            else:
-                self._loop.call_soon_threadsafe(self._launch, self._loop, coroutines)
+            self._loop.call(self._launch, self._loop.loop, coroutines)
         for execution in executions:
-            if not execution.handler.is_async or execution.options.transactional:
+            if _needs_thread(execution):
                 self._threads.run(partial(self._call, execution))
 
     def run_here(self, effect: StoredEffect) -> None:
         """Call a handler on the caller's thread and come back when it has ended; for engines without threads."""
         execution = self._prepare(effect)
         self._hold([execution])
-        if not execution.handler.is_async or execution.options.transactional:
+        if _needs_thread(execution):
             self._call(execution)
         else:
             run_coroutine(lambda: self._await(execution))
@@ -151,14 +165,23 @@ class Worker:
             if execution is not None and execution.claim == claim:
                 self._give_up(execution)
 
-    def expire(self, now: float) -> None:
-        """Give up on plain functions that have taken too long; their threads cannot be stopped, but their results do not count."""
-        with self._lock:
-            late = [each for each in self._held.values() if each.deadline is not None and each.deadline <= now]
-        for execution in late:
-            if execution.settle():
-                self._alert(execution)
-                self._ends.failed(execution, too_slow(self._limit(execution)))
+    def tend(self, now: float) -> None:
+        """Look after the calls, as often as the worker says that it lives: what comes back too late, or is not even begun."""
+        slots = self._slots
+        before = slots.takes_async, slots.takes_plain
+        self._expire(now)
+        if self._loop is not None:
+            self._loop.feel_pulse()
+            slots.takes_async = self._loop.stuck_for < _STALL_SECONDS
+        has_given_back = self._give_back(now)
+        stalled = self._threads.stalled_for
+        # Once it is behind it takes nothing more until all that waits is begun: what it gives back it would only take again.
+        if has_given_back or stalled >= _STALL_SECONDS:
+            slots.takes_plain = False
+        elif not stalled:
+            slots.takes_plain = True
+        if (slots.takes_async, slots.takes_plain) > before:
+            self._slot_freed()
 
     def stop(self, timeout: float) -> list[EffectClaim]:
         """Take nothing new, let running calls finish for a while, then tell them to stop; the effects that did not finish."""
@@ -166,20 +189,61 @@ class Worker:
         with self._idle:
             self._idle.wait_for(lambda: not self._held, timeout)
             left = list(self._held.values())
-        unsettled = [execution for execution in left if execution.settle()]
+            unsettled = [execution for execution in left if execution.settle()]
         for execution in left:
             self._alert(execution)
         self._threads.close()
-        self._stop_loop()
+        if self._loop is not None:
+            self._loop.stop()
         # To give an effect back uncounted is to have it called again, which is not for those that are called once.
         return [each.claim for each in unsettled if not (each.is_begun and each.options.once)]
+
+    def _expire(self, now: float) -> None:
+        """Give up on calls that have taken too long.
+
+        A plain function cannot be stopped, nor a coroutine that does not listen: but their results do not count, and others take
+        their places.
+        """
+        with self._lock:
+            late = [each for each in self._held.values() if each.deadline is not None and each.deadline <= now]
+        for execution in late:
+            is_first = execution.settle()
+            if not (is_first or execution.context.cancelled):
+                continue  # It is being committed.
+            if is_first:
+                self._alert(execution)
+                self._ends.failed(execution, too_slow(self._limit(execution)))
+            self._write_off(execution)
+
+    def _write_off(self, execution: Execution) -> None:
+        name, number = execution.handler.name, execution.effect.number
+        _log.warning("a call of %r, effect %s:%d, is written off", name, execution.effect.instance, number)
+        self._free_slot(execution)
+        self._let_go(execution)
+        if execution.thread is not None:
+            self._threads.write_off(execution.thread)
+
+    def _give_back(self, now: float) -> bool:
+        """Let others have what has waited too long for a thread, or for the event loop; whether any of it waited for a thread."""
+        with self._lock:
+            waiting = [
+                each
+                for each in self._held.values()
+                if not each.is_begun and now - each.started >= self._patience and each.settle()
+            ]
+        for execution in waiting:
+            self._free_slot(execution)
+            self._ends.given_back(execution)
+            self._let_go(execution)
+        return any(map(_needs_thread, waiting))
 
     def _takes_work(self) -> bool:
         return self._is_open and time.monotonic() < self._trusted_until
 
     def _prepare(self, effect: StoredEffect) -> Execution:
         words = self._programs(effect.definition).effects
-        return Execution(effect, words, self._handlers.get(effect.handler), options_of(effect))
+        handler = self._handlers.get(effect.handler)
+        return Execution(effect, words, handler, options_of(effect), since=self._clock.ticks())
 
     def _hold(self, executions: Sequence[Execution]) -> None:
         """Answer for effects. An earlier call of one whose claim is void, or this one would not be here, is told to stop."""
@@ -206,6 +270,7 @@ class Worker:
 
     def _give_up(self, execution: Execution) -> None:
         if execution.settle():
+            execution.deadline = time.monotonic() + _GRACE_SECONDS
             self._alert(execution)
             self._telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
 
@@ -220,59 +285,68 @@ class Worker:
             execution.task = loop.create_task(self._await(execution))
 
     async def _await(self, execution: Execution) -> None:
-        if not execution.begin():
+        if not self._begins(execution):
             self._skip(execution)
             return
-        limit = self._begin(execution)
+        limit: float | None = None
         try:
+            limit = self._begin(execution, _GRACE_SECONDS)
             result = await _called(execution, limit)
         except asyncio.CancelledError:
-            self._end(execution, "cancelled")
-            if execution.settle():
-                self._ends.failed(execution, RuntimeError("the handler was cancelled"))
+            self._fall(execution, RuntimeError("the handler was cancelled"), "cancelled")
         except BaseException as error:  # noqa: BLE001 - what a handler raises is data
-            failure = too_slow(limit) if isinstance(error, TimeoutError) and self._is_late(execution, limit) else error
-            self._end(execution, describe(failure))
-            if execution.settle():
-                self._ends.failed(execution, failure)
+            is_late = isinstance(error, TimeoutError) and self._is_late(execution, limit)
+            self._fall(execution, too_slow(limit) if is_late else error)
         else:
             self._come_back(execution, result, limit)
         finally:
             self._let_go(execution)
 
     def _call(self, execution: Execution) -> None:
-        if not execution.begin():
+        if not self._begins(execution):
             self._skip(execution)
             return
-        limit = self._begin(execution)
-        execution.limit = limit
-        execution.deadline = None if limit is None else execution.started + limit
+        execution.thread = threading.get_ident()
+        is_transactional = execution.options.transactional
+        limit: float | None = None
+        result: object = None
         try:
-            if execution.options.transactional:
-                result: object = self._ends.transact(execution)
+            limit = execution.limit = self._begin(execution)
+            if is_transactional:
+                result = self._ends.transact(execution)
             else:
                 result = execution.handler.function(execution.context, execution.body())
-        except BaseException as error:  # noqa: BLE001 - what a handler raises is data
-            self._end(execution, describe(error))
-            if execution.options.transactional or execution.settle():
-                self._ends.failed(execution, error)
+        except BaseException as error:
+            self._fall(execution, error, must_tell=is_transactional)
+            if is_interrupt(error):
+                raise
         else:
-            if execution.options.transactional:
+            if is_transactional:
                 self._end(execution, str(result))
             else:
                 self._come_back(execution, result, limit)
         finally:
             self._let_go(execution)
 
+    def _fall(self, execution: Execution, error: BaseException, said: str = "", *, must_tell: bool = False) -> None:
+        """The call failed. A transactional one that failed in its commit has spoken for itself before, and is told all the same."""
+        must_tell = must_tell and execution.has_slot  # Else it was written off, and told.
+        self._end(execution, said or describe(error))
+        if must_tell or execution.settle():
+            self._ends.failed(execution, error)
+
     def _come_back(self, execution: Execution, result: object, limit: float | None) -> None:
-        """Not everything can be stopped in time, but an answer that came too late does not count."""
-        failure = too_slow(limit) if self._is_late(execution, limit) else None
+        """Not every call can be stopped in time, but an answer that came too late does not count."""
+        failure: BaseException | None = too_slow(limit) if self._is_late(execution, limit) else None
         self._end(execution, "" if failure is None else describe(failure))
         if not execution.settle():
             return
         if failure is None:
-            self._ends.returned(execution, result)
-        else:
+            try:
+                self._ends.returned(execution, result)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the effect is not forgotten
+                failure = error
+        if failure is not None:
             self._ends.failed(execution, failure)
 
     def _skip(self, execution: Execution) -> None:
@@ -282,24 +356,32 @@ class Worker:
             self._ends.failed(execution, RecalledError(execution.effect.attempts))
         self._let_go(execution)
 
-    def _begin(self, execution: Execution) -> float | None:
+    def _begins(self, execution: Execution) -> bool:
+        with self._lock:  # What is given back is not begun, and the other way round.
+            return execution.begin()
+
+    def _begin(self, execution: Execution, grace: float = 0.0) -> float | None:
         """Start the clock of a call; how many seconds it may take."""
         execution.started = self._clock.ticks()
         limit = self._limit(execution)
         if limit is not None:
-            execution.context.deadline = self._clock.now() + timedelta(seconds=limit)
+            execution.deadline = execution.started + limit + grace
+            execution.context.deadline = later(self._clock.now(), timedelta(seconds=min(limit, _ENDLESS_SECONDS)))
         return limit
 
     def _is_late(self, execution: Execution, limit: float | None) -> bool:
         return execution.is_late(limit, self._clock.ticks())
 
     def _free_slot(self, execution: Execution) -> None:
-        if self._slots.give_back(execution.handler):
+        with self._lock:
+            had_slot, execution.has_slot = execution.has_slot, False
+        if had_slot and self._slots.give_back(execution.handler):
             self._slot_freed()
 
     def _end(self, execution: Execution, error: str) -> None:
         """The call is over: its slot is free for the next effect, which the commit of this one may bring."""
         effect = execution.effect
+        execution.deadline = None
         self._free_slot(execution)
         if self._telemetry.is_heard:
             took = timedelta(seconds=self._clock.ticks() - execution.started)
@@ -331,22 +413,15 @@ class Worker:
     def _alert(self, execution: Execution) -> None:
         """Tell the handler that it should come to an end."""
         execution.context.cancel()
-        if execution.handler.is_async and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(_cancel, execution)
-
-    def _stop_loop(self) -> None:
-        if self._loop_thread is None or self._loop is None:
-            return
-        future = asyncio.run_coroutine_threadsafe(_finish_tasks(), self._loop)
-        with contextlib.suppress(TimeoutError):
-            future.result(_LAST_WORDS_SECONDS)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._loop_thread.join(_LAST_WORDS_SECONDS)
-        if not self._loop_thread.is_alive():
-            self._loop.close()
+        if execution.handler.is_async and self._loop is not None and not self._loop.loop.is_closed():
+            self._loop.call_soon(_cancel, execution)
 
 
-_LAST_WORDS_SECONDS = 2.0
+_ENDLESS_SECONDS = timedelta.max.total_seconds() / 2
+
+
+def _needs_thread(execution: Execution) -> bool:
+    return not execution.handler.is_async or execution.options.transactional
 
 
 async def _called(execution: Execution, limit: float | None) -> object:
@@ -362,10 +437,3 @@ def _cancel(execution: Execution) -> None:
     """A task that has not begun sees for itself; cancelled before its first step, it would not even clear up."""
     if execution.task is not None and execution.is_begun:
         execution.task.cancel()
-
-
-async def _finish_tasks() -> None:
-    """Let cancelled coroutines run their clean-up."""
-    tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    if tasks:
-        await asyncio.wait(tasks, timeout=_LAST_WORDS_SECONDS / 2)

@@ -227,6 +227,10 @@ class Workers(Protocol):
         """Whether it is the caller's turn to say that nobody has this handler: nobody else did for that long."""
         ...
 
+    def maintenance(self) -> Maintenance:
+        """Maintenance mode as it is now."""
+        ...
+
 
 class Keeper(Protocol):
     """What operators and housekeeping do."""
@@ -379,6 +383,10 @@ class Store(Parts, Protocol):
 
     def wakeups(self, notice: Callable[[str], None]) -> Wakeups:
         """Hints from other processes that there is work: `notice` is called with what came."""
+        ...
+
+    def locked_for(self) -> float:
+        """Seconds for which another process has kept this one from writing, as far as is known without asking; usually none."""
         ...
 
     def close(self) -> None:

@@ -55,14 +55,6 @@ class ManualEngine(Engine):
             threads=False,
         )
         self._owns_store = store is None
-        self.runtime.attach()
-
-    def execute_next(self) -> bool:
-        """Call the handler of the most urgent effect, and deal with its failure; False if there is none."""
-        self.runtime.heart.step()
-        has_called = bool(self.runtime.execute_next())
-        self.runtime.fetching.chores.run()
-        return has_called
 
     def advance(self, duration: timedelta | None = None, **parts: float) -> Self:
         """Let time go by, for example `advance(hours=72)`: everything that comes due on the way happens at its time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -21,6 +22,7 @@ from holdfast import (
     ReusedIdError,
     Saga,
     SagaDefinition,
+    StoppedError,
     UnfinishedError,
 )
 from holdfast.kernel.ids import InstanceId
@@ -194,6 +196,17 @@ def test_a_result_is_waited_for(live: Live) -> None:
     assert not reply.done()
     gate.open()
     assert reply.result(LONG_SECONDS) == {}
+
+
+def test_a_stopped_engine_gives_no_result(live: Live) -> None:
+    """Whoever asks it is told, and no thread is started for him."""
+    engine = live.engine().register(Saga("s").human("ask").build())
+    one = engine.start("s").result()
+    engine.stop()
+    threads = set(threading.enumerate())
+    with pytest.raises(StoppedError):
+        engine.result(one).result(timeout=30)
+    assert set(threading.enumerate()) <= threads
 
 
 def test_nobody_has_no_result(place: Place) -> None:

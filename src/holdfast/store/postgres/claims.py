@@ -25,6 +25,7 @@ from holdfast.store.shapes import (
     TimerClaim,
     Wanted,
 )
+from holdfast.store.skipping import readable
 from holdfast.store.statements import read_numbered
 
 
@@ -68,7 +69,7 @@ class PostgresEffects:
             found = connection.execute(
                 _sql.claim_effects, [worker, now, handlers, limits, Int8(limit)], binary=True
             ).fetchall()
-        effects = [rows.effect(cast("rows.Row", row)) for row in found]
+        effects = readable(rows.effect, cast("list[rows.Row]", found))
         return sorted(effects, key=lambda effect: (effect.rank, effect.instance.int, effect.number))
 
     def retry(self, claim: EffectClaim, *, error: str, until: datetime | None) -> bool:
@@ -120,7 +121,7 @@ class PostgresTimers:
             values = [hold, moment, moment, moment, _names(definitions), Int8(limit)]
             found = connection.execute(_sql.claim_timers, values, binary=True).fetchall()
             following = connection.execute(_sql.next_timer, [moment]).fetchone()
-        timers = [rows.timer(cast("rows.Row", row)) for row in found]
+        timers = readable(rows.timer, cast("list[rows.Row]", found))
         return Due(sorted(timers, key=lambda timer: timer.due_at), _instant(following))
 
     def retry(self, claim: TimerClaim, *, error: str, until: datetime) -> bool:
@@ -151,7 +152,8 @@ class PostgresInbox:
             tenants, targets = Texts([str(row[0]) for row in heads]), Texts([str(row[1]) for row in heads])
             values = [now, hold, tenants, targets, Int8(limit)]
             found = connection.execute(_sql.claim_behind, values, binary=True).fetchall()
-        return sorted((rows.message(cast("rows.Row", row)) for row in found), key=lambda message: message.id)
+        messages = readable(rows.message, cast("list[rows.Row]", found))
+        return sorted(messages, key=lambda message: message.id)
 
     def retry(self, claim: InboxClaim, *, error: str, until: datetime) -> bool:
         """Deliver the message again later."""

@@ -140,6 +140,10 @@ class PostgresStore(PostgresParts):
         """Hints from other processes."""
         return PostgresWakeups(self._line(), self._line(), notice)
 
+    def locked_for(self) -> float:
+        """None: whoever waits for a lock of the server for long is told with an error."""
+        return 0.0
+
     def close(self) -> None:
         """Hang up everywhere."""
         self._pool.close()

@@ -55,14 +55,14 @@ class PostgresWorkers:
             moment = _clock(connection, now)
             connection.execute(_sql.beat, [worker, name, Texts(handlers), moment, moment + lease])
             dead = [cast("UUID", row[0]) for row in connection.execute(_sql.remove_dead, [moment])]
-            mode = connection.execute(_sql.maintenance).fetchone()
+            mode = _maintenance(connection)
             kept = _kept(connection, held)
             return Beat(
                 now=moment,
                 lost=[claim for claim in held if claim not in kept],
                 stopping=[claim for claim, is_stopping in kept.items() if is_stopping],
                 revived=_free(connection, dead),
-                maintenance=cast("Maintenance", mode[0]) if mode else "",
+                maintenance=mode,
             )
 
     def retire(self, worker: WorkerId) -> None:
@@ -78,6 +78,11 @@ class PostgresWorkers:
         names = WorkerInfo.__struct_fields__
         return [msgspec.convert(dict(zip(names, row, strict=True)), WorkerInfo) for row in found]
 
+    def maintenance(self) -> Maintenance:
+        """Maintenance mode as it is now."""
+        with self._line.use() as connection:
+            return _maintenance(connection)
+
     def announce(self, handler: str, *, every: timedelta, now: datetime | None) -> bool:
         """Whether it is the caller's turn to say that nobody has this handler."""
         with self._line.use() as connection:
@@ -88,6 +93,11 @@ class PostgresWorkers:
 def free_orphans(connection: Connection) -> None:
     """Free what nobody alive owns."""
     connection.execute(_sql.free_orphans)
+
+
+def _maintenance(connection: Connection) -> Maintenance:
+    row = connection.execute(_sql.maintenance).fetchone()
+    return cast("Maintenance", row[0]) if row else ""
 
 
 def _clock(connection: Connection, now: datetime | None) -> datetime:

@@ -20,6 +20,7 @@ from holdfast.store.shapes import (
     TimerClaim,
     Wanted,
 )
+from holdfast.store.skipping import readable
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.records import bury
@@ -76,7 +77,7 @@ class SQLiteEffects:
             found.sort(key=lambda row: (row[2], row[0], row[1]))
             by = (str(worker), text(read_clock(connection, now))) if found else ()
             owned = (connection.execute(_sql.own_effect, (*by, *row[:2])).fetchone() for row in found[:limit])
-            return [rows.effect(row) for row in owned]
+            return readable(rows.effect, owned)
 
     def retry(self, claim: EffectClaim, *, error: str, until: datetime | None) -> bool:
         """Give the effect back after a failed attempt."""
@@ -124,7 +125,9 @@ class SQLiteTimers:
             names = _names(definitions)
             due = connection.execute(_sql.due_timers, (text(moment + hold), at, at, names, names, limit)).fetchall()
             following = connection.execute(_sql.next_timer, (at,)).fetchone()[0]
-            return Due(sorted(map(rows.timer, due), key=lambda timer: timer.due_at), instant_or_none(following))
+            timers = readable(rows.timer, due)
+            following_at = readable(instant_or_none, [following])
+            return Due(sorted(timers, key=lambda timer: timer.due_at), following_at[0] if following_at else None)
 
     def retry(self, claim: TimerClaim, *, error: str, until: datetime) -> bool:
         """Let the timer fire again later."""
@@ -154,7 +157,7 @@ class SQLiteInbox:
             names = _names(definitions)
             values = (text(moment + hold), at, at, names, names, limit)
             found = connection.execute(_sql.due_messages, values).fetchall()
-            return sorted(map(rows.message, found), key=lambda message: message.id)
+            return sorted(readable(rows.message, found), key=lambda message: message.id)
 
     def retry(self, claim: InboxClaim, *, error: str, until: datetime) -> bool:
         """Deliver the message again later."""

@@ -28,7 +28,7 @@ _log = logging.getLogger("holdfast.store")
 
 OLDEST_SQLITE = (3, 38, 0)
 _WAL_LIMIT = 64 * 1024 * 1024
-_BUSY_ROUND_MS = 5_000
+_BUSY_ROUND_MS = 1_000
 _LOOK_SECONDS = 0.01
 _NOBODY = -1
 _WOULD_WAIT_FOR_EVER = (
@@ -116,6 +116,8 @@ class Database:
         self._round_ms = max(1, min(_BUSY_ROUND_MS, round(patience * 1000)))
         self._rounds = max(1, round(patience * 1000 / self._round_ms))
         self._lock = FairLock()
+        self._locked_since: float | None = None
+        """Since when another process is known to hold the write lock (monotonic time)."""
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
         if path and not Path(path).exists():
@@ -209,6 +211,11 @@ class Database:
             with self._lock, translated(self.url):
                 self._writer.execute("pragma wal_checkpoint(truncate)")
 
+    def locked_for(self) -> float:
+        """Seconds for which another process has held the write lock, as far as a writer of this process knows."""
+        since = self._locked_since
+        return 0.0 if since is None else time.monotonic() - since
+
     def changed(self) -> int:
         """A number that changes when another process commits."""
         with self._lock, translated(self.url):
@@ -223,12 +230,16 @@ class Database:
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         for left in range(self._rounds, 0, -1):
+            asked_at = time.monotonic()
             try:
                 connection.execute("begin immediate")
             except sqlite3.OperationalError as error:
+                if is_busy(error):
+                    self._locked_since = self._locked_since or asked_at
                 if not is_busy(error) or left == 1:
                     raise translate(error, self.url) from error
             else:
+                self._locked_since = None
                 return
 
     def _connect(self, factory: type[C]) -> C:

@@ -115,6 +115,10 @@ class SQLiteStore:
         """Hints that another process has committed."""
         return DataVersion(self._database, notice)
 
+    def locked_for(self) -> float:
+        """Seconds for which another process has held the write lock."""
+        return self._database.locked_for()
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()

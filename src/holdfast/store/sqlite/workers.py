@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import cast
 from uuid import UUID
 
 import msgspec
 
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.findings import Beat
-from holdfast.store.shapes import EffectClaim, WorkerInfo
+from holdfast.store.shapes import EffectClaim, Maintenance, WorkerInfo
 from holdfast.store.sqlite.claims import read_clock
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import instant, text
@@ -62,13 +63,12 @@ class SQLiteWorkers:
                 claim: run(_sql.still_held, (str(claim.instance), claim.number, str(worker), claim.fence)).fetchone()
                 for claim in held
             }
-            mode = run(_sql.maintenance).fetchone()
             return Beat(
                 now=moment,
                 lost=[claim for claim, row in kept.items() if row is None],
                 stopping=[claim for claim, row in kept.items() if row is not None and row[0]],
                 revived=revived,
-                maintenance=mode[0] if mode else "",
+                maintenance=_maintenance(connection),
             )
 
     def retire(self, worker: WorkerId) -> None:
@@ -82,12 +82,22 @@ class SQLiteWorkers:
         with self._database.reading() as connection:
             return live_workers(connection, read_clock(connection, now))
 
+    def maintenance(self) -> Maintenance:
+        """Maintenance mode as it is now."""
+        with self._database.reading() as connection:
+            return _maintenance(connection)
+
     def announce(self, handler: str, *, every: timedelta, now: datetime | None) -> bool:
         """Whether it is the caller's turn to say that nobody has this handler."""
         with self._database.writing() as connection:
             moment = read_clock(connection, now)
             values = (handler, text(moment), text(moment - every))
             return connection.execute(_sql.announce, values).fetchone() is not None
+
+
+def _maintenance(connection: sqlite3.Connection) -> Maintenance:
+    row = connection.execute(_sql.maintenance).fetchone()
+    return cast("Maintenance", row[0]) if row else ""
 
 
 def live_workers(connection: sqlite3.Connection, now: datetime) -> list[WorkerInfo]:

@@ -56,10 +56,14 @@ where t.ctid = any (array(
         and d.definition = any (coalesce(?::text[], array[d.definition]))
     order by d.due_at limit ?::int8 for update skip locked
 ))
-returning t.instance, t.key, t.number, t.tenant, t.definition, t.type, t.version, t.data, t.due_at, t.attempts, t.error
+returning t.instance, t.key, t.number, t.tenant, t.definition, t.type, t.version, t.data,
+    greatest(t.due_at, '0001-01-01 00:00:00+00'), t.attempts, t.error
 
 -- name: next_timer
-select min(due_at) from holdfast.timers where due_at > coalesce(?::timestamptz, clock_timestamp())
+-- The calendar of Postgres goes further than that of Python.
+select least(n.at, '9999-12-31 00:00:00+00') from (
+    select min(due_at) as at from holdfast.timers where due_at > coalesce(?::timestamptz, clock_timestamp())
+) as n where n.at is not null
 
 -- name: retry_timer
 update holdfast.timers set due_at = ?::timestamptz, attempts = attempts + 1, error = ?::text, claimed_until = null

@@ -1,0 +1,39 @@
+"""How an engine is. Each part of it that can stop says so itself, in words, within a bound; asking costs no I/O and takes no long lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class Watched(Protocol):
+    """A part of an engine that can stop: a loop, a committer, threads."""
+
+    @property
+    def name(self) -> str:
+        """How operators know it."""
+        ...
+
+    def problem(self) -> str:
+        """What keeps it from its work, in words; empty if nothing does."""
+        ...
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether an engine does its work."""
+
+    is_healthy: bool
+    """Whether there are no problems. An engine whose worker is not started has less to do, and may be healthy."""
+    problems: list[str]
+    """What keeps the engine from its work, each with the part that is concerned: "clockwork: has not gone well for 12 s: …"."""
+    has_worker: bool
+    """Whether this process runs effects, timers and messages; without a worker it only takes commands and answers questions."""
+    loops: dict[str, float]
+    """Seconds since each loop last went well. A loop that has nothing to do rests, some of them for a minute."""
+
+
+def problems_of(parts: Sequence[Watched]) -> list[str]:
+    """What the parts complain of."""
+    return [f"{part.name}: {said}" for part in parts if (said := part.problem())]

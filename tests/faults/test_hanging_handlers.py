@@ -1,0 +1,191 @@
+"""Handlers that hang, block the event loop or do not listen: each keeps its own effect from its end, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+
+import msgspec
+import pytest
+
+from holdfast import EffectContext, Engine, RetryPolicy
+from support.engines import QUICK, Live
+from support.samples import Act, Do, Doll, Ledger, Puppet, act
+from support.waiting import arrives, eventually
+
+SOON = timedelta(milliseconds=50)
+ONCE = RetryPolicy(max_attempts=1)
+FEW = msgspec.structs.replace(QUICK, threads=2, unhealthy_after=timedelta(seconds=0.3))
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What handlers wait for; opened at the end, so that none hangs for longer than its test."""
+    gate = threading.Event()
+    yield gate
+    gate.set()
+
+
+def test_a_thread_that_hangs_is_replaced(live: Live, gate: threading.Event) -> None:
+    """More calls hang past their limits than there are threads, and other plain handlers are called all the same."""
+    good, hung = Ledger(), Ledger()
+
+    def hang(context: EffectContext, effect: object) -> None:
+        hung.add(context.instance)
+        arrives(gate)
+
+    engine = live.engine(FEW).register(Puppet(act), hang, timeout=SOON, retry=ONCE, concurrency=1)
+    engine.register(Doll(act), lambda context, effect: good.add(effect)).start_worker()
+    for number in range(2):
+        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+    eventually(lambda: len(engine.dead_letters().result()) == 2)
+    for number in range(4):
+        engine.execute(Doll, Do(f"d-{number}", str(number))).result()
+    eventually(lambda: len(good.entries) == 4)
+    assert engine.health().is_healthy
+    gate.set()
+    eventually(lambda: engine.runtime.worker._threads.lost == 0)
+    eventually(lambda: not engine.backlog().result())
+    assert engine.runtime.worker._slots._total == 0
+    assert len(hung.entries) == 2
+
+
+def test_when_all_threads_hang_others_do_the_work(live: Live, gate: threading.Event) -> None:
+    """Beyond as many threads again nobody is replaced: health says so, and the work goes to processes that have room."""
+    engine = live.engine(FEW).register(Puppet(act), lambda context, effect: arrives(gate), timeout=SOON, retry=ONCE)
+    engine.register(Doll(act), lambda context, effect: Do("", "done here")).start_worker()
+    for number in range(4):
+        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+    eventually(lambda: len(engine.dead_letters().result()) == 4)
+    engine.execute(Doll, Do("d-0", "x")).result()
+    problems = eventually(lambda: engine.health().problems)
+    assert any(
+        "handler threads: 4 have hung past the limits of their calls; 0 of 2 are left" in each for each in problems
+    )
+    other = live.engine(FEW).register(Doll(act), lambda context, effect: Do("", "done there")).start_worker()
+    eventually(lambda: other.load_state(Doll, "d-0").result() == ("x", "done there"))
+    engine.execute(Doll, Do("d-1", "x")).result()
+    eventually(lambda: other.load_state(Doll, "d-1").result() == ("x", "done there"))
+    gate.set()
+    eventually(lambda: engine.health().is_healthy)
+    other.stop()
+    engine.execute(Doll, Do("d-2", "x")).result()
+    eventually(lambda: engine.load_state(Doll, "d-2").result() == ("x", "done here"))
+
+
+def test_what_was_given_back_was_not_tried(live: Live, gate: threading.Event) -> None:
+    """An effect that waited for a thread has all its attempts left."""
+    calls = Ledger()
+    settings = msgspec.structs.replace(FEW, threads=1)
+    engine = live.engine(settings).register(Puppet(act), lambda context, effect: arrives(gate))
+    engine.register(Doll(act), lambda context, effect: calls.add(context.attempt), retry=ONCE).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    eventually(engine.runtime.worker._threads._tasks.empty)
+    engine.execute(Doll, Do("d-1", "x")).result()
+    eventually(lambda: engine.get(Doll, "d-1").result().effects[0].worker is None)
+    assert engine.get(Doll, "d-1").result().effects[0].attempts == 0
+    gate.set()
+    eventually(lambda: calls.entries == [1])
+
+
+def test_a_coroutine_that_does_not_listen_is_given_up(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It swallows its cancellation: after a while it counts as failed, its slot is free, and what it says later is void."""
+    monkeypatch.setattr("holdfast.runtime.worker._GRACE_SECONDS", 0.05)
+    ends, ledger = asyncio.Event(), Ledger()
+
+    async def stubborn(context: EffectContext, effect: object) -> Do:
+        if context.attempt > 1:
+            return Do("p-1", "done")
+        while not ends.is_set():
+            try:
+                await ends.wait()
+            except asyncio.CancelledError:
+                ledger.add("cancelled")
+        ledger.add("ended")
+        return Do("p-1", "done too late")
+
+    engine = live.engine().register(Puppet(act), stubborn, timeout=SOON, concurrency=1).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    assert engine.runtime.worker._loop is not None
+    engine.runtime.worker._loop.call_soon(ends.set)
+    eventually(lambda: "ended" in ledger.entries)
+    eventually(lambda: engine.runtime.worker._slots._total == 0)
+    assert engine.load_state(Puppet, "p-1").result() == ("x", "done")
+
+
+def test_a_coroutine_that_blocks_past_its_limit_is_too_late(live: Live) -> None:
+    """Like a plain function: that nobody could interrupt it does not make its answer count."""
+
+    async def rude(context: EffectContext, effect: object) -> Do:
+        threading.Event().wait(SOON.total_seconds())
+        return Do("p-1", "done too late")
+
+    engine = live.engine().register(Puppet(act), rude, timeout=SOON, retry=ONCE).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    (letter,) = eventually(lambda: engine.dead_letters().result())
+    assert letter.error == "TimeoutError: no answer within 0.05 s"
+    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+
+
+def test_an_event_loop_that_stands_keeps_nothing_from_others(live: Live, gate: threading.Event) -> None:
+    """Async effects that this process cannot begin go to one that can; health names the trouble until it is over."""
+
+    async def rude(context: EffectContext, effect: object) -> None:
+        arrives(gate)
+
+    async def polite(context: EffectContext, effect: object) -> Do:
+        return Do("", "done")
+
+    engine = live.engine(FEW).register(Puppet(act), rude).register(Doll(act), polite).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.execute(Doll, Do("d-1", "x")).result()
+    (problem,) = eventually(lambda: engine.health().problems)
+    assert problem.startswith("event loop: an async handler has not let it turn for ")
+    other = live.engine(FEW).register(Doll(act), polite).start_worker()
+    eventually(lambda: other.load_state(Doll, "d-1").result() == ("x", "done"))
+    gate.set()
+    eventually(lambda: engine.health().is_healthy)
+    other.stop()
+    engine.execute(Doll, Do("d-2", "x")).result()
+    eventually(lambda: engine.load_state(Doll, "d-2").result() == ("x", "done"))
+
+
+def is_done(engine: Engine, key: str, what: str) -> bool:
+    """Whether the puppet has heard of the end of what it asked for."""
+    return engine.load_state(Puppet, key).result() == (what, f"done {what}")
+
+
+async def leaves_an_exit() -> None:
+    """Ends the process, as it thinks."""
+    sys.exit(3)
+
+
+left: list[object] = []
+DEEDS: dict[str, Callable[[asyncio.AbstractEventLoop], object]] = {
+    "a task that exits": lambda loop: left.append(loop.create_task(leaves_an_exit())),
+    "a callback that exits": lambda loop: loop.call_soon(sys.exit),
+    "stop": lambda loop: loop.stop(),
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_nothing_that_a_coroutine_leaves_behind_ends_the_event_loop(live: Live, deed: str) -> None:
+    """What it put on the loop raises there, or the loop is told to stop: the next coroutines are run."""
+
+    async def handle(context: EffectContext, effect: Act) -> Do:
+        loop = asyncio.get_running_loop()
+        if effect.what == "bad":
+            DEEDS[deed](loop)
+        await asyncio.sleep(0)
+        return Do("", f"done {effect.what}")
+
+    engine = live.engine().register(Puppet(act), handle).start_worker()
+    for number, what in enumerate(("bad", "good")):
+        engine.execute(Puppet, Do(f"p-{number}", what)).result()
+        eventually(partial(is_done, engine, f"p-{number}", what))
+    assert engine.health().is_healthy

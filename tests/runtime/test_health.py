@@ -1,0 +1,333 @@
+"""Health is a promise: whatever stops in an engine, it says so, in words, and within its bound; and what stopped goes on."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import timedelta
+from itertools import count
+
+import msgspec
+import psycopg
+import pytest
+
+from holdfast import Decision, EffectContext, Engine, Message, Moment, Saga, StoreUnavailableError
+from holdfast.runtime.committer import Committer
+from holdfast.runtime.loops import Chores, Loop
+from holdfast.runtime.replies import callbacks
+from holdfast.runtime.threads import Threads
+from holdfast.store.shapes import DEFAULT_TENANT, Address, StoredEffect
+from support.batching import Gate, Stand
+from support.engines import QUICK, Live
+from support.samples import Act, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act
+from support.samples import Add as AddOne
+from support.waiting import arrives, eventually
+
+WATCHED = msgspec.structs.replace(QUICK, unhealthy_after=timedelta(seconds=0.2), threads=2)
+WAITING = Saga("waiting").human("ask").build()
+
+
+class Stage:
+    """An engine with all its parts at work, and what keeps its handlers and deciders where they are."""
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+        self.opened = threading.Event()
+        self.gate = Gate()
+        self._numbers = count()
+        engine = live.engine(WATCHED).register(Puppet(answering), self.handle).register(Doll(act), self.handle_async)
+        self.engine = engine.register(self.gate).register(Counter()).register(WAITING).start_worker()
+        self.engine.result(engine.start("waiting").result())  # Somebody waits for the end of it.
+
+    def handle(self, context: EffectContext, effect: Act) -> Do:
+        """Do it: at once, unless it is to hang."""
+        if effect.what == "hang":
+            arrives(self.opened)
+        return Do("", "done")
+
+    async def handle_async(self, context: EffectContext, effect: Act) -> Do:
+        """The same, on the event loop, which then stands still."""
+        return self.handle(context, effect)
+
+    def check(self) -> None:
+        """All kinds of work are done."""
+        name, engine = f"k-{next(self._numbers)}", self.engine
+        for what in ("x", "timer", "message"):
+            engine.execute(Puppet, Do(f"{name}-{what}", what)).result(timeout=30)
+        engine.execute(Doll, Do(name, "x")).result(timeout=30)
+        ended = engine.start("waiting").result(timeout=30)
+        engine.abort(ended).result(timeout=30)
+        eventually(lambda: engine.load_state(Puppet, f"{name}-x").result() == ("x", "done"))
+        eventually(lambda: engine.load_state(Puppet, f"{name}-timer").result() == ("timer", "done"))
+        eventually(lambda: engine.load_state(Puppet, f"{name}-message!").result() == ("done",))
+        eventually(lambda: engine.load_state(Doll, name).result() == ("x", "done"))
+
+
+def answering(state: Notes, command: Do, moment: Moment) -> Answer:
+    """Have it done; or tell another, or ring, if the command says so."""
+    decision = Decision.event(Noted(command.what))
+    if command.what == "message":
+        return decision.with_message(Message(decider="puppet", command=Do(f"{command.workflow_id}!", "done")))
+    if command.what == "timer":
+        return decision.with_timer_after(timedelta(milliseconds=10), Do(command.workflow_id, "done"))
+    return act(state, command, moment)
+
+
+@pytest.fixture
+def stage(live: Live) -> Iterator[Stage]:
+    """An engine with all its parts at work."""
+    stage = Stage(live)
+    yield stage
+    stage.opened.set()
+    stage.gate.opened.set()
+
+
+# -- how each kind of part can be stopped
+
+
+@contextmanager
+def blocked(loop: Loop) -> Iterator[None]:
+    """A round of the loop does not come to its end."""
+    opened, step = threading.Event(), loop.step
+
+    def stand() -> float:
+        arrives(opened)
+        return step()
+
+    loop.step = stand
+    loop.wake()
+    try:
+        yield
+    finally:
+        loop.step = step
+        opened.set()
+
+
+@contextmanager
+def poisoned(loop: Loop) -> Iterator[None]:
+    """No round of the loop goes well; what it raises would end any other thread."""
+    step = loop.step
+
+    def fail() -> float:
+        raise SystemExit("poison")
+
+    loop.step = fail
+    loop.wake()
+    try:
+        yield
+    finally:
+        loop.step = step
+        loop.wake()
+
+
+@contextmanager
+def unable(chores: Chores) -> Iterator[None]:
+    """A chore cannot be done."""
+    is_over = threading.Event()
+
+    def fail() -> None:
+        if not is_over.is_set():
+            raise SystemExit("poison")
+
+    chores.add(fail)
+    try:
+        yield
+    finally:
+        is_over.set()
+
+
+@contextmanager
+def standing(stage: Stage, committer: Committer) -> Iterator[None]:
+    """A decider does not come to its end, on this very committer."""
+    lanes, names = stage.engine.service.committer, (f"gate-{number}" for number in count())
+    place = (Address(tenant=DEFAULT_TENANT, definition="gate", key=name) for name in names)
+    address = next(each for each in place if lanes._lane_of(each) is committer)
+    stage.gate.opened.clear()
+    told = stage.engine.execute(stage.gate, Stand(address.key))
+    try:
+        yield
+    finally:
+        stage.gate.opened.set()
+        told.result(timeout=30)
+
+
+@contextmanager
+def cut_off(stage: Stage, committer: Committer) -> Iterator[None]:
+    """The database does not take what this committer brings."""
+    committing, is_over = committer._committing, threading.Event()
+    commit = committing.commit
+
+    def fail(*arguments: object) -> object:
+        if not is_over.is_set():
+            raise StoreUnavailableError("the line is cut")
+        return commit(*arguments)  # type: ignore[arg-type]
+
+    committing.commit = fail  # type: ignore[method-assign,assignment]
+    try:
+        with standing(stage, committer):
+            stage.gate.opened.set()
+            yield
+            is_over.set()
+    finally:
+        is_over.set()
+        committing.commit = commit  # type: ignore[method-assign]
+
+
+@contextmanager
+def busy(threads: Threads) -> Iterator[None]:
+    """All threads hang, and one more would be needed."""
+    opened = threading.Event()
+    for _ in range(threads._most + 1):
+        threads.run(lambda: arrives(opened))
+    try:
+        yield
+    finally:
+        opened.set()
+
+
+@contextmanager
+def hanging(stage: Stage, kind: type[Puppet], calls: int) -> Iterator[None]:
+    """So many calls of a handler hang, which has no limit."""
+    stage.opened.clear()
+    for number in range(calls):
+        stage.engine.execute(kind, Do(f"hanging-{number}", "hang")).result(timeout=30)
+    try:
+        yield
+    finally:
+        stage.opened.set()
+        eventually(lambda: not stage.engine.runtime.worker.held())
+
+
+@contextmanager
+def locked(stage: Stage) -> Iterator[None]:
+    """Another process stands still inside a transaction that writes."""
+    url = stage.live.url
+    with ExitStack() as stack:
+        if url.startswith("sqlite"):
+            other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+            stack.callback(other.close)
+            other.execute("begin immediate")
+        else:
+            server = stack.enter_context(psycopg.connect(url))
+            server.execute("lock table holdfast.instances in exclusive mode")
+        told = stage.engine.execute(Counter, AddOne("c-1"))
+        yield
+    told.result(timeout=30)
+
+
+def troubles(stage: Stage, part: object) -> list[AbstractContextManager[None]]:
+    """All that can keep a part from its work."""
+    if isinstance(part, Loop):
+        return [blocked(part), poisoned(part)]
+    if isinstance(part, Chores):
+        return [unable(part)]
+    if isinstance(part, Committer):
+        return [standing(stage, part), cut_off(stage, part)]
+    name: str = part.name  # type: ignore[attr-defined]
+    of_their_own: dict[str, Callable[[], AbstractContextManager[None]]] = {
+        "handler threads": lambda: hanging(stage, Puppet, WATCHED.threads + 1),
+        "reader threads": lambda: busy(part),  # type: ignore[arg-type]
+        "callback threads": lambda: busy(callbacks),
+        "event loop": lambda: hanging(stage, Doll, 1),
+        "database": lambda: locked(stage),
+    }
+    return [of_their_own[name]()]
+
+
+def test_whatever_stops_is_named_and_goes_on_afterwards(stage: Stage) -> None:
+    """Each part of the engine in turn, as the engine lists them: health says so, and is good again when it is over."""
+    engine = stage.engine
+    eventually(lambda: engine.health().is_healthy)
+    for part in engine.parts():
+        # Postgres tells whoever waits for a lock of another process for long; until then the committer just takes its time.
+        named = "committer" if part.name == "database" and "postgres" in stage.live.url else part.name
+        for trouble in troubles(stage, part):
+            with trouble:
+                problems = eventually(lambda named=named: problems_with(engine, named))  # type: ignore[misc]
+                assert all(re.search(r"\d+ s", each) for each in problems), problems
+            eventually(lambda: engine.health().is_healthy)
+    stage.check()
+    assert engine.health().is_healthy
+
+
+def problems_with(engine: Engine, part: str) -> list[str]:
+    """What health says about a part; nothing while it is well."""
+    health = engine.health()
+    assert health.is_healthy == (not health.problems)
+    return [each for each in health.problems if each.startswith(part)]
+
+
+def test_every_thread_is_one_of_a_part_that_is_watched(live: Live) -> None:
+    """So that nothing which may stop is forgotten in the list of parts."""
+    before = set(threading.enumerate())
+    stage = Stage(live)
+    stage.check()
+    stage.engine.execute(Counter, AddOne("c-1")).then(lambda _nothing: None).result(timeout=30)
+    others = {"handler threads": "handler", "reader threads": "reader", "callback threads": "callback"}
+    known = {f"holdfast-{others.get(part.name, part.name).replace(' ', '-')}" for part in stage.engine.parts()}
+    known |= {
+        "holdfast-loop",
+        "holdfast-readers-worker",
+        "holdfast-readers-scheduler",
+    }  # The last two are those of psycopg's pool.
+    threads = {thread.name for thread in set(threading.enumerate()) - before}
+    assert {re.sub(r"(?<!committer)-\d+$", "", name) for name in threads} <= known
+
+
+def test_an_engine_without_a_worker_tells_of_its_parts_too(live: Live) -> None:
+    """A process that only takes commands has committers and readers that may stop."""
+    gate = Gate()
+    engine = live.engine(WATCHED).register(gate)
+    assert (engine.health().is_healthy, engine.health().has_worker) == (True, False)
+    assert {"committer 1", "reader threads", "watch"} <= {part.name for part in engine.parts()}
+    told = engine.execute(gate, Stand())
+    assert eventually(lambda: engine.health().problems)[0].startswith("committer ")
+    gate.opened.set()
+    told.result(timeout=30)
+    eventually(lambda: engine.health().is_healthy)
+
+
+def test_a_stopped_engine_is_not_healthy(live: Live) -> None:
+    """Nor has it a worker any more."""
+    engine = live.engine().start_worker()
+    engine.stop()
+    health = engine.health()
+    assert (health.is_healthy, health.has_worker, health.problems) == (False, False, ["the engine is stopped"])
+
+
+@pytest.mark.parametrize("error", [SystemExit(), KeyboardInterrupt(), GeneratorExit()])
+def test_a_committer_outlives_whatever_a_commit_raises(live: Live, error: BaseException) -> None:
+    """The command that it hit fails, the next one is carried out, and nobody waits for ever."""
+    engine = live.engine().register(Counter())
+    commits = [lane.committer._committing for lane in engine.service.committer.lanes]
+    originals = [each.commit for each in commits]
+
+    def fail(*_: object) -> object:
+        raise error
+
+    for each in commits:
+        each.commit = fail  # type: ignore[method-assign,assignment]
+    assert engine.execute(Counter, AddOne("c-1")).exception(timeout=30) is error
+    for each, original in zip(commits, originals, strict=True):
+        each.commit = original  # type: ignore[method-assign]
+    engine.execute(Counter, AddOne("c-1")).result(timeout=30)
+    assert engine.health().is_healthy
+
+
+def test_callers_are_answered_although_the_worker_cannot_take_what_was_written(stage: Stage) -> None:
+    """What is written is written: the answer is good, and the effect, which nobody has in hand, is freed and claimed."""
+    worker = stage.engine.runtime.worker
+    run, failures = worker.run, [RuntimeError("can't start new thread")]
+
+    def fail_once(effects: Sequence[StoredEffect]) -> None:
+        if failures:
+            raise failures.pop()
+        run(effects)
+
+    worker.run = fail_once  # type: ignore[method-assign]
+    stage.engine.execute(Puppet, Do("p-1", "x")).result(timeout=30)
+    eventually(lambda: stage.engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    stage.check()
