@@ -81,7 +81,8 @@ class WorkflowCalls(Desk):
 
     def result(self, instance: Instance) -> Reply[object]:
         """What a workflow comes to, once it has ended: its data if it is completed; otherwise UnfinishedError says why not."""
-        ended, reply = self._ended(instance), Reply[object]()
+        ended = self._ended(instance)
+        reply: Reply[object] = self._reply()
 
         def read(ending: Ending) -> object:
             header = ending.header
