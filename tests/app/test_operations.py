@@ -10,10 +10,14 @@ import pytest
 
 from holdfast import (
     ConfigurationError,
+    Decision,
     EffectContext,
     Engine,
     Fail,
+    Failure,
     InstanceQuery,
+    Message,
+    Moment,
     NotFoundError,
     PayloadError,
     RetryPolicy,
@@ -26,7 +30,23 @@ from holdfast.store.findings import Unhandled
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import DEFAULT_TENANT
 from support.engines import AT_ONCE, QUICK, Live, Place
-from support.samples import END, Add, Counter, Do, Ledger, Order, Puppet, Shop, act, done
+from support.samples import (
+    END,
+    Act,
+    Add,
+    Answer,
+    Counter,
+    Do,
+    Doll,
+    Ledger,
+    Noted,
+    Notes,
+    Order,
+    Puppet,
+    Shop,
+    act,
+    done,
+)
 from support.samples import Place as PlaceOrder
 from support.waiting import eventually
 
@@ -314,6 +334,41 @@ def test_tenants_do_not_see_one_another(place: Place) -> None:
     assert engine.load_state(Counter, "c-1").exception() is not None
     assert [head.tenant for head in acme.instances().result()] == ["acme"]
     assert acme.load_events(Counter, "c-1").result()[0].actor == "ann"
+
+
+class Told(Puppet):
+    """Hears when an effect of it gives up."""
+
+    type = "told"
+
+    def effect_failed(self, effect: Act, failure: Failure) -> Do:
+        return Do("p-1", "it failed")
+
+
+def test_all_that_follows_stays_with_its_tenant(place: Place) -> None:
+    """Results of effects, news of their failure, timers and messages reach instances of the tenant that they come from."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        if command.what != "go":
+            return decision
+        decision = decision.with_effect(Act("good")).with_effect(Act("bad"))
+        decision = decision.with_timer_after(timedelta(hours=1), Do("p-1", "rang"))
+        return decision.with_message(Message(decider="doll", command=Do("d-1", "heard")))
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        if effect.what == "bad":
+            raise Fail("no luck")
+        return Do("p-1", f"done for {context.tenant}")
+
+    engine = place.engine().register(Told(choose), handle).register(Doll())
+    red = engine.as_tenant("red")
+    red.execute(Told, Do("p-1", "go")).result()
+    engine.advance(hours=2)
+    assert sorted(red.load_state(Told, "p-1").result()) == ["done for red", "go", "it failed", "rang"]
+    assert red.load_state(Doll, "d-1").result() == ("heard",)
+    assert {head.definition for head in red.instances().result()} == {"told", "doll"}
+    assert engine.instances().result() == []
 
 
 @pytest.mark.parametrize("name", ["", "x" * 600, "\x00", "\ud800"])
