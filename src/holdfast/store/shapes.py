@@ -220,6 +220,14 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     id: int = 0
 
+    @property
+    def payload(self) -> object:
+        """`data` as plain values, for example what a step worked on; as it is if the codec does not write JSON."""
+        try:
+            return msgspec.json.decode(self.data)
+        except msgspec.DecodeError:
+            return self.data
+
 
 class ReceiptKey(NamedTuple):
     """What makes a command idempotent: the same key in the same scope is carried out once."""
