@@ -175,7 +175,7 @@ def test_two_engines_in_one_process_share_nothing(live: Live) -> None:
     first, second = live.engine().register(Counter()), live.engine().register(Puppet())
     first.execute(Counter, Add("c-1")).result()
     with pytest.raises(NotFoundError, match="registered are: puppet"):
-        second.load_state(Counter, "c-1")
+        second.load_state(Counter, "c-1").result()
 
 
 def test_a_decider_class_that_cannot_work_is_refused_with_every_reason(place: Place) -> None:
