@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from holdfast.app import views
 from holdfast.app.deciders import DeciderCalls, Kind
 from holdfast.app.references import InstanceLike
 from holdfast.app.repairs import Repairs
+from holdfast.app.verifying import Verification, verified
 from holdfast.app.workflow_views import WorkflowInstance
 from holdfast.app.workflows import WorkflowCalls
 from holdfast.kernel.decider import Decider
 from holdfast.runtime.replies import Reply
+from holdfast.store.shapes import Address
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -35,3 +37,16 @@ class Calls(DeciderCalls, WorkflowCalls, Repairs):
         if isinstance(what, type | Decider) or (isinstance(what, str) and key):
             return self._get_decider(what, key)
         return self._get_workflow(what)
+
+    def verify(self, what: Kind[Any, Any, Any, Any] | InstanceLike, key: str = "") -> Reply[Verification]:
+        """Fold the whole history of an instance again and compare it with what is stored: its row, its state, and what a workflow shows.
+
+        An instance of a decider may also be named by its key.
+        """
+
+        def place() -> Address:
+            if isinstance(what, type | Decider) or (isinstance(what, str) and key):
+                return self._address(self._program(what), key)
+            return self._place(what)
+
+        return self._read(lambda: verified(self._reader, self._registry, place()))

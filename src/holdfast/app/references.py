@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from holdfast.app.views import Instance
@@ -14,7 +15,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.checking import check_key
 from holdfast.store.shapes import DeadLetter, Header
 
-InstanceLike = InstanceId | UUID | str | WorkflowInstance | InstanceSummary | Header
+InstanceLike = InstanceId | UUID | str | WorkflowInstance | InstanceSummary | Instance[Any] | Header
 """The id of an instance, as such or as text; or the instance as the engine shows it."""
 
 StepLike = str | Step | HumanTask

@@ -19,7 +19,6 @@ from holdfast.app.references import (
     checked_step,
 )
 from holdfast.app.stepping import plain, plain_data
-from holdfast.app.verifying import Verification, verified
 from holdfast.authoring.saga import words
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, UnfinishedError
 from holdfast.kernel.ids import InstanceId
@@ -261,10 +260,6 @@ class WorkflowCalls(Desk):
             return drawn(self._graph(header), format, steps=self._shown(header, rows), rows=rows)
 
         return self._read(draw)
-
-    def verify(self, instance: InstanceLike) -> Reply[Verification]:
-        """Fold the whole history again and compare it with what is stored: state, steps, questions, dead letters, the instance's row."""
-        return self._read(lambda: verified(self._reader, self._registry, self._place(instance)))
 
     # -- how
 
