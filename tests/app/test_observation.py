@@ -91,7 +91,7 @@ def test_the_results_of_transactional_effects_are_observed_too(place: Place) -> 
 
 @pytest.mark.row("D-099", "D-100", "D-102")
 def test_observed_moves_are_counted(place: Place) -> None:
-    """Each triple of status, input and next status is counted; what never happened does not show."""
+    """Each triple of state, input and next state is counted, in the words of the decider; what never happened does not show."""
     engine = place.engine(WATCHING).register(Watched(), Shop())
     for number in range(3):
         engine.execute(Watched, PlaceOrder(f"o-{number}", 5)).result()
@@ -100,10 +100,10 @@ def test_observed_moves_are_counted(place: Place) -> None:
     moves = {
         (move.from_status, move.input, move.to_status): move.count for move in engine.transitions("watched").result()
     }
-    assert moves[("", "Place", "running")] == 3
-    assert moves[("running", "Pay", "running")] == 2
-    assert moves[("running", "Ship", "completed")] == 2
-    assert moves[("running", "Cancel", "completed")] == 1
+    assert moves[("", "Place", "placed")] == 3
+    assert moves[("placed", "Pay", "paid")] == 2
+    assert moves[("paid", "Ship", "shipped")] == 2
+    assert moves[("placed", "Cancel", "cancelled")] == 1
     assert not [move for move in moves if "TimeOut" in move]
 
 
@@ -218,6 +218,20 @@ def test_a_timeout_is_an_observed_move(place: Place) -> None:
     engine = place.engine(WATCHING).register(Watched())
     engine.execute(Watched, PlaceOrder("o-1", 5)).result()
     engine.advance(PATIENCE + timedelta(seconds=1))
-    assert ("running", "TimeOut", "completed", 1) in [
+    assert ("placed", "TimeOut", "cancelled", 1) in [
         (move.from_status, move.input, move.to_status, move.count) for move in engine.transitions("watched").result()
+    ]
+
+
+@pytest.mark.row("D-098", "D-102")
+def test_the_drawing_has_the_words_of_the_decider(place: Place) -> None:
+    """A decider that says more than its status, as the reason of it, is drawn with the states of its own."""
+    engine = place.engine(WATCHING).register(Watched(), Shop())
+    engine.execute(Watched, PlaceOrder("o-1", 5)).result()
+    engine.drain()
+    machine = engine.observed_machine("watched").result()
+    assert [(each.status, each.is_terminal) for each in machine.states] == [
+        ("placed", False),
+        ("paid", False),
+        ("shipped", True),
     ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections import Counter as Counting
 from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
 
 import pytest
@@ -15,7 +17,7 @@ import holdfast.kernel.decision
 import holdfast.runtime.clockwork
 import holdfast.runtime.fetching
 import holdfast.store.port
-from holdfast import ConfigurationError, DefinitionError, Engine, NotFoundError, StoppedError
+from holdfast import ConfigurationError, DefinitionError, EffectContext, Engine, Moment, NotFoundError, StoppedError
 from holdfast.kernel.wire import JsonCodec
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.identity import SeededChance
@@ -25,18 +27,21 @@ from holdfast.store.opening import open_store
 from support.engines import Live, Place
 from support.samples import (
     Add,
+    Answer,
     Counter,
     Do,
     Doll,
     Ledger,
+    Notes,
     Order,
     Puppet,
     Shop,
     act,
     done,
+    note,
 )
 from support.samples import Place as PlaceOrder
-from support.waiting import arrives, eventually
+from support.waiting import LONG_SECONDS, arrives, eventually, together
 
 
 @pytest.mark.row("D-030")
@@ -178,6 +183,44 @@ def test_a_type_has_many_instances(place: Place) -> None:
     assert [engine.load_state(Counter, f"c-{number}").result() for number in range(10)] == list(range(1, 11))
 
 
+@pytest.mark.row("D-036")
+def test_instances_of_a_type_work_side_by_side_and_each_in_order(live: Live) -> None:
+    """Calls of different instances run at the same time; commands of one instance are decided one after the other."""
+    meeting = threading.Barrier(4)
+    inside: Counting[str] = Counting()
+    overlaps: list[str] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        key = command.workflow_id
+        inside[key] += 1
+        overlaps.extend([key] if inside[key] > 1 else [])
+        decision = act(state, command, moment) if command.what == "meet" else note(state, command, moment)
+        inside[key] -= 1
+        return decision
+
+    def meet(context: EffectContext, effect: object) -> None:
+        meeting.wait(LONG_SECONDS)  # Nobody comes through alone.
+
+    engine = live.engine().register(Puppet(choose), meet).start_worker()
+    keys = [f"p-{number}" for number in range(4)]
+
+    def send(what: str) -> None:
+        for reply in [engine.execute(Puppet, Do(key, what)) for key in keys for _ in range(5)]:
+            reply.result(LONG_SECONDS)
+
+    together(*(partial(send, what) for what in "abcd"))
+    for key in keys:
+        engine.execute(Puppet, Do(key, "meet")).result()
+    eventually(lambda: not engine.backlog().result())
+    assert not meeting.broken
+    assert engine.dead_letters().result() == []
+    assert overlaps == []
+    for key in keys:
+        history = engine.load_events(Puppet, key).result()
+        assert [each.sequence for each in history] == list(range(1, 22))
+        assert Counting(engine.load_state(Puppet, key).result()) == {"a": 5, "b": 5, "c": 5, "d": 5, "meet": 1}
+
+
 @pytest.mark.row("D-125")
 def test_the_parts_can_be_replaced_one_by_one() -> None:
     """Store, clock, chance and codec are arguments; decider, decision, effects, timers and the port are modules of their own."""
@@ -209,7 +252,7 @@ def test_two_engines_in_one_process_share_nothing(live: Live) -> None:
     first, second = live.engine().register(Counter()), live.engine().register(Puppet())
     first.execute(Counter, Add("c-1")).result()
     with pytest.raises(NotFoundError, match="registered are: puppet"):
-        second.load_state(Counter, "c-1")
+        second.load_state(Counter, "c-1").result()
 
 
 def test_a_decider_class_that_cannot_work_is_refused_with_every_reason(place: Place) -> None:

@@ -8,10 +8,10 @@ from typing import TypeVar, cast
 
 from holdfast.app import views
 from holdfast.app.desk import Desk, answered, checked_key, checked_text, failed
+from holdfast.app.references import InstanceLike, checked_decider, checked_instance
 from holdfast.diagrams.charts import StateMachineDefinition, observed_machine
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.decider import Decider
-from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.submissions import receipt_key
@@ -25,7 +25,7 @@ E = TypeVar("E")
 F = TypeVar("F")
 
 Kind = type[Decider[S, C, E, F]] | Decider[S, C, E, F]
-"""A decider class, or an object of one."""
+"""A decider class, or an object of one. Every call takes its type as text too; what comes back is then of no known type."""
 
 
 class DeciderCalls(Desk):
@@ -33,13 +33,18 @@ class DeciderCalls(Desk):
 
     # -- commands
 
-    def execute(self, decider: Kind[S, C, E, F], command: C, *, command_id: str = "", comment: str = "") -> Reply[None]:
+    def execute(
+        self, decider: Kind[S, C, E, F] | str, command: C, *, command_id: str = "", comment: str = ""
+    ) -> Reply[None]:
         """Have a command carried out. When the reply is there, what it led to is stored.
 
         Business outcomes are events: a call for an instance that has ended, or a command that the decider turns down with an event,
         is a success. `command_id` makes the call idempotent.
         """
-        program = self._registry.get(decider.type)
+        try:
+            program = self._program(decider)
+        except HoldfastError as error:
+            return failed(error)
         return self._execute(program, command, command_id=command_id, comment=comment)
 
     def execute_dynamic(
@@ -53,7 +58,7 @@ class DeciderCalls(Desk):
     ) -> Reply[None]:
         """Like `execute`, for callers without the classes: plain data, and the name of the command, given or as `type` in the data."""
         try:
-            program = self._registry.get(decider)
+            program = self._program(decider)
             fields = dict(_plain(payload))
             name = command or str(fields.pop("type", ""))
             value = program.commands.from_plain(name, fields)
@@ -63,7 +68,7 @@ class DeciderCalls(Desk):
 
     def submit(
         self,
-        decider: Kind[S, C, E, F],
+        decider: Kind[S, C, E, F] | str,
         command: C,
         *,
         command_id: str = "",
@@ -75,7 +80,7 @@ class DeciderCalls(Desk):
         With `connection`, an open connection to the same database, it is accepted in the caller's own transaction.
         """
         try:
-            message = self._message(self._registry.get(decider.type), command, command_id=command_id, comment=comment)
+            message = self._message(self._program(decider), command, command_id=command_id, comment=comment)
         except HoldfastError as error:
             return failed(error)
         if connection is None:
@@ -84,20 +89,22 @@ class DeciderCalls(Desk):
 
     # -- questions
 
-    def load_state(self, decider: Kind[S, C, E, F], key: str) -> Reply[S]:
+    def load_state(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[S]:
         """The state of an instance: the fold of its events."""
-        program = self._registry.get(decider.type)
-        return self._read(lambda: cast("S", self._tracked(program, key).state))
+        return self._read(lambda: cast("S", self._tracked(self._program(decider), key).state))
 
-    def load_events(self, decider: Kind[S, C, E, F], key: str) -> Reply[list[views.Recorded]]:
+    def load_events(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[list[views.Recorded]]:
         """The history of an instance, in order."""
-        program = self._registry.get(decider.type)
-        return self._read(lambda: self._history(program, self._header(program, key)))
 
-    def _get_decider(self, decider: Kind[S, C, E, F], key: str) -> Reply[views.Instance[S]]:
-        program = self._registry.get(decider.type)
+        def read() -> list[views.Recorded]:
+            program = self._program(decider)
+            return self._history(program, self._header(program, key))
 
+        return self._read(read)
+
+    def _get_decider(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[views.Instance[S]]:
         def read() -> views.Instance[S]:
+            program = self._program(decider)
             tracked = self._tracked(program, key)
             header = tracked.header
             work = self._reader.work(header.id)
@@ -105,9 +112,14 @@ class DeciderCalls(Desk):
 
         return self._read(read)
 
-    def observations(self, decider: str = "", instance: InstanceId | None = None) -> Reply[list[Observation]]:
+    def observations(self, decider: str = "", instance: InstanceLike | None = None) -> Reply[list[Observation]]:
         """The inputs that were observed, if the engine is told to observe them."""
-        return self._read(lambda: self._reader.observations(definition=decider, instance=instance))
+
+        def read() -> list[Observation]:
+            identity = None if instance is None else checked_instance(instance)
+            return self._reader.observations(definition=decider, instance=identity)
+
+        return self._read(read)
 
     def transitions(self, decider: str) -> Reply[list[Transition]]:
         """The moves that were observed, counted."""
@@ -120,6 +132,9 @@ class DeciderCalls(Desk):
         )
 
     # -- how
+
+    def _program(self, decider: object) -> Program:
+        return self._registry.get(checked_decider(decider))
 
     def _execute(self, program: Program, command: object, *, command_id: str, comment: str) -> Reply[None]:
         try:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar
-from uuid import UUID
 
 from holdfast.app.endings import Endings
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.errors import HoldfastError, PayloadError
-from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.checking import check_key, check_text
 from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.replies import Reply
@@ -146,13 +144,3 @@ def checked_text(given: object, what: str) -> str:
         raise PayloadError(f"the {what} must be text, not {given!r}")
     check_text(given, what)
     return given
-
-
-def checked_instance(given: object) -> InstanceId:
-    """The id of an instance, given as such or as text."""
-    if isinstance(given, UUID):
-        return InstanceId(given)
-    try:
-        return InstanceId(UUID(str(given)))
-    except ValueError:
-        raise PayloadError(f"{given!r} is not the id of an instance") from None

@@ -13,6 +13,7 @@ from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
 from holdfast.app.calls import Calls
 from holdfast.app.endings import Endings
 from holdfast.app.readers import Readers
+from holdfast.app.references import described
 from holdfast.app.registry import Registry
 from holdfast.app.stepping import check_step_handler, named_handler, takes_effects
 from holdfast.app.workflows import final_state
@@ -166,6 +167,10 @@ class Engine(Calls):
             return self._register_saga(definition)
         if isinstance(definition, Branch):
             raise ConfigurationError("a saga is registered once it is built: give saga.build()")
+        if isinstance(definition, type) and issubclass(definition, Decider):
+            raise ConfigurationError(f"a decider is registered as an object: register({definition.__name__}())")
+        if not isinstance(definition, Decider):
+            raise ConfigurationError(f"{described(definition)} cannot be registered; give a decider, or a built saga")
         program = self.registry.add(definition)
         if effects is not None:
             function = cast("Function", getattr(effects, "handle", effects))

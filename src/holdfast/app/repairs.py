@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Never
 
-from holdfast.app.desk import Desk, checked_instance
+import msgspec
+
+from holdfast.app.desk import Desk
+from holdfast.app.references import InstanceLike, LetterLike, checked_instance, checked_letter
 from holdfast.app.stepping import plain_data
-from holdfast.errors import ConflictError, NotFoundError, RejectedError
-from holdfast.kernel.ids import InstanceId
+from holdfast.errors import ConflictError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.machine import commands as c
 from holdfast.runtime.replies import Reply
@@ -20,7 +22,7 @@ class Repairs(Desk):
     def dead_letters(
         self,
         *,
-        instance: InstanceId | str | None = None,
+        instance: InstanceLike | None = None,
         definition: str = "",
         source: DeadLetterSource | None = None,
         after: int = 0,
@@ -36,22 +38,22 @@ class Repairs(Desk):
 
         return self._read(read)
 
-    def dead_letter(self, letter: int) -> Reply[DeadLetter]:
+    def dead_letter(self, letter: LetterLike) -> Reply[DeadLetter]:
         """One dead letter."""
         return self._read(lambda: self._letter(letter))
 
-    def requeue(self, letter: int, input: object = None) -> Reply[None]:  # noqa: A002 - the word that everybody uses for it
-        """Put what gave up back to work, with its attempts reset. A step may be given another input to work on."""
+    def requeue(self, letter: LetterLike, input: object = None) -> Reply[None]:  # noqa: A002 - the word that everybody uses for it
+        """Put what gave up back to work, with its attempts reset. A step may be given another input to work on, also as JSON."""
 
         def put_back() -> None:
             found = self._letter(letter)
             match found.source:
                 case "step":
-                    new = None if input is None else plain_data(input, "input")
+                    new = None if input is None else plain_data(_read_back(input), "input")
                     self._repair(found, c.RequeueStep(step=found.number, input=new))
                 case "compensation":
                     raise ConflictError(
-                        f"dead letter {letter} is of a compensation, and its workflow has ended; use retry_compensation"
+                        f"dead letter {found.id} is of a compensation, and its workflow has ended; use retry_compensation"
                     )
                 case "timer":
                     self._restore_timer(found)
@@ -59,41 +61,45 @@ class Repairs(Desk):
                     now = self._service.shared.clock.now()
                     ageing = self._service.shared.settings.ageing_rate
                     if not self._keep(lambda keeper: keeper.requeue(found, now=now, ageing=ageing)):
-                        _not_found(letter)
+                        _not_found(found.id)
                     self._service.hint()
 
         return self._read(put_back)
 
-    def retry_compensation(self, letter: int) -> Reply[None]:
+    def retry_compensation(self, letter: LetterLike) -> Reply[None]:
         """Try again to undo a step that could not be undone, and go on with the rollback from there."""
 
         def retry() -> None:
             found = self._letter(letter)
             if found.source != "compensation":
-                raise ConflictError(f"dead letter {letter} is of a {found.source}, not of a compensation; use requeue")
+                raise ConflictError(
+                    f"dead letter {found.id} is of a {found.source}, not of a compensation; use requeue"
+                )
             self._repair(found, c.RetryCompensation(step=found.number))
 
         return self._read(retry)
 
-    def discard(self, letter: int) -> Reply[None]:
+    def discard(self, letter: LetterLike) -> Reply[None]:
         """Forget a dead letter. That of a step goes with its workflow: requeue it, or cancel or abort the workflow."""
 
         def forget() -> None:
-            if self._letter(letter).source == "step":
+            found = self._letter(letter)
+            if found.source == "step":
                 raise ConflictError(
-                    f"dead letter {letter} is of a step that its workflow waits for: requeue it, or cancel or abort the workflow"
+                    f"dead letter {found.id} is of a step that its workflow waits for: requeue it, or cancel or abort the workflow"
                 )
-            if not self._keep(lambda keeper: keeper.discard(letter, tenant=self.tenant)):
-                _not_found(letter)
+            if not self._keep(lambda keeper: keeper.discard(found.id, tenant=self.tenant)):
+                _not_found(found.id)
 
         return self._read(forget)
 
-    def delete(self, instance: InstanceId) -> Reply[None]:
+    def delete(self, instance: InstanceLike) -> Reply[None]:
         """Delete a finished instance, whole. The only deletion there is."""
 
         def remove() -> None:
-            if not self._keep(lambda keeper: keeper.delete(instance, tenant=self.tenant)):
-                raise NotFoundError("finished instance", instance)
+            identity = checked_instance(instance)
+            if not self._keep(lambda keeper: keeper.delete(identity, tenant=self.tenant)):
+                raise NotFoundError("finished instance", identity)
 
         return self._read(remove)
 
@@ -101,9 +107,10 @@ class Repairs(Desk):
         """A page of instances of any kind, newest first; give the last id as `before` for the next page."""
         return self._read(lambda: self._reader.instances(query or InstanceQuery()))
 
-    def _letter(self, letter: object) -> DeadLetter:
-        found = self._reader.dead_letter(letter) if isinstance(letter, int) else None
-        return found if found is not None else _not_found(letter)
+    def _letter(self, letter: LetterLike) -> DeadLetter:
+        number = checked_letter(letter)
+        found = self._reader.dead_letter(number)
+        return found if found is not None else _not_found(number)
 
     def _restore_timer(self, found: DeadLetter) -> None:
         """Put a timer back by a command, so that whoever remembers its instance notices; the letter goes in the same commit."""
@@ -122,6 +129,16 @@ class Repairs(Desk):
             if error.reason == "not_dead":  # Somebody else was faster.
                 raise NotFoundError("dead letter", found.id) from error
             raise
+
+
+def _read_back(input: object) -> object:  # noqa: A002 - as in `requeue`
+    """An input as it stands in a letter: JSON is what it says."""
+    if not isinstance(input, bytes):
+        return input
+    try:
+        return msgspec.json.decode(input)
+    except msgspec.DecodeError as error:
+        raise PayloadError(f"the input is bytes that are no JSON: {error}") from error
 
 
 def _not_found(letter: object) -> Never:

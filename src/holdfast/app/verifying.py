@@ -1,4 +1,4 @@
-"""Proof that what is stored about a workflow is what its history says."""
+"""Proof that what is stored about an instance is what its history says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 
 from holdfast.app.registry import Registry
-from holdfast.errors import NotFoundError
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import (
@@ -19,11 +19,12 @@ from holdfast.kernel.records import (
     SubscriptionOpened,
     TaskOpened,
 )
+from holdfast.kernel.wire import JsonCodec
 from holdfast.machine.events import Event
 from holdfast.machine.machine import GraphMachine
 from holdfast.runtime.tracking import Tracked
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header
+from holdfast.store.shapes import Address, Header, Loaded
 
 Row = Mapping[str, object]
 
@@ -45,20 +46,47 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 def verified(reader: Reader, registry: Registry, address: Address) -> Verification:
     """Fold the whole history of an instance again and compare."""
-    instance = address.instance
-    assert instance is not None
     whole, cached = reader.load(address, whole=True), reader.load(address)
-    program = None if whole is None else registry.get(whole.header.definition, whole.header.definition_version)
-    if whole is None or cached is None or program is None or not isinstance(program.decider, GraphMachine):
-        raise NotFoundError("workflow instance", instance)
-    events = [program.decode(event) for event in whole.events if not event.is_system]
-    state, records = program.decider.rebuild(cast("list[Event]", events))
+    if whole is None or cached is None:
+        raise NotFoundError("instance", address.instance or address.key)
+    header = whole.header
+    program = registry.get(header.definition, header.definition_version)
+    decider = program.decider
+    state: object
+    rows: Iterable[str]
+    if isinstance(decider, GraphMachine):
+        events = [program.decode(event) for event in whole.events if not event.is_system]
+        state, records = decider.rebuild(cast("list[Event]", events))
+        rows = _compare_rows(reader, header.id, records)
+    else:
+        state, rows = Tracked.of(whole, program).state, ()
     found = [
-        *_compare_header(whole.header, program, state, len(whole.events)),
-        *_compare("state", msgspec.to_builtins(Tracked.of(cached, program).state), msgspec.to_builtins(state)),
-        *_compare_rows(reader, instance, records),
+        *_compare_header(header, program, state, len(whole.events)),
+        *_compare_snapshot(cached, program, state),
+        *rows,
     ]
-    return Verification(instance=instance, version=whole.header.version, differences=found)
+    return Verification(instance=header.id, version=header.version, differences=found)
+
+
+def _compare_snapshot(cached: Loaded, program: Program, state: object) -> Iterable[str]:
+    """The state as a snapshot and the events since tell it; without a snapshot there is nothing to compare."""
+    if cached.snapshot is None:
+        return
+    try:
+        stored = Tracked.of(cached, program).state
+    except HoldfastError as error:
+        yield f"snapshot: it cannot be read: {error}"
+        return
+    if stored != state and _encoded(stored) != _encoded(state):
+        yield from _compare("state", stored, state)
+
+
+def _encoded(state: object) -> object:
+    """What tells states apart whose classes do not say when they are equal; only states that can be encoded have snapshots."""
+    try:
+        return JsonCodec().encode(state)
+    except PayloadError:
+        return state
 
 
 def _compare_header(header: Header, program: Program, state: object, events: int) -> Iterable[str]:

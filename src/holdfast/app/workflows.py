@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, cast
-from uuid import UUID
 
 import msgspec
 
 from holdfast.app import workflow_views as views
-from holdfast.app.desk import Desk, answered, checked_instance, checked_key, checked_text, failed
+from holdfast.app.desk import Desk, answered, checked_key, checked_text, failed
 from holdfast.app.drawing import Format, drawn
 from holdfast.app.endings import Ending
 from holdfast.app.library import copied
+from holdfast.app.references import (
+    DefinitionLike,
+    InstanceLike,
+    StepLike,
+    checked_definition,
+    checked_instance,
+    checked_step,
+)
 from holdfast.app.stepping import plain, plain_data
-from holdfast.app.verifying import Verification, verified
 from holdfast.authoring.saga import words
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, UnfinishedError
 from holdfast.kernel.ids import InstanceId
@@ -27,9 +33,6 @@ from holdfast.runtime.submissions import Outcome
 from holdfast.runtime.tracking import Tracked
 from holdfast.store.findings import StoredStep, TaskPlace
 from holdfast.store.shapes import Address, Header, InstanceQuery, ReceiptKey
-
-Instance = InstanceId | UUID | str
-"""The id of an instance, as such or as text."""
 
 _LARGEST_PAGE = 1000
 
@@ -54,7 +57,7 @@ class WorkflowCalls(Desk):
 
     def start(
         self,
-        definition: str,
+        definition: DefinitionLike,
         input: object = None,  # noqa: A002 - the word that everybody uses for it
         *,
         version: str | int = "",
@@ -63,13 +66,14 @@ class WorkflowCalls(Desk):
         delay: timedelta | float = 0,
         comment: str = "",
     ) -> Reply[InstanceId]:
-        """Start a workflow, by name (the newest version), by name and version, or by id such as `order-v1`; the id of the instance.
+        """Start a workflow; the id of the instance.
 
+        It is given by name (the newest version), by name and version, by id such as `order-v1`, or as the finished saga itself.
         `key` is a business key: there can be one instance with it, ever. `idempotency_key` makes the call safe to repeat: the same
         key gives the same instance, and with another input or business key ReusedIdError. `delay` puts the first step off, as a timedelta or in seconds.
         """
         try:
-            name, pinned = self._registry.library.find(checked_key(definition, "definition"), str(version))
+            name, pinned = self._registry.library.find(*checked_definition(definition, version))
             command = c.StartWorkflow(input=plain_data(input, "input"), delay_ms=_milliseconds(delay))
             self._registry.get(name, pinned).commands.encode(command)
             address = self._birthplace(name, checked_key(key, "key", may_be_empty=True))
@@ -79,7 +83,7 @@ class WorkflowCalls(Desk):
         told = self._command(address, command, comment=comment, receipt=receipt, definition_version=pinned)
         return told.mapped(_instance_of)
 
-    def result(self, instance: Instance) -> Reply[object]:
+    def result(self, instance: InstanceLike) -> Reply[object]:
         """What a workflow comes to, once it has ended: its data if it is completed; otherwise UnfinishedError says why not."""
         ended = self._ended(instance)
         reply: Reply[object] = self._reply()
@@ -104,7 +108,7 @@ class WorkflowCalls(Desk):
         ended.when_brought(bring)
         return reply
 
-    def cancel(self, instance: Instance, reason: str = "", *, requested_by: str = "") -> Reply[str]:
+    def cancel(self, instance: InstanceLike, reason: str = "", *, requested_by: str = "") -> Reply[str]:
         """Stop a workflow and undo what it did; the reply is there when that is done, and says how the workflow ended.
 
         Handlers that are running are told to stop and waited for, so do not wait for the reply inside one of them.
@@ -115,7 +119,7 @@ class WorkflowCalls(Desk):
             return failed(error)
         return self._after(self._tell(instance, command, actor=requested_by), instance)
 
-    def abort(self, instance: Instance, reason: str = "", *, requested_by: str = "") -> Reply[str]:
+    def abort(self, instance: InstanceLike, reason: str = "", *, requested_by: str = "") -> Reply[str]:
         """End a workflow at once; nothing is undone."""
         try:
             command = c.AbortWorkflow(reason=checked_text(reason, "reason"))
@@ -125,15 +129,15 @@ class WorkflowCalls(Desk):
 
     def decide(
         self,
-        step: str,
+        step: StepLike,
         decision: Literal["confirmed", "rejected"],
         *,
         decided_by: str = "",
         comment: str = "",
     ) -> Reply[None]:
-        """Answer a step that waits for a person; `step` is its id, as `steps` and `tasks` give it."""
+        """Answer a step that waits for a person; `step` is its id, as `steps` and `tasks` give it, or what they gave itself."""
         try:
-            instance, number = _step_of(step)
+            instance, number = checked_step(step)
             if decision not in {"confirmed", "rejected"}:
                 raise PayloadError(f"{decision!r} is no decision; it must be 'confirmed' or 'rejected'")
             checked_text(comment, "comment")
@@ -142,7 +146,7 @@ class WorkflowCalls(Desk):
         command = c.DecideStep(step=number, decision=decision, comment=comment)
         return self._tell(instance, command, actor=decided_by, comment=comment).mapped(lambda _outcome: None)
 
-    def signal(self, instance: Instance, name: str, payload: object = None) -> Reply[None]:
+    def signal(self, instance: InstanceLike, name: str, payload: object = None) -> Reply[None]:
         """Tell a workflow that something happened. A step that waits for it goes on; if none does yet, it is kept."""
         try:
             command = c.SendSignal(name=checked_key(name, "signal"), payload=plain(payload))
@@ -150,13 +154,13 @@ class WorkflowCalls(Desk):
             return failed(error)
         return self._tell(instance, command).mapped(lambda _outcome: None)
 
-    def resume(self, instance: Instance) -> Reply[None]:
+    def resume(self, instance: InstanceLike) -> Reply[None]:
         """Let a workflow go on that waits for an operator and has no dead letters."""
         return self._tell(instance, c.ResumeWorkflow()).mapped(lambda _outcome: None)
 
     # -- questions
 
-    def steps(self, instance: Instance) -> Reply[list[views.Step]]:
+    def steps(self, instance: InstanceLike) -> Reply[list[views.Step]]:
         """The steps of a workflow, in the order in which they began."""
 
         def read() -> list[views.Step]:
@@ -166,7 +170,7 @@ class WorkflowCalls(Desk):
         return self._read(read)
 
     def events(
-        self, instance: Instance, *, after: int = 0, limit: int | None = None
+        self, instance: InstanceLike, *, after: int = 0, limit: int | None = None
     ) -> Reply[list[views.HistoryEntry]]:
         """The history of a workflow, in order; give the last sequence as `after` for the next page."""
 
@@ -181,14 +185,14 @@ class WorkflowCalls(Desk):
     def list_instances(  # noqa: PLR0913 - filters, all by name
         self,
         *,
-        definition: str = "",
+        definition: DefinitionLike = "",
         version: str | int = "",
         status: str | Sequence[str] = (),
         key: str = "",
-        parent: Instance | None = None,
+        parent: InstanceLike | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
-        cursor: Instance | None = None,
+        cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> Reply[views.Page]:
         """Workflows, newest first, a page at a time; `status` is one or several of the saga's words."""
@@ -200,9 +204,10 @@ class WorkflowCalls(Desk):
 
         def read() -> views.Page:
             size = min(max(limit, 1), _LARGEST_PAGE)
+            name, pinned = checked_definition(definition, version) if definition else ("", str(version))
             query = InstanceQuery(
-                definition=definition,
-                definition_version=str(version),
+                definition=name,
+                definition_version=pinned,
                 statuses=tuple(dict.fromkeys(each for word in wanted for each in words.stored_statuses(word))),
                 key=key,
                 parent=None if parent is None else checked_instance(parent),
@@ -223,13 +228,13 @@ class WorkflowCalls(Desk):
 
         return self._read(read)
 
-    def active_instances(self, *, cursor: Instance | None = None, limit: int = 100) -> Reply[views.Page]:
+    def active_instances(self, *, cursor: InstanceLike | None = None, limit: int = 100) -> Reply[views.Page]:
         """Workflows that have not ended."""
         return self.list_instances(status=words.ACTIVE, cursor=cursor, limit=limit)
 
     def tasks(
         self,
-        instance: Instance | None = None,
+        instance: InstanceLike | None = None,
         *,
         role: str | None = None,
         after: views.HumanTask | None = None,
@@ -248,31 +253,33 @@ class WorkflowCalls(Desk):
 
         return self._read(read)
 
-    def definition(self, definition: str, version: str | int = "") -> Reply[Graph]:
+    def definition(self, definition: DefinitionLike, version: str | int = "") -> Reply[Graph]:
         """The published graph of a workflow."""
-        return self._read(lambda: copied(self._registry.library.graph(definition, str(version))))
+        return self._read(lambda: copied(self._registry.library.graph(*checked_definition(definition, version))))
 
-    def diagram(self, definition: str | Instance, version: str | int = "", *, format: Format = "mermaid") -> Reply[str]:  # noqa: A002 - see `start`
+    def diagram(
+        self,
+        definition: DefinitionLike | InstanceLike,
+        version: str | int = "",
+        *,
+        format: Format = "mermaid",  # noqa: A002 - see `start`
+    ) -> Reply[str]:
         """A drawing of a definition, or of an instance with its live state, as Mermaid, DOT or JSON."""
 
         def draw() -> str:
             try:
                 instance = checked_instance(definition)
             except PayloadError:
-                return drawn(self._registry.library.graph(str(definition), str(version)), format)
+                return drawn(self._registry.library.graph(*checked_definition(definition, version)), format)
             header = self._workflow(instance)
             rows = self._reader.steps(header.id)
             return drawn(self._graph(header), format, steps=self._shown(header, rows), rows=rows)
 
         return self._read(draw)
 
-    def verify(self, instance: Instance) -> Reply[Verification]:
-        """Fold the whole history again and compare it with what is stored: state, steps, questions, dead letters, the instance's row."""
-        return self._read(lambda: verified(self._reader, self._registry, self._place(instance)))
-
     # -- how
 
-    def _get_workflow(self, instance: Instance) -> Reply[views.WorkflowInstance]:
+    def _get_workflow(self, instance: InstanceLike) -> Reply[views.WorkflowInstance]:
         def read() -> views.WorkflowInstance:
             tracked = self._tracked_workflow(checked_instance(instance))
             header = tracked.header
@@ -283,14 +290,14 @@ class WorkflowCalls(Desk):
 
         return self._read(read)
 
-    def _tell(self, instance: Instance, command: object, *, actor: str = "", comment: str = "") -> Reply[Outcome]:
+    def _tell(self, instance: InstanceLike, command: object, *, actor: str = "", comment: str = "") -> Reply[Outcome]:
         try:
             address = self._place(instance)
         except HoldfastError as error:
             return failed(error)
         return self._command(address, command, actor=actor, comment=comment, may_create=False)
 
-    def _after(self, told: Reply[Outcome], instance: Instance) -> Reply[str]:
+    def _after(self, told: Reply[Outcome], instance: InstanceLike) -> Reply[str]:
         """The status of an instance once it has ended, if a command for it was accepted."""
         reply: Reply[str] = self._reply()
 
@@ -305,7 +312,7 @@ class WorkflowCalls(Desk):
         told.when_brought(wait)
         return reply
 
-    def _ended(self, instance: Instance) -> Reply[Ending]:
+    def _ended(self, instance: InstanceLike) -> Reply[Ending]:
         try:
             identity = checked_instance(instance)
             self._service.store.refuse_inside()
@@ -324,10 +331,10 @@ class WorkflowCalls(Desk):
         # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
         return ReceiptKey(self.tenant, f"%start:{name}", key) if key else None
 
-    def _place(self, instance: Instance) -> Address:
+    def _place(self, instance: InstanceLike) -> Address:
         return Address(tenant=self.tenant, instance=checked_instance(instance))
 
-    def _workflow(self, instance: Instance) -> Header:
+    def _workflow(self, instance: InstanceLike) -> Header:
         """The row of a workflow's instance."""
         identity = checked_instance(instance)
         found = self._reader.headers([identity])
@@ -366,13 +373,6 @@ def _milliseconds(delay: timedelta | float) -> int:
     if milliseconds < 0:
         raise PayloadError(f"the delay must not be negative, not {delay!r}")
     return milliseconds
-
-
-def _step_of(step: str) -> tuple[InstanceId, int]:
-    instance, _, number = str(step).rpartition(":")
-    if not number.isdigit():
-        raise PayloadError(f"{step!r} is not the id of a step; take it from `steps` or `tasks`")
-    return checked_instance(instance), int(number)
 
 
 def _pass_on(source: Reply[str], target: Reply[str]) -> None:

@@ -375,8 +375,8 @@ class Draft:
             instance=header.id,
             definition=header.definition,
             input=type(submission.command).__name__,
-            from_status=before.status if before.version else "",
-            to_status=header.status,
+            from_status=_word(before) if before.version else "",
+            to_status=_word(header),
             skipped=skipped,
             at=now,
         )
@@ -420,3 +420,8 @@ def _told(type_: str, key: str) -> Encoded:
 
 def _size(events: Sequence[StoredEvent]) -> int:
     return sum(len(event.data) for event in events)
+
+
+def _word(header: Header) -> str:
+    """How a decider calls the state of an instance: what it gives as the reason of the status, or else the status itself."""
+    return header.reason or header.status

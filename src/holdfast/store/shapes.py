@@ -246,6 +246,14 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
         return LetterClaim(self.id)
 
     @property
+    def payload(self) -> object:
+        """`data` as plain values, for example what a step worked on; as it is if the codec does not write JSON."""
+        try:
+            return msgspec.json.decode(self.data)
+        except msgspec.DecodeError:
+            return self.data
+
+    @property
     def message(self) -> StoredMessage:
         """The message that gave up, as it was accepted."""
         return StoredMessage(

@@ -1,0 +1,98 @@
+"""What callers name things by: ids and names, and the objects that stand for them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from holdfast.app.views import Instance
+from holdfast.app.workflow_views import HumanTask, InstanceSummary, Step, WorkflowInstance
+from holdfast.authoring.saga.builder import Branch
+from holdfast.authoring.saga.definition import SagaDefinition
+from holdfast.errors import NotFoundError, PayloadError
+from holdfast.kernel.decider import Decider
+from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.checking import check_key
+from holdfast.store.shapes import DeadLetter, Header
+
+InstanceLike = InstanceId | UUID | str | WorkflowInstance | InstanceSummary | Instance[Any] | Header
+"""The id of an instance, as such or as text; or the instance as the engine shows it."""
+
+StepLike = str | Step | HumanTask
+"""The id of a step, as `steps` and `tasks` give it; or the step or question itself."""
+
+DefinitionLike = str | SagaDefinition
+"""The name of a workflow, or its id such as `order-v1`; or the finished saga."""
+
+LetterLike = int | DeadLetter
+"""The id of a dead letter, or the letter itself."""
+
+_LONGEST = 60
+
+
+def checked_instance(given: object) -> InstanceId:
+    """The id of an instance."""
+    if isinstance(given, UUID):
+        return InstanceId(given)
+    if isinstance(given, WorkflowInstance | InstanceSummary | Instance | Header):
+        return given.id
+    try:
+        if isinstance(given, str):
+            return InstanceId(UUID(given))
+    except ValueError:
+        pass
+    raise PayloadError(
+        f"{described(given)} is not the id of an instance; give the id that `start` has answered, or the instance itself"
+    )
+
+
+def checked_step(given: object) -> tuple[InstanceId, int]:
+    """The instance and the number of a step."""
+    name = given.step_id if isinstance(given, HumanTask) else given.id if isinstance(given, Step) else given
+    instance, _, number = name.rpartition(":") if isinstance(name, str) else ("", "", "")
+    if not (number.isascii() and number.isdecimal()):
+        raise PayloadError(
+            f"{described(given)} is not the id of a step; take it from `steps` or `tasks`, or give the step itself"
+        )
+    return checked_instance(instance), int(number)
+
+
+def checked_definition(given: object, version: str | int = "") -> tuple[str, str]:
+    """The name and the version of a workflow; of a finished saga its own version, unless another one is wanted."""
+    if isinstance(given, SagaDefinition):
+        return given.name, str(version or given.version)
+    if isinstance(given, Branch):
+        raise PayloadError("a saga is named once it is built: give saga.build(), or its name")
+    if not isinstance(given, str) or not given:
+        raise PayloadError(
+            f"the definition must be non-empty text, not {described(given)}; give its name, or the built saga"
+        )
+    check_key(given, "definition")
+    return given, str(version)
+
+
+def checked_decider(given: object) -> str:
+    """The type of a decider, which may be given as its class or as an object of it."""
+    is_decider = isinstance(given, Decider) or (isinstance(given, type) and issubclass(given, Decider))
+    named = getattr(given, "type", None) if is_decider else given
+    if not isinstance(named, str):
+        raise PayloadError(f"{described(given)} is not a decider; give its class, or its type as text")
+    return named
+
+
+def checked_letter(given: object) -> int:
+    """The id of a dead letter."""
+    if isinstance(given, DeadLetter):
+        return given.id
+    if isinstance(given, int):
+        return given
+    told = given if isinstance(given, str) else described(given)
+    raise NotFoundError("dead letter", told, hint="give the letter, or its id, which is a number")
+
+
+def described(given: object) -> str:
+    """What a caller gave, for a message: texts and numbers as they are, anything else by its type."""
+    if given is None or isinstance(given, str | int | float):
+        shown = repr(given)
+        return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
+    return f"a {given.__name__ if isinstance(given, type) else type(given).__name__}"

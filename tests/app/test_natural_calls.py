@@ -1,0 +1,134 @@
+"""Calls as people write them first: what has a plain meaning works, and everything else is told in a sentence, in the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.sagas.acting import BROKEN, Stage
+from holdfast import ConfigurationError, Engine, NotFoundError, PayloadError, Saga, SagaDefinition
+from support.engines import Place
+from support.samples import Add, Counter, Do, Puppet
+
+
+def order(stage: Stage) -> SagaDefinition:
+    """A saga that asks a person and then fails into the dead letters."""
+    return Saga("order", dlq=True).human("ask").step("ship", stage.does("ship", BROKEN, None), retries=1).build()
+
+
+def test_a_definition_stands_for_its_name_and_version(place: Place) -> None:
+    """Whoever has the built saga at hand need not name it; it is started and looked at in its own version."""
+    sagas = [Saga("s", version).step("a", "h").build() for version in (1, 2)]
+    engine = place.engine()
+    for saga in sagas:
+        engine.register(saga)
+    for saga in sagas:
+        instance = engine.start(saga).result()
+        assert engine.get(instance).result().definition_id == saga.id
+        assert engine.definition(saga).result() == saga.graph
+        assert saga.id.replace("-v", " ") in engine.diagram(saga, format="dot").result()
+        (found,) = engine.list_instances(definition=saga).result().items
+        assert found.id == instance
+    assert len(engine.list_instances(definition="s").result().items) == 2
+    parent = Saga("parent").call("child", sagas[0]).build()
+    engine.register(parent).start(parent).result()
+    engine.drain()
+    assert len(engine.list_instances(definition=sagas[0]).result().items) == 2
+
+
+def test_what_the_engine_shows_stands_for_its_id(place: Place) -> None:
+    """Instances, steps, questions and letters can be given back to the engine as they came."""
+    stage, engine = Stage(), place.engine()
+    engine.register(order(stage)).start("order", {"amount": 5}).result()
+    (summary,) = engine.list_instances().result().items
+    shown = engine.get(summary).result()
+    assert engine.get(shown).result() == shown
+    (step,) = engine.steps(shown).result()
+    (question,) = engine.tasks(summary).result()
+    assert step.id == question.step_id
+    engine.decide(question, "confirmed").result()
+    engine.drain()
+    (letter,) = engine.dead_letters(instance=shown).result()
+    assert engine.dead_letter(letter).result() == letter
+    assert letter.payload == {"amount": 5}
+    engine.requeue(letter, letter.data).result()
+    engine.drain()
+    assert engine.result(shown).result() == {"amount": 5}
+    assert engine.verify(summary).result().is_sound
+    assert engine.events(shown).result()[0].event_type == "workflow_started"
+    for call in (engine.cancel, engine.abort, engine.resume):
+        assert "already in terminal state" in str(call(shown).exception())
+    engine.delete(engine.get(summary).result()).result()
+    assert engine.list_instances().result().items == []
+
+
+def test_a_step_can_be_decided_as_it_was_shown(place: Place) -> None:
+    """A step is as good as its question, and as their id."""
+    engine = place.engine().register(Saga("s").human("one").human("two").build())
+    instance = engine.start("s").result()
+    for _ in range(2):
+        engine.decide(engine.steps(instance).result()[-1], "confirmed").result()
+    assert engine.get(instance).result().status == "completed"
+
+
+def test_a_decider_is_named_by_its_class_its_object_or_its_type(place: Place) -> None:
+    """All three say which decider is meant, in every call."""
+    engine = place.engine().register(Counter())
+    for number, named in enumerate((Counter, Counter(), "counter"), start=1):
+        decider: Any = named
+        engine.execute(decider, Add("c-1")).result()
+        engine.submit(decider, Add("c-2")).result()
+        engine.drain()
+        assert engine.load_state(decider, "c-1").result() == number
+        assert len(engine.load_events(decider, "c-2").result()) == number
+        assert engine.get(decider, "c-1").result().state == number
+
+
+ASKING: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
+    "no instance": (lambda e: e.get(None), PayloadError, "None is not the id of an instance; give"),
+    "a step as an instance": (lambda e: e.cancel(e.steps), PayloadError, "a method is not the id of an instance"),
+    "a saga that is not built": (lambda e: e.start(Saga("s")), PayloadError, r"give saga\.build\(\)"),
+    "nothing as a definition": (lambda e: e.start(None), PayloadError, "must be non-empty text, not None"),
+    "nothing as a step": (lambda e: e.decide(None, "confirmed"), PayloadError, "None is not the id of a step"),
+    "nothing as a decider": (lambda e: e.execute(None, Add("c-1")), PayloadError, "give its class, or its type"),
+    "a class that is no decider": (lambda e: e.load_state(Add, "c-1"), PayloadError, "give its class, or its type"),
+    "an unknown decider": (lambda e: e.execute(Puppet, Do("p-1", "x")), NotFoundError, "register it first"),
+    "an unknown decider's state": (lambda e: e.load_state(Puppet, "p-1"), NotFoundError, "register it first"),
+    "an unknown decider's events": (lambda e: e.load_events(Puppet, "p-1"), NotFoundError, "register it first"),
+    "an unknown decider's instance": (lambda e: e.get(Puppet, "p-1"), NotFoundError, "register it first"),
+    "an unknown decider's inbox": (lambda e: e.submit(Puppet, Do("p-1", "x")), NotFoundError, "register it first"),
+    "an unknown type": (lambda e: e.execute("nope", Add("c-1")), NotFoundError, "registered are: counter"),
+    "a decider without a key": (lambda e: e.get(Counter), PayloadError, "the key must be non-empty text"),
+    "no instance to delete": (lambda e: e.delete(None), PayloadError, "None is not the id of an instance"),
+    "no letter": (lambda e: e.requeue(None), NotFoundError, "give the letter, or its id"),
+    "no letter to discard": (lambda e: e.discard("abc"), NotFoundError, "give the letter, or its id"),
+    "an input that is no JSON": (lambda e: e.requeue(1, b"{"), NotFoundError, "no dead letter"),
+}
+
+
+@pytest.mark.parametrize("mistake", ASKING)
+def test_what_has_no_plain_meaning_is_told_in_the_reply(place: Place, mistake: str) -> None:
+    """No call raises because of what is registered or stored, or of what it was given; its reply has the error and the remedy."""
+    ask, error, remedy = ASKING[mistake]
+    engine: Engine = place.engine().register(Counter())
+    reply = ask(engine)
+    with pytest.raises(error, match=remedy):
+        reply.result()
+    assert engine.instances().result() == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "remedy"),
+    [
+        (Counter, r"register\(Counter\(\)\)"),
+        (None, "give a decider"),
+        ("counter", "give a decider"),
+        (Add, "give a decider"),
+    ],
+)
+def test_only_deciders_and_built_sagas_are_registered(wrong: Any, remedy: str) -> None:
+    """Registering is no call with a reply: what is wrong with it is raised, with the remedy."""
+    with Engine("sqlite://", threads=False) as engine, pytest.raises(ConfigurationError, match=remedy):
+        engine.register(wrong)

@@ -1,0 +1,384 @@
+"""Each setting changes what an engine does: for every field a small scene that ends differently for two of its values."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from faults.test_bad_databases import spoilt
+from holdfast import Decision, EffectContext, Moment, PayloadError, RetryPolicy, Settings, StoreUnavailableError
+from holdfast.runtime.clock import ManualClock
+from holdfast.runtime.telemetry import Committed, Happening
+from holdfast.store.shapes import Address
+from holdfast.testing import ManualEngine
+from holdfast.testing.manual import START
+from support.engines import AT_ONCE, Live
+from support.samples import END, Act, Add, Answer, Counter, Do, Noted, Notes, Puppet, act, done
+from support.waiting import LONG_SECONDS, arrives, eventually
+
+SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
+
+
+class Case(NamedTuple):
+    """A scene, and what is seen in it for each of some values of the setting."""
+
+    play: Callable[[Live, Settings], object]
+    outcomes: Sequence[tuple[object, object]]
+    others: Mapping[str, object] = MappingProxyType({})
+    """Other settings that the scene needs."""
+
+
+def driven(live: Live, settings: Settings) -> ManualEngine:
+    """An engine that the scene drives."""
+    return ManualEngine(live.url, settings=settings)
+
+
+# -- who works, and how much at a time
+
+
+def _name_of_the_worker(live: Live, settings: Settings) -> object:
+    with driven(live, settings) as engine:
+        engine.drain()
+        return [each.name for each in engine.workers().result()]
+
+
+def _calls_taken_at_once(live: Live, settings: Settings) -> object:
+    with driven(live, settings).register(Puppet(), done) as engine:
+        engine.drain()
+        return sum(engine.runtime.worker.reserve("puppet") for _ in range(9))
+
+
+def _plain_calls_at_once(live: Live, settings: Settings) -> object:
+    """Three calls are in hand at once; the first ones wait until as many of them are inside as there are threads."""
+    inside, peak, lock, met = [0], [0], threading.Lock(), threading.Event()
+    engine = live.engine(settings)
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted("x")).with_effect(Act("a")).with_effect(Act("b")).with_effect(Act("c"))
+
+    def handle(context: EffectContext, effect: object) -> None:
+        with lock:
+            inside[0] += 1
+            peak[0] = max(peak[0], inside[0])
+        eventually(lambda: met.is_set() or (len(engine.runtime.worker.held()) == 3 and peak[0] == settings.threads))
+        met.set()
+        with lock:
+            inside[0] -= 1
+
+    engine.register(Puppet(choose), handle).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    eventually(lambda: not engine.backlog().result())
+    return peak[0]
+
+
+def _most_commands_in_a_commit(live: Live, settings: Settings) -> object:
+    """The first command holds the committer up until six more wait."""
+    heard: list[Happening] = []
+    waiting = threading.Event()
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "first":
+            arrives(waiting)
+        return Decision.event(Noted(command.what))
+
+    engine = live.engine(settings).register(Puppet(choose)).listen(heard.append)
+    replies = [engine.execute(Puppet, Do(f"p-{what}", what)) for what in ("first", *"abcdef")]
+    waiting.set()
+    for reply in replies:
+        reply.result(LONG_SECONDS)
+    eventually(lambda: sum(each.commands for each in heard if isinstance(each, Committed)) == len(replies))
+    return max(each.commands for each in heard if isinstance(each, Committed))
+
+
+def _committing_threads(live: Live, settings: Settings) -> object:
+    threads: set[int] = set()
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        threads.add(threading.get_ident())
+        return Decision.event(Noted(command.what))
+
+    engine = live.engine(settings).register(Puppet(choose))
+    for reply in [engine.execute(Puppet, Do(f"p-{number}", "x")) for number in range(40)]:
+        reply.result(LONG_SECONDS)
+    return len(threads)
+
+
+# -- how long, and how often
+
+
+def _seconds_until_work_is_taken_over(live: Live, settings: Settings) -> object:
+    clock, taken, waited = ManualClock(START), [0], [0]
+
+    def take(context: EffectContext, effect: object) -> None:
+        taken[0] += 1
+
+    with ExitStack() as stack:
+        first, second = (stack.enter_context(ManualEngine(live.url, settings=settings, clock=clock)) for _ in range(2))
+
+        def stand_still(context: EffectContext, effect: object) -> None:
+            while not taken[0]:
+                clock.move(SECOND)
+                waited[0] += 1
+                second.drain()
+
+        first.register(Puppet(act), stand_still)
+        second.register(Puppet(act), take)
+        first.execute(Puppet, Do("p-1", "x")).result()
+        first.drain()
+    return waited[0]
+
+
+def seconds_until_the_next(loop: str) -> Callable[[Live, Settings], object]:
+    """How long a loop sleeps when there is nothing to do."""
+
+    def play(live: Live, settings: Settings) -> object:
+        with driven(live, settings).register(Puppet(), done) as engine:
+            engine.drain()
+            return round(getattr(engine.runtime, loop).step(), 3)
+
+    return play
+
+
+def _longest_call_that_counts(live: Live, settings: Settings) -> object:
+    with driven(live, settings) as engine:
+
+        def slow(context: EffectContext, effect: Act) -> Do:
+            engine.clock.move(SECOND * int(effect.what))
+            return Do("p-1", f"done {effect.what}")
+
+        engine.register(Puppet(act), slow)
+        for seconds in ("10", "20", "30"):
+            engine.execute(Puppet, Do("p-1", seconds)).result()
+            engine.drain()
+        return [each for each in engine.load_state(Puppet, "p-1").result() if each.startswith("done")][-1]
+
+
+def _is_a_running_call_told_to_stop(live: Live, settings: Settings) -> object:
+    told: list[bool] = []
+    begun = threading.Event()
+    engine = live.engine(settings)
+
+    def handle(context: EffectContext, effect: object) -> None:
+        begun.set()
+        eventually(lambda: not engine.runtime.worker._is_open)
+        told.append(context.wait_cancelled(0 if settings.shutdown_timeout else LONG_SECONDS))
+
+    engine.register(Puppet(act), handle).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(begun)
+    engine.stop()
+    eventually(lambda: told)
+    return told
+
+
+def _what_becomes_of_a_command_without_a_database(live: Live, settings: Settings) -> object:
+    engine = live.engine(settings).register(Counter())
+    engine.execute(Counter, Add("c-0")).result()
+    hasty = live.engine(msgspec.structs.replace(settings, patience=timedelta(0))).register(Counter())
+    with ExitStack() as stack:
+        for each in (engine, hasty):
+            context: Any = spoilt(live, each, "read-only")
+            if each is engine or live.url.startswith("sqlite"):  # One trigger spoils the server for both.
+                stack.enter_context(context)
+        reply = engine.execute(Counter, Add("c-1"))
+        assert isinstance(hasty.execute(Counter, Add("c-2")).exception(LONG_SECONDS), StoreUnavailableError)
+        if not settings.patience:
+            return type(reply.exception(LONG_SECONDS)).__name__
+    return reply.result(LONG_SECONDS)
+
+
+# -- what is tried again
+
+
+def _calls_of_a_failing_handler(live: Live, settings: Settings) -> object:
+    calls: list[int] = []
+
+    def broken(context: EffectContext, effect: object) -> None:
+        calls.append(context.attempt)
+        raise ValueError("no")
+
+    with driven(live, settings).register(Puppet(act), broken) as engine:
+        engine.execute(Puppet, Do("p-1", "x")).result()
+        engine.advance(DAY)
+    return calls
+
+
+def _deliveries_of_a_failing_message(live: Live, settings: Settings) -> object:
+    tried: list[str] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        tried.append(command.what)
+        raise ValueError("no")
+
+    with driven(live, settings).register(Puppet(choose)) as engine:
+        engine.submit(Puppet, Do("p-1", "x")).result()
+        engine.advance(DAY)
+    return len(tried)
+
+
+# -- what is kept
+
+
+def _instances_remembered(live: Live, settings: Settings) -> object:
+    with driven(live, settings).register(Counter()) as engine:
+        for key in ("c-1", "c-2", "c-3"):
+            engine.execute(Counter, Add(key)).result()
+        return sum(engine.service.committer.is_running(each.id) for each in engine.instances().result())
+
+
+def _events_behind_the_last_snapshot(live: Live, settings: Settings) -> object:
+    with driven(live, settings).register(Counter()) as engine:
+        for _ in range(9):
+            engine.execute(Counter, Add("c-1")).result()
+        address = Address(tenant="default", definition="counter", key="c-1")
+        loaded = engine.service.store.reader("default").load(address)
+        assert loaded is not None
+        return len(loaded.events)
+
+
+def _is_a_long_note_taken(live: Live, settings: Settings) -> object:
+    with driven(live, settings).register(Puppet()) as engine:
+        return not isinstance(engine.execute(Puppet, Do("p-1", "x" * 2000)).exception(), PayloadError)
+
+
+def _does_a_repeated_id_count_again(live: Live, settings: Settings) -> object:
+    with driven(live, settings).register(Counter()) as engine:
+        for _ in range(2):
+            engine.execute(Counter, Add("c-1"), command_id="once").result()
+            engine.advance(2 * DAY)
+            engine.runtime.housekeeping.step()
+        return engine.load_state(Counter, "c-1").result()
+
+
+def _finished_instances_after_two_days(live: Live, settings: Settings) -> object:
+    with driven(live, settings).register(Puppet()) as engine:
+        engine.execute(Puppet, Do("p-1", END)).result()
+        engine.advance(2 * DAY)
+        engine.runtime.housekeeping.step()
+        return len(engine.instances().result())
+
+
+def _inputs_observed(live: Live, settings: Settings) -> object:
+    with driven(live, settings).register(Counter()) as engine:
+        engine.execute(Counter, Add("c-1")).result()
+        return len(engine.observations().result())
+
+
+# -- in which order, and what is told
+
+
+def _order_of_an_old_and_an_urgent_call(live: Live, settings: Settings) -> object:
+    called: list[str] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        priority = 50 if command.what == "urgent" else 0
+        return Decision.event(Noted(command.what)).with_effect(Act(command.what), priority=priority)
+
+    def handle(context: EffectContext, effect: Act) -> None:
+        called.append(effect.what)
+
+    with driven(live, settings).register(Puppet(choose), handle) as engine:
+        for what in ("old", "urgent"):
+            engine.execute(Puppet, Do(what, what)).result()
+            engine.clock.move(timedelta(minutes=1))
+        engine.drain()
+    return called
+
+
+def _is_a_handler_missing_after_ten_seconds(live: Live, settings: Settings) -> object:
+    with driven(live, settings).register(Puppet(act)) as engine:
+        engine.execute(Puppet, Do("p-1", "x")).result()
+        engine.advance(10 * SECOND)
+        return bool(engine.runtime.housekeeping.missing.look())
+
+
+def _lengths_of_the_wait_between_two_looks(live: Live, settings: Settings) -> object:
+    with driven(live, settings) as engine:
+        return len({engine.runtime.housekeeping.step() for _ in range(9)}) > 1
+
+
+def _reports_of_a_missing_handler_in_five_minutes(live: Live, settings: Settings) -> object:
+    heard: list[Happening] = []
+    with driven(live, settings).register(Puppet(act)) as engine:
+        engine.execute(Puppet, Do("p-1", "x")).result()
+        engine.advance(timedelta(minutes=1)).listen(heard.append)
+        for _ in range(5):
+            engine.runtime.housekeeping.missing.look()
+            engine.advance(timedelta(minutes=1))
+    return sum(type(each).__name__ == "HandlerMissing" for each in heard)
+
+
+def policy(attempts: int) -> RetryPolicy:
+    """So many attempts, one right after the other."""
+    return msgspec.structs.replace(AT_ONCE, max_attempts=attempts)
+
+
+CASES = {
+    "worker_name": Case(_name_of_the_worker, [("ann", ["ann"]), ("bob", ["bob"])]),
+    "concurrency": Case(_calls_taken_at_once, [(2, 2), (5, 5)]),
+    "threads": Case(_plain_calls_at_once, [(1, 1), (2, 2)]),
+    "lease": Case(_seconds_until_work_is_taken_over, [(6 * SECOND, 7), (12 * SECOND, 13)]),
+    "beat_interval": Case(seconds_until_the_next("heart"), [(SECOND, 1.0), (2 * SECOND, 2.0)]),
+    "poll_interval": Case(seconds_until_the_next("fetching"), [(SECOND, 1.0), (3 * SECOND, 3.0)]),
+    "timer_poll_interval": Case(seconds_until_the_next("clockwork"), [(SECOND, 1.0), (3 * SECOND, 3.0)]),
+    "handler_timeout": Case(
+        _longest_call_that_counts,
+        [(15 * SECOND, "done 10"), (25 * SECOND, "done 20"), (None, "done 30")],
+        {"retry": policy(1)},
+    ),
+    "retry": Case(_calls_of_a_failing_handler, [(policy(2), [1, 2]), (policy(3), [1, 2, 3])]),
+    "command_retry": Case(_deliveries_of_a_failing_message, [(policy(2), 2), (policy(3), 3)]),
+    "batch_limit": Case(_most_commands_in_a_commit, [(2, 2), (6, 6)], {"committers": 1}),
+    "committers": Case(_committing_threads, [(1, 1), (2, 2)]),
+    "cache_size": Case(_instances_remembered, [(0, 0), (2, 2), (9, 3)]),
+    "snapshot_events": Case(_events_behind_the_last_snapshot, [(1, 0), (100, 9)]),
+    "patience": Case(
+        _what_becomes_of_a_command_without_a_database,
+        [(timedelta(0), "StoreUnavailableError"), (timedelta(seconds=LONG_SECONDS), None)],
+    ),
+    "shutdown_timeout": Case(
+        _is_a_running_call_told_to_stop, [(timedelta(0), [True]), (timedelta(seconds=LONG_SECONDS), [False])]
+    ),
+    "max_payload_bytes": Case(_is_a_long_note_taken, [(1000, False), (4000, True)]),
+    "ageing": Case(_order_of_an_old_and_an_urgent_call, [(0.0, ["urgent", "old"]), (10.0, ["old", "urgent"])]),
+    "ageing_enabled": Case(
+        _order_of_an_old_and_an_urgent_call,
+        [(False, ["urgent", "old"]), (True, ["old", "urgent"])],
+        {"ageing": 10.0},
+    ),
+    "observe_inputs": Case(_inputs_observed, [(False, 0), (True, 1)]),
+    "missing_handler_cooldown": Case(
+        _is_a_handler_missing_after_ten_seconds, [(5 * SECOND, True), (60 * SECOND, False)]
+    ),
+    "missing_handler_jitter": Case(_lengths_of_the_wait_between_two_looks, [(0.0, False), (0.5, True)]),
+    "missing_handler_throttle": Case(
+        _reports_of_a_missing_handler_in_five_minutes, [(timedelta(minutes=1), 5), (timedelta(hours=1), 1)]
+    ),
+    "keep_receipts": Case(_does_a_repeated_id_count_again, [(DAY, 2), (30 * DAY, 1)]),
+    "keep_finished": Case(_finished_instances_after_two_days, [(None, 1), (DAY, 0), (30 * DAY, 1)]),
+}
+
+SCENES = [(name, value, seen) for name, case in CASES.items() for value, seen in case.outcomes]
+
+
+@pytest.mark.row("D-120")
+@pytest.mark.parametrize(("name", "value", "seen"), SCENES, ids=[f"{name}={value}" for name, value, _ in SCENES])
+def test_a_setting_changes_what_happens(live: Live, name: str, value: object, seen: object) -> None:
+    """The same scene ends differently with another value of the setting."""
+    case = CASES[name]
+    settings = msgspec.structs.replace(Settings(), **case.others, **{name: value})
+    assert case.play(live, settings) == seen
+
+
+@pytest.mark.row("D-120")
+def test_every_setting_has_a_scene() -> None:
+    """A setting that nobody has seen to matter does not get in; and each scene shows at least two ends."""
+    assert [*CASES] == [*Settings.__struct_fields__]
+    assert not [name for name, case in CASES.items() if len({repr(seen) for _, seen in case.outcomes}) < 2]

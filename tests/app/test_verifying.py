@@ -1,0 +1,52 @@
+"""Proof that what is stored of a decider's instance is what its history says."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import NotFoundError, Settings
+from support.desks import Desk
+from support.engines import Place
+from support.samples import Add, Counter, Do, Order, Puppet, Shop
+from support.samples import Place as PlaceOrder
+
+
+def test_deciders_can_be_verified(place: Place) -> None:
+    """By key or by id: the row, the status and the snapshot of an instance agree with its events."""
+    engine = place.engine(Settings(snapshot_events=2)).register(Order(), Shop()).register(Counter())
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    for _ in range(5):
+        engine.execute(Counter, Add("c-1")).result()
+    engine.drain()
+    for decider, key, events in ((Order, "o-1", 4), (Counter, "c-1", 5)):
+        shown = engine.get(decider, key).result()
+        for found in (engine.verify(decider, key), engine.verify(shown.id), engine.verify(shown)):
+            checked = found.result()
+            assert (checked.instance, checked.version, checked.differences) == (shown.id, events, [])
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("update {}instances set status = 'completed'", "status"),
+        ("update {}instances set reason = 'forged'", "reason"),
+        ("update {0}snapshots set data = (select data from {0}snapshots order by version desc limit 1)", "state"),
+        ("update {0}snapshots set data = (select data from {0}snapshots where length(data) > 1)", "snapshot"),
+    ],
+)
+def test_what_was_tampered_with_is_found(place: Place, statement: str, what: str) -> None:
+    """A row or a snapshot that the events contradict is named."""
+    place.must_fold = False
+    engine = place.engine(Settings(snapshot_events=1)).register(Counter()).register(Puppet())
+    engine.execute(Puppet, Do("p-1", "a state of another shape")).result()
+    for key in ("c-1", "c-2", "c-2"):
+        engine.execute(Counter, Add(key)).result()
+    Desk(place.store).run(statement)
+    found = engine.verify(Counter, "c-1").result()
+    assert [each.partition(":")[0] for each in found.differences] == [what]
+
+
+def test_an_instance_that_does_not_exist_cannot_be_verified(place: Place) -> None:
+    """It is an error, not sound."""
+    with pytest.raises(NotFoundError, match="no instance 'c-1'"):
+        place.engine().register(Counter()).verify(Counter, "c-1").result()
