@@ -25,5 +25,5 @@ def postgres_dsn(postgres_server: Databases) -> Iterator[str]:
 
 
 def pytest_report_header() -> str:
-    """What it takes to have the same random graphs again."""
-    return f"random graphs: {GRAPHS} with HOLDFAST_SEED={SEED}"
+    """What it takes to have the same random choices again."""
+    return f"random graphs: {GRAPHS}, chaos, both with HOLDFAST_SEED={SEED}"

@@ -9,7 +9,6 @@ import hashlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -18,14 +17,13 @@ from holdfast.machine import graph as g
 from machine.generating import random_graph
 from machine.playing import Act, DisagreementError, Play, play_at_random, shortened
 from support.campaigns import GRAPHS, SEED
+from support.repository import PYTHONPATH
 
 SHARES = 8
 """Tests that the graphs are shared out to, so that a parallel run can use all cores."""
 
 HASHED = 60
 """Graphs whose histories are compared between processes."""
-
-_TESTS = Path(__file__).parents[1]
 
 
 @pytest.mark.timeout(max(120, GRAPHS))
@@ -50,7 +48,7 @@ def test_decisions_do_not_depend_on_the_process() -> None:
     code = f"from machine.test_random_graphs import digest; print(digest({HASHED}))"
     digests = set()
     for hash_seed in ("1", "2"):
-        environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(_TESTS)}
+        environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": PYTHONPATH}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         digests.add(done.stdout)
     assert len(digests) == 1, f"seed {SEED}: the events depend on the order of sets"

@@ -20,9 +20,8 @@ from pathlib import Path
 
 from holdfast import EffectContext, Engine
 from support.engines import QUICK
+from support.repository import PYTHONPATH
 from support.samples import Charge, Deliver, Order, OrderCommand, OrderEffect, Pay, Ship
-
-_TESTS = Path(__file__).resolve().parents[1]
 
 
 class Book:
@@ -79,7 +78,7 @@ def main(url: str, ledger: str, mode: str = "") -> None:
 def laborer(url: str, book: Book, mode: str = "") -> Iterator[subprocess.Popen[bytes]]:
     """A worker in another process; what is left of it is killed when the block is left."""
     command = [sys.executable, __file__, url, str(book.path), *([mode] if mode else [])]
-    environment = os.environ | {"PYTHONPATH": str(_TESTS)}
+    environment = os.environ | {"PYTHONPATH": PYTHONPATH}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     try:
         yield process

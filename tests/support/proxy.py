@@ -52,6 +52,7 @@ class Proxy:
         self._lock = threading.Lock()
         self._links: list[Link] = []
         self._cut: tuple[When, Mode] | None = None
+        self._is_shut = False
         self.cuts = 0
         """How many connections were cut."""
         user = f"{parts.username}@" if parts.username else ""
@@ -63,10 +64,23 @@ class Proxy:
         with self._lock:
             self._cut = (when, mode)
 
+    @contextmanager
+    def shut(self) -> Iterator[None]:
+        """As if there were no database: nobody gets through for as long as the block lasts."""
+        self._is_shut = True
+        self._hang_up()
+        try:
+            yield
+        finally:
+            self._is_shut = False
+
     def close(self) -> None:
         """Hang up everywhere."""
         self._listener.close()
-        for link in self._links:
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        for link in list(self._links):
             link.close()
 
     def _accept(self) -> None:
@@ -75,6 +89,9 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            if self._is_shut:
+                client.close()
+                continue
             try:
                 server = socket.create_connection(self._target)
             except OSError:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "holdfast"
+PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+"""Where programs that tests start find what tests find."""
 
 
 def load_generator() -> ModuleType:

@@ -1,0 +1,188 @@
+"""The judgement after the chaos: what must hold whatever went wrong."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from datetime import timedelta
+
+import msgspec
+import psycopg
+
+from chaos.actors import Account, AlarmSet, Moved, Rang, ReceiptPrinted
+from chaos.player import ACCOUNTS, Operation, Sample, unknown
+from chaos.plot import draw
+from chaos.stage import Stage
+from holdfast import Header, InstanceQuery
+from holdfast.app.views import Recorded
+
+HEALTH_BOUND = timedelta(seconds=5)
+"""After so much trouble an engine with these settings says that it is not well."""
+
+_ALL = 1000
+
+
+def is_settled(scene: Stage) -> bool:
+    """Whether nothing is left to do but to wait for alarms that are weeks away."""
+    director = scene.director
+    if any(each.kind != "timer" for each in director.backlog().result(60)):
+        return False
+    if director.active_instances().result(60).items:
+        return False
+    near = [name for name, word in answers(scene).items() if word == "acked" and Operation.drawn(name).kind == "alarm"]
+    rung = sum(isinstance(each.event, Rang) for each in history(scene))
+    return rung >= len(near) and seen(scene) == happened(scene)
+
+
+def are_well(scene: Stage) -> bool:
+    """Whether every worker says that it is well again."""
+    return all(health_of(scene, f"health-worker-{pid}")[-1].is_healthy for pid in scene.pids())
+
+
+def answers(scene: Stage) -> dict[str, str]:
+    """What became of each operation: acked or refused, and nothing else."""
+    lines = scene.calls.lines()
+    assert unknown(lines) == []
+    told = [json.loads(line) for line in lines]
+    assert [each for each in told if "failed" in each] == []
+    return {each[word]: word for each in told for word in ("acked", "refused") if word in each}
+
+
+def judge(scene: Stage) -> None:
+    """All of it."""
+    words = answers(scene)
+    _judge_accounts(scene, words)
+    _judge_trips(scene, words)
+    assert seen(scene) == happened(scene), "the read model does not hold every event once"
+    _judge_health(scene)
+    assert scene.director.dead_letters().result(60) == []
+
+
+# -- accounts
+
+
+def history(scene: Stage) -> list[Recorded]:
+    """All that happened to the accounts."""
+    keys = [f"a-{number}" for number in range(ACCOUNTS)]
+    query = InstanceQuery(definition="account", limit=_ALL)
+    known = {header.key for header in scene.director.instances(query).result(60)}
+    return [each for key in keys if key in known for each in scene.director.load_events(Account, key).result(60)]
+
+
+def _judge_accounts(scene: Stage, words: dict[str, str]) -> None:
+    """Every operation that was acknowledged left its events once, every one that was refused left none, and no money came or went."""
+    found: Counter[tuple[str, str]] = Counter()
+    balance = 0
+    for each in history(scene):
+        event = each.event
+        assert isinstance(event, Moved | AlarmSet | Rang | ReceiptPrinted)
+        found[event.operation, type(event).__name__] += 1
+        balance += event.amount if isinstance(event, Moved) else 0
+    expected: Counter[tuple[str, str]] = Counter()
+    deposited = 0
+    for name, word in words.items():
+        operation = Operation.drawn(name)
+        assert (word == "refused") == (operation.kind == "break"), (name, operation.kind, word)
+        expected.update({(name, event): times for event, times in _EVENTS[operation.kind].items()})
+        deposited += 1 + draw("amount", name) % 1000 if operation.kind == "deposit" else 0
+    assert found == expected
+    assert balance == deposited
+
+
+_EVENTS = {
+    "deposit": {"Moved": 1, "ReceiptPrinted": 1},
+    "send": {"Moved": 2},
+    "alarm": {"AlarmSet": 1, "Rang": 1},
+    "far alarm": {"AlarmSet": 1},
+    "break": {},
+    "trip": {},
+}
+
+
+# -- trips
+
+
+def _judge_trips(scene: Stage, words: dict[str, str]) -> None:
+    """Every trip exists once and has ended; what it paid it paid once; what it did and then failed, it undid; nobody spoilt its data."""
+    director = scene.director
+    keys = Counter(header.key for header in _trips(scene))
+    wanted = {Operation.drawn(name).subject for name in words if Operation.drawn(name).kind == "trip"}
+    assert keys == Counter(wanted)
+    paid = Counter(key for _, key in rows(scene, "select trip, key from chaos_paid"))
+    deeds = Counter(scene.done.lines())
+    for header in _trips(scene):
+        steps = director.steps(header.id).result(60)
+        done = {step.name for step in steps if step.status in {"completed", "rolled_back"}}
+        assert header.status in {"completed", "failed"}, header
+        assert director.verify(header.id).result(60).differences == []
+        times = sum(times for key, times in paid.items() if str(key).startswith(str(header.id)))
+        assert times == ("pay" in done), (header.id, times, [(step.name, step.status) for step in steps])
+        if header.status == "completed":
+            result = director.result(header.id).result(60)
+            assert isinstance(result, dict)
+            assert (result["list"], "spoilt" in result) == ([header.key.removeprefix("trip-")], False)
+            assert deeds[f"shipped {header.id}"] >= 1
+        else:
+            assert deeds[f"released {header.id}"] >= ("reserve" in done)
+            assert deeds[f"refunded {header.id}"] >= ("pay" in done)
+            assert {step.status for step in steps if step.name in {"reserve", "pay"}} <= {
+                "rolled_back",
+                "failed",
+                "skipped",
+            }
+
+
+def _trips(scene: Stage) -> list[Header]:
+    found: list[Header] = []
+    query = InstanceQuery(definition="trip", limit=_ALL)
+    while page := scene.director.instances(query).result(60):
+        found += page
+        query = InstanceQuery(definition="trip", limit=_ALL, before=page[-1].id)
+    return found
+
+
+# -- the read model, and health
+
+
+def seen(scene: Stage) -> list[tuple[object, ...]]:
+    """The events that the read model knows."""
+    return rows(scene, "select instance, sequence from chaos_seen order by instance, sequence")
+
+
+def happened(scene: Stage) -> list[tuple[object, ...]]:
+    """The events that there are."""
+    schema = "" if scene.url.startswith("sqlite") else "holdfast."
+    found = rows(scene, f"select instance, sequence from {schema}events")
+    return sorted((str(instance), sequence) for instance, sequence in found)
+
+
+def rows(scene: Stage, statement: str) -> list[tuple[object, ...]]:
+    """What the database answers to the test's own question."""
+    if scene.url.startswith("sqlite"):
+        connection: sqlite3.Connection | psycopg.Connection = sqlite3.connect(scene.url.removeprefix("sqlite:///"))
+    else:
+        connection = psycopg.connect(scene.url)
+    try:
+        return list(connection.execute(statement).fetchall())
+    finally:
+        connection.close()
+
+
+def _judge_health(scene: Stage) -> None:
+    """Every process that lived through an outage said that it is not well while it lasted."""
+    for spell in scene.spells:
+        for path in sorted(scene.folder.glob("health-*")):
+            told = health_of(scene, path.name)
+            lived_through = told[0].at < spell.begun and told[-1].at > spell.ended
+            late = spell.begun + HEALTH_BOUND.total_seconds()
+            during = [each for each in told if late < each.at < spell.ended]
+            assert not lived_through or any(not each.is_healthy for each in during), (path.name, spell, during[-1:])
+
+
+def health_of(scene: Stage, name: str) -> list[Sample]:
+    """What a process said about itself."""
+    lines = (scene.folder / name).read_text().splitlines()
+    found = [msgspec.json.decode(line, type=Sample) for line in lines]
+    assert found, name
+    return found
