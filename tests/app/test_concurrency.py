@@ -481,7 +481,7 @@ def test_an_engine_says_who_works_and_how_it_is(live: Live) -> None:
     assert health.has_worker
     assert set(health.loops) - {"notifier"} == {
         *("heart", "fetching", "clockwork", "projections", "housekeeping", "listener"),
-        "watch",
+        *("calls", "watch"),
     }
     engine.stop()
     assert live.engine().workers().result() == []

@@ -184,6 +184,8 @@ def test_the_defaults_are_sane() -> None:
         ({"ageing": 5e-324}, "ageing must not be negative: it is 0 or from 1e-09"),
         ({"timer_poll_interval": timedelta(seconds=-1)}, "timer_poll_interval must not be negative"),
         ({"shutdown_timeout": timedelta(seconds=-1)}, "shutdown_timeout must not be negative"),
+        ({"keep_receipts": timedelta.max}, "keep_receipts must not be longer than a hundred years"),
+        ({"keep_finished": timedelta(seconds=-1)}, "keep_finished must not be negative"),
         ({"ageing": -1.0}, "ageing must not be negative"),
     ],
 )

@@ -19,7 +19,7 @@ from support.waiting import arrives, eventually
 
 SOON = timedelta(milliseconds=50)
 ONCE = RetryPolicy(max_attempts=1)
-FEW = msgspec.structs.replace(QUICK, threads=2, unhealthy_after=timedelta(seconds=0.3))
+FEW = msgspec.structs.replace(QUICK, threads=2, unhealthy_after=timedelta(seconds=0.5))
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_thread_that_hangs_is_replaced(live: Live, gate: threading.Event) -> N
     for number in range(4):
         engine.execute(Doll, Do(f"d-{number}", str(number))).result()
     eventually(lambda: len(good.entries) == 4)
-    assert engine.health().is_healthy
+    eventually(lambda: engine.health().is_healthy)
     gate.set()
     eventually(lambda: engine.runtime.worker._threads.lost == 0)
     eventually(lambda: not engine.backlog().result())
@@ -62,10 +62,8 @@ def test_when_all_threads_hang_others_do_the_work(live: Live, gate: threading.Ev
         engine.execute(Puppet, Do(f"p-{number}", "x")).result()
     eventually(lambda: len(engine.dead_letters().result()) == 4)
     engine.execute(Doll, Do("d-0", "x")).result()
-    problems = eventually(lambda: engine.health().problems)
-    assert any(
-        "handler threads: 4 have hung past the limits of their calls; 0 of 2 are left" in each for each in problems
-    )
+    said = "handler threads: 4 have hung past the limits of their calls; 0 of 2 are left"
+    eventually(lambda: said in engine.health().problems)
     other = live.engine(FEW).register(Doll(act), lambda context, effect: Do("", "done there")).start_worker()
     eventually(lambda: other.load_state(Doll, "d-0").result() == ("x", "done there"))
     engine.execute(Doll, Do("d-1", "x")).result()
@@ -144,8 +142,8 @@ def test_an_event_loop_that_stands_keeps_nothing_from_others(live: Live, gate: t
     engine = live.engine(FEW).register(Puppet(act), rude).register(Doll(act), polite).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     engine.execute(Doll, Do("d-1", "x")).result()
-    (problem,) = eventually(lambda: engine.health().problems)
-    assert problem.startswith("event loop: an async handler has not let it turn for ")
+    said = "event loop: an async handler has not let it turn for "
+    eventually(lambda: any(each.startswith(said) for each in engine.health().problems))
     other = live.engine(FEW).register(Doll(act), polite).start_worker()
     eventually(lambda: other.load_state(Doll, "d-1").result() == ("x", "done"))
     gate.set()
@@ -188,4 +186,4 @@ def test_nothing_that_a_coroutine_leaves_behind_ends_the_event_loop(live: Live, 
     for number, what in enumerate(("bad", "good")):
         engine.execute(Puppet, Do(f"p-{number}", what)).result()
         eventually(partial(is_done, engine, f"p-{number}", what))
-    assert engine.health().is_healthy
+    eventually(lambda: engine.health().is_healthy)

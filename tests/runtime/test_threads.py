@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
+from queue import SimpleQueue
 
 from holdfast.runtime.threads import Threads
 from support.samples import Gauge, Ledger
@@ -42,6 +43,47 @@ def test_no_more_tasks_run_than_there_are_threads() -> None:
     eventually(lambda: len(done.entries) == 12)
     assert gauge.most == 3
     threads.close()
+
+
+def test_a_thread_that_is_written_off_is_replaced_and_goes_home() -> None:
+    """Another one does what it would have done; when it comes back after all there are as many as before."""
+    threads, gates, done = Threads(1, name="sample", spare=1), [threading.Event() for _ in range(3)], Ledger()
+    inside: SimpleQueue[int] = SimpleQueue()
+
+    def hang(number: int) -> None:
+        inside.put(threading.get_ident())
+        arrives(gates[number])
+        done.add(number)
+
+    threads.run(partial(hang, 0))
+    first = inside.get(timeout=20)
+    threads.run(partial(hang, 1))
+    threads.write_off(first)
+    second = inside.get(timeout=20)
+    assert (threads.lost, threads.problem()) == (1, "")
+    threads.run(partial(hang, 2))
+    threads.write_off(second)  # One more than there are spare ones: nobody takes its place.
+    assert threads.problem() == "2 have hung past the limits of their calls; 0 of 1 are left"
+    assert inside.empty()
+    gates[0].set()
+    inside.get(timeout=20)
+    assert threads.problem() == ""
+    gates[1].set()
+    gates[2].set()
+    eventually(lambda: sorted(map(str, done.entries)) == ["0", "1", "2"])
+    eventually(lambda: (threads.lost, len(threads._threads)) == (0, 1))
+    threads.close()
+
+
+def test_threads_that_are_closed_take_nothing() -> None:
+    """Whoever brings a task is told; what was waiting is done first, if it shall be."""
+    threads, gate, done = Threads(1, name="sample"), threading.Event(), Ledger()
+    threads.run(lambda: arrives(gate))
+    threads.run(lambda: done.add("second"))
+    gate.set()
+    threads.close(20, drops=False)
+    assert done.entries == ["second"]
+    assert not threads.run(lambda: done.add("third"))
 
 
 def test_a_task_that_fails_leaves_its_thread_alive() -> None:

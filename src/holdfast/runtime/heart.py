@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 from holdfast.runtime.calling import key_of
-from holdfast.runtime.loops import Turns
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.telemetry import WorkRevived
 from holdfast.runtime.worker import Worker
@@ -39,10 +38,6 @@ class Heart:
         """One beat."""
         begun = time.monotonic()
         lease = self._shared.settings.lease
-        turns = Turns()
-        turns.take(
-            lambda: self._worker.tend(self._shared.clock.ticks()), None
-        )  # Whatever goes wrong there, the worker lives.
         beat = self._workers.beat(
             self._worker.identity,
             self._worker.held(),
@@ -64,7 +59,6 @@ class Heart:
             self._effects_ready()
         self.maintenance = beat.maintenance
         self.on_maintenance(beat.maintenance)
-        turns.end()
         return self._shared.settings.beat_interval.total_seconds()
 
     def stop(self) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from holdfast.runtime.loops import Turns
 from holdfast.runtime.missing import MissingHandlers
 from holdfast.runtime.shared import Shared
 from holdfast.store.port import Parts
+from holdfast.store.shapes import Address
 
 _INTERVAL = timedelta(seconds=30)
 _MOST = 1000
@@ -46,7 +48,12 @@ class Housekeeping:
         gone = self._keeper.prune(receipts_before=now - settings.keep_receipts, signals_before=now, limit=_MOST)
         if settings.keep_finished is None:
             return gone
+        turns = Turns()
         for address in self._keeper.expired(ended_before=now - settings.keep_finished, limit=_MOST):
-            assert address.instance is not None
-            gone += self._keeper.delete(address.instance, tenant=address.tenant)
+            gone += turns.take(partial(self._delete, address), otherwise=False)
+        turns.end()
         return gone
+
+    def _delete(self, address: Address) -> bool:
+        assert address.instance is not None
+        return self._keeper.delete(address.instance, tenant=address.tenant)

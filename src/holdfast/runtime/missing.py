@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
+from functools import partial
 
 from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import effect_key
+from holdfast.runtime.loops import Turns
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import HandlerMissing
@@ -36,10 +38,12 @@ class MissingHandlers:
         missing = self._keeper.unhandled(waited=settings.missing_handler_cooldown, now=clock.judge())
         oldest = clock.now() - settings.missing_handler_throttle
         self._reported_at = {name: at for name, at in self._reported_at.items() if at > oldest}
+        turns = Turns()
         for each in missing:
             if each.handler not in self._reported_at:
                 self._reported_at[each.handler] = clock.now()
-                self._report(each)
+                turns.take(partial(self._report, each), None)
+        turns.end()
         return missing
 
     def _report(self, missing: Unhandled) -> None:

@@ -64,6 +64,7 @@ class Runtime:
             "projections": self.projecting.step,
             "housekeeping": self.housekeeping.step,
             "listener": self._listen,
+            "calls": self.worker.step,
         }
         limit, lease = self._limit, self._shared.settings.lease.total_seconds()
         loops = {

@@ -233,7 +233,7 @@ class Service:
 
     def hear_of_maintenance(self, mode: Maintenance) -> None:
         """Maintenance mode is this now."""
-        self._watch.mode = mode
+        self._watch.tell(mode)
 
     @property
     def loops(self) -> list[Loop]:

@@ -20,10 +20,18 @@ class Watch:
         self._clock = clock
         self._looked_at: datetime | None = None
         self.mode: Maintenance = ""
+        self._told = 0
+
+    def tell(self, mode: Maintenance) -> None:
+        """The mode was just set or read. What a look that is under way finds may be older, and does not count."""
+        self._told += 1
+        self.mode = mode
 
     def step(self) -> float:
         """One look."""
-        self.mode = self._workers.maintenance()
+        told, mode = self._told, self._workers.maintenance()
+        if told == self._told:
+            self.mode = mode
         return _INTERVAL.total_seconds()
 
     def look_again(self) -> None:

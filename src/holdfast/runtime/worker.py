@@ -34,6 +34,8 @@ _log = logging.getLogger("holdfast.worker")
 
 _GRACE_SECONDS = 5.0
 """How long a coroutine that was cancelled may clean up, and any call that nobody wants may go on, before it is written off."""
+_TENDING_SECONDS = 0.25
+"""How often calls are looked after, and so how late a call that takes too long may be given up."""
 _STALL_SECONDS = 1.0
 """A worker whose threads or event loop did not move for so long takes nothing more for them."""
 
@@ -165,8 +167,12 @@ class Worker:
             if execution is not None and execution.claim == claim:
                 self._give_up(execution)
 
-    def tend(self, now: float) -> None:
-        """Look after the calls, as often as the worker says that it lives: what comes back too late, or is not even begun."""
+    def step(self) -> float:
+        """Look after the calls: what comes back too late, or is not even begun. It needs no database, so that none can hinder it."""
+        self._tend(self._clock.ticks())
+        return _TENDING_SECONDS
+
+    def _tend(self, now: float) -> None:
         slots = self._slots
         before = slots.takes_async, slots.takes_plain
         self._expire(now)

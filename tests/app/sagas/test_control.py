@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -196,6 +197,19 @@ def test_a_result_is_waited_for(live: Live) -> None:
     assert not reply.done()
     gate.open()
     assert reply.result(LONG_SECONDS) == {}
+
+
+def test_a_result_is_found_however_many_others_are_asked_for(live: Live) -> None:
+    """Another process ends the instance while this one is asked for results all the time."""
+    there, here = (live.engine().register(Saga("s").human("ask").build()) for _ in range(2))
+    one, other = there.start("s").result(), there.start("s").result()
+    reply = here.result(one)
+    there.abort(one).result()
+    deadline = time.monotonic() + LONG_SECONDS
+    while not reply.done() and time.monotonic() < deadline:
+        here.result(other)
+    with pytest.raises(UnfinishedError):
+        reply.result(timeout=0)
 
 
 def test_a_stopped_engine_gives_no_result(live: Live) -> None:
