@@ -175,7 +175,7 @@ create index timers_due on holdfast.timers (due_at);
 
 create table holdfast.inbox (
     id                 bigint generated always as identity primary key,
-    tenant             text not null check (tenant not in ('', '*')),
+    tenant             text not null check (tenant <> '' and tenant <> '*'),
     target             text not null,
     definition         text not null,
     key                text not null,

@@ -149,7 +149,7 @@ create index timers_due on timers (due_at);
 
 create table inbox (
     id                 integer primary key autoincrement,
-    tenant             text not null check (tenant not in ('', '*')),
+    tenant             text not null check (tenant <> '' and tenant <> '*'),
     target             text not null,
     definition         text not null,
     key                text not null,
