@@ -285,7 +285,7 @@ class _Teller:
         data: dict[str, object] = {name: value for name, value in plain.items() if value is not None}
         own = data.get("step")
         number = self._learn(own, data) if isinstance(own, int) else None
-        status = self._status_after(event.type, number, data)
+        status = self._status_after(event.type, number, data, is_undoing=own in self._undone)
         return HistoryEntry(
             sequence=event.sequence,
             event_type=event.type,
@@ -309,7 +309,9 @@ class _Teller:
             self._undone[own] = cast("int", data["of"])
         return self._undone.get(own, own)
 
-    def _status_after(self, type_: str, number: int | None, data: Mapping[str, object]) -> str:
+    def _status_after(
+        self, type_: str, number: int | None, data: Mapping[str, object], *, is_undoing: bool = False
+    ) -> str:
         node = self._graph.nodes.get(self._names.get(number or 0, ""))
         status = words.event_status(
             type_,
@@ -318,6 +320,7 @@ class _Teller:
             is_human=node is not None and isinstance(node.op, Human),
             is_paused=self._is_paused,
             is_dead=number in self._dead,
+            is_undoing=is_undoing,
         )
         match type_:
             case "workflow_paused":

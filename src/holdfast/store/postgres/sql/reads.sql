@@ -122,7 +122,8 @@ from holdfast.instances i where i.id = any ($2::uuid[]) and i.tenant = $1::text
 -- name: begun
 select u.id from unnest($2::uuid[]) as u (id)
 where exists (
-    select 1 from holdfast.steps s where s.instance = u.id and s.tenant = $1::text and (s.status <> 'pending' or s.attempts > 0)
+    select 1 from holdfast.steps s
+    where s.instance = u.id and s.tenant = $1::text and (s.status <> 'pending' or s.attempts > 0 or s.wait_kind <> '')
 ) or exists (select 1 from holdfast.effects e where e.instance = u.id and e.tenant = $1::text and e.owner is not null)
 
 -- name: subscriptions

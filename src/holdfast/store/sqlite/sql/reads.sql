@@ -94,7 +94,8 @@ from json_each(:instances) as i cross join instances n on n.id = i.value where +
 -- name: begun
 select i.value from json_each(:instances) as i
 where exists (
-    select 1 from steps where instance = i.value and tenant = :tenant and (status <> 'pending' or attempts > 0)
+    select 1 from steps
+    where instance = i.value and tenant = :tenant and (status <> 'pending' or attempts > 0 or wait_kind <> '')
 ) or exists (select 1 from effects where instance = i.value and tenant = :tenant and owner is not null);
 
 -- name: subscriptions
