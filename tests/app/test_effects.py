@@ -332,6 +332,36 @@ def test_an_instance_can_be_told_that_its_effect_gave_up(place: Place) -> None:
     assert engine.dead_letters().result() == []
 
 
+@pytest.mark.parametrize("takes_plain", [True, False])
+def test_bad_news_that_a_decider_cannot_take_is_told_once_more_in_plain_words(
+    place: Place, *, takes_plain: bool
+) -> None:
+    """As final, without the wait that was asked for; if that does not go down either, the effect is a dead letter with its own error."""
+
+    class Touchy(Puppet):
+        type = "touchy"
+
+        def effect_failed(self, effect: Act, failure: Failure) -> Do:
+            return Do("p-1", f"done: {failure.error}" if failure.is_final and failure.after is None else "odd")
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "odd" or (command.what.startswith("done") and not takes_plain):
+            raise ValueError("what is this?")
+        return act(state, command, moment)
+
+    asking = Retry("later", after=5)
+    engine = place.engine().register(Touchy(choose), Script(asking), retry=RetryPolicy(max_attempts=1))
+    engine.execute(Touchy, Do("p-1", "x")).result()
+    engine.drain()
+    notes, letters = engine.load_state(Touchy, "p-1").result(), engine.dead_letters().result()
+    if takes_plain:
+        assert notes[1].startswith("done: Fail: Retry: later (as it was, this could not be recorded: ")
+        assert letters == []
+    else:
+        assert notes == ("x",)
+        assert [(each.source, each.error) for each in letters] == [("effect", "Retry: later")]
+
+
 def optional(**options: object) -> Puppet:
     """A puppet whose effects carry options."""
 

@@ -146,17 +146,22 @@ def _call(call: Call) -> View:
         "output": body.output,
         "error": body.error,
         "failed step": body.failed_step,
-        "previous": body.previous,
+        "previous": body.last_answer,
+        "data": body.data,
     }
 
 
 def _wanted(run: Reference, step: Step) -> View:
     of, work, node = step.of, run.work_of(step), run.graph.nodes[step.node]
     timeout = None if work.timeout_ms is None else timedelta(milliseconds=work.timeout_ms)
+    metadata, priority = node.metadata, node.priority
+    if of is not None:
+        metadata = metadata if node.compensation_metadata is None else node.compensation_metadata
+        priority = priority if node.compensation_priority is None else node.compensation_priority
     return {
         "handler": work.handler,
         "wait": step.wait,
-        "options": (node.priority, work.once, work.transactional, timeout, node.metadata),
+        "options": (priority, work.once, work.transactional, timeout, metadata),
         "node": step.node,
         "input": step.data,
         "attempt": step.call,
@@ -164,14 +169,15 @@ def _wanted(run: Reference, step: Step) -> View:
         "undoes": of is not None,
         "output": of.output if of else None,
         "error": _reason(run, of) if of else "",
-        "failed step": run.failed.node if of and run.failed else "",
+        "failed step": run.failed.node if of and run.failed and run.chain is not None else "",
         "previous": step.previous,
+        "data": step.data if of is None else run.data_to_undo(of),
     }
 
 
 def _reason(run: Reference, of: Step) -> str:
     """What a compensation is told: how its step failed, or why the run turned back."""
-    if of.status == "skipped":
+    if of.status == "skipped" or (of.status != "failed" and run.chain is None):
         return ANYTHING
     return of.error if of.status == "failed" else run.error
 
@@ -235,7 +241,7 @@ class History:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._fresh = GraphMachine(host.graph)
+        self._fresh = GraphMachine(host.graph, limit=host.limit)
         self._events: list[Event] = []
         self._state = self._fresh.initial()
         self._decisions = 0

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from holdfast.expressions import Spelling, parse
+from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine import graph as g
 from holdfast.machine.compiling import compile_graph
 
@@ -19,7 +20,7 @@ Exit = tuple[str, str]
 SIGNALS = ("red", "blue")
 QUESTIONS = ("input.x > 3", "input.x > 0", "input.x > 6", "input.x == 2")
 UNANSWERABLE = "input.missing > 1"
-LISTS = (*["input.items"] * 18, "input.x", "input.items > 1")
+LISTS = (*["input.items"] * 9, *["input.more.rows"] * 9, "input.x", "input.items > 1")
 DEEPEST = 3
 MAX_NODES = 16
 
@@ -50,13 +51,23 @@ def random_graph(rng: Random) -> g.Graph:
 
 def random_input(rng: Random) -> dict[str, object]:
     """What a run begins with."""
-    return {"x": rng.randint(0, 8), "items": [rng.randint(0, 9) for _ in range(rng.choice((0, 1, 2, 2, 3, 4)))]}
+    items = [rng.randint(0, 9) for _ in range(rng.choice((0, 1, 2, 2, 3, 4)))]
+    return {"x": rng.randint(0, 8), "items": items, "more": {"rows": [rng.randint(0, 9), 5], "k": 1}}
+
+
+def random_limit(rng: Random, graph: g.Graph) -> int:
+    """How large the data may be: now and then so small that some answers do not fit.
+
+    Not where errors become part of the data: the reference does not know all texts, and so not their sizes.
+    """
+    limit = rng.choice((DEFAULT_LIMIT, DEFAULT_LIMIT, 220))
+    return DEFAULT_LIMIT if any(edge.on in {g.ERROR, "*"} for edge in graph.edges) else limit
 
 
 def random_output(rng: Random) -> object:
     """What a handler answers."""
     return rng.choice(
-        (None, None, rng.randint(0, 9), "text", [1], {"x": rng.randint(0, 8)}, {"items": [7, 8]}, {"k": 1})
+        (None, None, rng.randint(0, 9), "text", "ü" * 60, [1], {"x": rng.randint(0, 8)}, {"items": [7, 8]}, {"k": 1})
     )
 
 
@@ -189,7 +200,13 @@ class _Maker:
             return []
         if rng.random() < 0.1 and empty not in exits:
             exits = self.task(exits, DEEPEST)  # The branches share their last step.
-        op = g.Join(split=split, strategy=rng.choice(("all", "all", "any", "count")), count=rng.randint(1, count))
+        op = g.Join(
+            split=split,
+            strategy=rng.choice(("all", "all", "any", "count")),
+            count=rng.randint(1, count),
+            losers=rng.choice(("undo", "undo", "finish", "stop")),
+            answer=rng.choice(("", "", split)),
+        )
         return [(self._node("join", op, exits), g.OK)]
 
     def _go_back(self, leaving: Exit, target: g.Node) -> None:
@@ -248,6 +265,7 @@ class _Maker:
             retry=retry,
             once=calls == 1 and rng.random() < 0.2,
             transactional=word == "do" and rng.random() < 0.1,
+            start_after_ms=rng.choice((0, 0, 0, 40)),
             timeout_ms=rng.choice((None, None, 500)),
         )
 
@@ -268,6 +286,8 @@ class _Maker:
                 op=op,
                 timeout_ms=timeout_ms,
                 compensation=compensation,
+                compensation_priority=None if compensation is None else self.rng.choice((None, None, 5)),
+                compensation_metadata={"k": "u"} if compensation is not None and self.rng.random() < 0.3 else None,
                 priority=self.rng.choice((0, 0, 3)),
                 metadata=metadata,
             )

@@ -15,6 +15,7 @@ from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import Record, merge
+from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.commands import AbortWorkflow, CancelWorkflow, Command, EndChild, RunStep, StartWorkflow
 from holdfast.machine.events import Event
 from holdfast.machine.graph import Graph
@@ -55,6 +56,7 @@ class Host:
     """One run and the world around it."""
 
     graph: Graph
+    limit: int = DEFAULT_LIMIT
     machine: GraphMachine = field(init=False)
     state: State = field(init=False)
     history: list[Event] = field(default_factory=list)
@@ -75,7 +77,7 @@ class Host:
     issued: int = 0
 
     def __post_init__(self) -> None:
-        self.machine = GraphMachine(self.graph)
+        self.machine = GraphMachine(self.graph, limit=self.limit)
         self.state = self.machine.initial()
 
     def tell(self, command: Command, *, effect: int | None = None, timer: str | None = None) -> Answer:

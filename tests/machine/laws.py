@@ -19,6 +19,8 @@ class Laws:
         self._begun: set[int] = set()
         """Steps whose handler may have done something."""
         self._is_impatient = False
+        self._undoing: set[int] = set()
+        """Compensations that have been called."""
 
     def begin(self, step: int) -> None:
         """The handler of a step may do something from now on."""
@@ -35,8 +37,14 @@ class Laws:
         calls = self._host.calls.values()
         undoing = [call.body.step for call in calls if call.body.is_compensation]
         forward = [call.body.step for call in calls if not call.body.is_compensation and call.is_begun]
-        if undoing and forward and not self._is_impatient:
-            yield f"compensation {undoing} is called while {forward} still run"
+        if undoing and not self._is_impatient:
+            is_new = not self._undoing.issuperset(undoing)
+            concerned = [step for step in forward if self._is_rolled_back or (is_new and self._is_dropped(step))]
+            self._undoing.update(undoing)
+            if concerned:
+                yield f"compensation {undoing} is called while {concerned} still run"
+        if len(undoing) > 1:
+            yield f"compensations {undoing} are called at the same time"
         for call in calls:
             if call.body.attempt > self._allowed(call):
                 yield f"step {call.body.step} is called {call.body.attempt} times"
@@ -55,6 +63,16 @@ class Laws:
             if self._is_protected(of, rows):
                 yield f"step {of.number} is undone, and a boundary behind it protects it"
 
+    @property
+    def _is_rolled_back(self) -> bool:
+        """Whether the run as a whole is undone, and not only branches that were not needed."""
+        return self._host.state.rollback is not None and self._host.state.rollback.chain is not None
+
+    def _is_dropped(self, step: int) -> bool:
+        row = next(row for row in self._host.rows if isinstance(row, StepOpened) and row.number == step)
+        events = [event for event in self._host.history if isinstance(event, e.BranchesDropped)]
+        return any(f"{row.token}/".startswith(f"{token}/") for event in events for token in event.tokens)
+
     def _allowed(self, call: Call) -> int:
         node = self._host.graph.nodes[call.body.node]
         work = node.compensation if call.body.is_compensation else node.op.work if isinstance(node.op, g.Task) else None
@@ -67,7 +85,7 @@ class Laws:
         if of.number not in ends:
             return False
         is_failure = any(isinstance(event, e.RollbackStarted) for event in self._host.history)
-        kinds = (g.NoReturn, g.SavePoint) if is_failure else (g.NoReturn,)
+        kinds = (g.NoReturn, g.SavePoint) if is_failure and not self._is_dropped(of.number) else (g.NoReturn,)
         later = [rows[number] for number in ends[ends.index(of.number) + 1 :]]
         return any(row.token == of.token and isinstance(self._host.graph.nodes[row.node].op, kinds) for row in later)
 

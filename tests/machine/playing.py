@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from holdfast.kernel.decision import Decision, Rejection
+from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine import commands as c
 from holdfast.machine import graph as g
 from machine.comparing import History, differences, seen_of_machine, seen_of_reference
@@ -68,13 +69,14 @@ class Play:
     """One run on the machine and on the reference."""
 
     graph: g.Graph
+    limit: int = DEFAULT_LIMIT
     host: Host = field(init=False)
     run: Reference = field(init=False)
     acts: list[Act] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.host = Host(self.graph)
-        self.run = Reference(self.graph)
+        self.host = Host(self.graph, self.limit)
+        self.run = Reference(self.graph, self.limit)
         self._history = History(self.host)
         self._laws = Laws(self.host)
 
@@ -210,7 +212,8 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
     for step in play.run.steps:
         if step.is_open and step.of is None and play.run.is_at(step, g.Human):
             decision: Literal["confirmed", "rejected"] = "rejected" if rng.random() < failing else "confirmed"
-            yield Say(c.DecideStep(step=step.number, decision=decision))
+            data = rng.choice((None, None, random_output(rng)))
+            yield Say(c.DecideStep(step=step.number, decision=decision, comment=rng.choice(("", "why")), data=data))
         if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvent):
             yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)))
 
@@ -288,9 +291,9 @@ def _drive_home(play: Play, rng: Random) -> None:
     raise DisagreementError("the run does not end")
 
 
-def fails(graph: g.Graph, acts: Iterable[Act]) -> tuple[list[Act], str]:
+def fails(graph: g.Graph, acts: Iterable[Act], limit: int) -> tuple[list[Act], str]:
     """Play these acts: those up to the first disagreement, and what it says; nothing if there is none."""
-    play = Play(graph)
+    play = Play(graph, limit)
     try:
         for act in acts:
             play.act(act)
@@ -299,12 +302,12 @@ def fails(graph: g.Graph, acts: Iterable[Act]) -> tuple[list[Act], str]:
     return [], ""
 
 
-def shortened(graph: g.Graph, acts: list[Act]) -> tuple[list[Act], str]:
+def shortened(graph: g.Graph, acts: list[Act], limit: int) -> tuple[list[Act], str]:
     """The same disagreement, or another one, with fewer acts."""
-    acts, told = fails(graph, acts)
+    acts, told = fails(graph, acts, limit)
     place = len(acts) - 2
     while place > 0:
-        fewer, said = fails(graph, [*acts[:place], *acts[place + 1 :]])
+        fewer, said = fails(graph, [*acts[:place], *acts[place + 1 :]], limit)
         if said:
             acts, told = fewer, said
         place = min(place, len(acts) - 1) - 1

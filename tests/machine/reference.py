@@ -6,6 +6,7 @@ answered by walking over them again. It takes the commands of the real machine, 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -13,6 +14,7 @@ from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
 from holdfast.machine import commands as c
 from holdfast.machine import graph as g
+from machine.hosting import ACTOR, NOW
 
 Data = dict[str, object]
 
@@ -62,6 +64,16 @@ def _value(stored: dict[str, g.Plain], data: Data) -> object:
         return None
 
 
+def _without_list(data: Data, source: str) -> Data:
+    """The data without a list that is found at a path in it."""
+    first, _, rest = source.removeprefix("input.").partition(".")
+    if not rest:
+        return {name: value for name, value in data.items() if name != first}
+    inner = data[first]
+    assert isinstance(inner, dict)
+    return data | {first: _without_list(inner, rest)}
+
+
 @dataclass(eq=False)
 class Step:
     """One entry of a node, or the undoing of one."""
@@ -98,6 +110,8 @@ class Step:
     """Whether the present call was asked back."""
     is_stopping: bool = False
     """Whether it was stopped and its handler, or child, has not come back."""
+    is_undone: bool = False
+    """Whether it was undone while the run went on."""
     is_late: bool = False
     """Whether its handler has had its time and nobody waits for it any more."""
     is_done: bool = False
@@ -172,8 +186,9 @@ class Scope:
 class Reference:
     """A run of a graph, told one command at a time."""
 
-    def __init__(self, graph: g.Graph) -> None:
+    def __init__(self, graph: g.Graph, limit: int) -> None:
         self.graph = graph
+        self.limit = limit
         self.policies = graph.policies
         self.status = "new"
         self.reason = ""
@@ -195,6 +210,8 @@ class Reference:
         """Steps still to be undone; None until nothing runs any more."""
         self.stuck: Step | None = None
         """The compensation that gave up."""
+        self.dropped: list[Token] = []
+        """Branches whose work is undone while the run goes on."""
         self.handler_calls = 0
         """Since the last word from outside."""
         self.ends = 0
@@ -220,7 +237,7 @@ class Reference:
     def tell(self, command: object) -> bool:
         """Take a command; False if it is refused or there is nothing to do."""
         if isinstance(command, c.StartWorkflow):
-            return self.status == "new" and self._start(command)
+            return self.status == "new" and self._has_room(command.input) and self._start(command)
         if self.status == "new":
             return False
         if isinstance(command, c.CompleteStep | c.FailStep | c.ReturnStep):
@@ -269,11 +286,11 @@ class Reference:
                 self._return(step)
             case c.TimeOut() if step.has_timer:
                 self._time_out(step)
-            case c.DecideStep(decision=decision) if step.is_open and step.of is None and self.is_at(step, g.Human):
-                self._decide(step, decision)
+            case c.DecideStep() if step.is_open and step.of is None and self.is_at(step, g.Human):
+                return self._decide(step, command)
             case c.EndChild() if step.child and (step.is_open or step.is_stopping):
                 self._end_child(step, command)
-            case c.RequeueStep(input=data) if step.is_dead:
+            case c.RequeueStep(input=data) if step.is_dead and self._has_room(data):
                 self._requeue(step, data)
             case c.NoteMissingHandler() if step.is_calling and not step.is_stopping:
                 pass
@@ -306,11 +323,12 @@ class Reference:
         step.was_called = True
         if step.of is not None:
             step.status, step.attempts, step.is_open = "completed", step.call, False
+            step.of.is_undone = self.chain is None
         elif step.is_stopping:
             step.is_stopping, step.is_done, step.output, step.attempts = False, True, output, step.call
         else:
             step.attempts = step.call
-            self._finish(step, g.OK, output)
+            self._answer(step, output)
 
     def _fail_call(self, step: Step, command: c.FailStep) -> None:
         step.is_calling = step.is_recalled = False
@@ -323,7 +341,7 @@ class Reference:
         step.error = command.error
         if command.was_called or step.of is not None:
             step.attempts = step.call
-        may_again = not command.is_final and not work.once and step.call < work.retry.max_calls
+        may_again = not command.is_final and step.call < work.retry.max_calls
         if may_again and (step.of is not None or not self.back):
             step.status = "running"
             step.call += 1
@@ -342,7 +360,7 @@ class Reference:
         elif self.back:
             self._end(step, "skipped")
         else:
-            self._call(step)
+            self._resume_call(step)
 
     def _time_out(self, step: Step) -> None:
         step.has_timer = False
@@ -356,34 +374,50 @@ class Reference:
         else:
             self._fail(step, ANYTHING)
 
-    def _decide(self, step: Step, decision: str) -> None:
+    def _decide(self, step: Step, command: c.DecideStep) -> bool:
+        answer: Data = {
+            "status": command.decision,
+            "decided_by": ACTOR,
+            "decided_at": NOW.isoformat(),
+            "comment": command.comment,
+            "data": command.data,
+        }
+        told = step.token.data | {step.node: answer}
+        if not self._has_room(told):
+            return False
         self.handler_calls = 0
-        if decision == g.CONFIRMED or self._edge(step.node, g.REJECTED, step.token.data) is not None:
-            self._finish(step, decision, None)
+        if command.decision == g.CONFIRMED or self._edge(step.node, g.REJECTED, told) is not None:
+            self._finish(step, command.decision, answer)
         elif self.policies.on_reject == "fail":
             self._fail(step, ANYTHING)
         else:
-            step.outcome = g.REJECTED
+            step.outcome, step.output = g.REJECTED, answer
             self._end(step, "completed")
             self._abort(ANYTHING)
+        return True
 
     def _end_child(self, step: Step, command: c.EndChild) -> None:
         went_well = command.status == "completed"
-        answer = {step.node: command.result} if went_well else None
+        answer = command.result if went_well else None
         if step.is_stopping:
             step.is_stopping, step.is_done, step.was_called, step.output = False, went_well, went_well, answer
         elif went_well:
-            self._finish(step, g.OK, answer)
+            self._answer(step, answer)
         else:
             self._fail(step, ANYTHING)
 
     def _signal(self, command: c.SendSignal) -> bool:
-        self.handler_calls = 0
         for step in self.steps:
             op = self._op(step)
             if step.is_open and isinstance(op, g.WaitEvent) and op.signal == command.name:
+                if not self._has_room(self._with(step, command.payload)):
+                    return False
+                self.handler_calls = 0
                 self._finish(step, g.OK, command.payload)
                 return True
+        if not self._has_room(command.payload):
+            return False
+        self.handler_calls = 0
         self.signals.append((command.name, command.payload))
         return True
 
@@ -396,6 +430,11 @@ class Reference:
         self._go_on()
 
     def _resume(self) -> bool:
+        if self.reason == "compensation_failed" and self.stuck is not None and self.stuck.of is not None:
+            past = Step(len(self.steps) + 1, self.stuck.node, self.stuck.token, of=self.stuck.of)
+            past.status, past.outcome, self.stuck.of.is_undone = "completed", "rolled_back", True
+            self.steps.append(past)
+            self._forget_stuck()
         self._go_on()
         return True
 
@@ -404,7 +443,7 @@ class Reference:
         for step in self.steps:
             if step.is_frozen:
                 step.is_frozen = False
-                self._call(step)
+                self._resume_call(step)
         for token in list(self.tokens):
             if token.held is not None and not token.is_over:
                 (node, last), token.held = token.held, None
@@ -429,17 +468,30 @@ class Reference:
             return
         if self.back:
             self._undo()
-        elif self.root.is_over:
-            self._conclude("completed")
+            return
+        self._undo_dropped()
+        if self.status == "running" and self._is_all_over():
+            if self.stuck is not None:
+                self._pause("compensation_failed")
+            elif not self.dropped:
+                self._conclude("completed")
+
+    def _is_all_over(self) -> bool:
+        return all(token.is_over for token in self.tokens) and not any(step.is_open for step in self.steps)
 
     def _enter(self, token: Token, name: str, *, is_sent: bool) -> None:
         node = self.graph.nodes[name]
         if self.status == "paused":
             token.held = ("", name)
+        elif isinstance(node.op, g.Join) and token.retries is not None:
+            self._finish(self._new_step(token, name), g.OK, None)
         elif isinstance(node.op, g.Join):
             assert token.scope is not None
-            token.arrived = len(token.scope.arrived) + 1
-            self._look_at(token.scope)
+            if token.scope.is_over:
+                token.is_over = True
+            else:
+                token.arrived = len(token.scope.arrived) + 1
+                self._look_at(token.scope)
         elif not is_sent and token.visits.get(name, 0) >= self.policies.max_visits:
             token.held = ("", name)
             self._pause("max_visits")
@@ -466,7 +518,7 @@ class Reference:
         match node.op:
             case g.Task():
                 self.handler_calls += 1
-                self._call(step)
+                self._call(step, self._start_delay(step))
             case g.Condition():
                 self._ask(step, node.op)
             case g.Split():
@@ -498,10 +550,19 @@ class Reference:
     def _call(self, step: Step, wait: Wait | None = None) -> None:
         """Have the handler called, as soon as anything may begin."""
         step.wait = wait or Wait()
-        if self.status == "paused":
+        if self.status == "paused" and step.of is None:
             step.is_frozen = True
         else:
             step.is_calling = True
+
+    def _resume_call(self, step: Step) -> None:
+        """A call that was taken back is made after all."""
+        self._call(step, self._start_delay(step) if step.call == 1 else None)
+
+    def _start_delay(self, step: Step) -> Wait:
+        """How long the first call waits; what an operator asks for does not."""
+        delay = timedelta(milliseconds=0 if step.retry_of else self.work_of(step).start_after_ms)
+        return Wait(delay, delay)
 
     def _ask(self, step: Step, op: g.Condition) -> None:
         try:
@@ -515,8 +576,15 @@ class Reference:
         for kept in self.signals:
             if kept[0] == signal:
                 self.signals.remove(kept)
-                self._finish(step, g.OK, kept[1])
+                self._answer(step, kept[1])
                 return
+
+    def _answer(self, step: Step, output: object) -> None:
+        """A step is answered; if there is no room for that, it has failed. On the way back everything is taken."""
+        if self.back or output is None or self._has_room(self._with(step, output)):
+            self._finish(step, g.OK, output)
+        else:
+            self._fail(step, ANYTHING)
 
     def _finish(self, step: Step, outcome: str, output: object) -> None:
         """A step ends well."""
@@ -525,8 +593,34 @@ class Reference:
         token = step.token
         if output is not None:
             token.last_answer = output
-            token.data = token.data | (output if isinstance(output, dict) else {step.node: output})
+            token.data = self._with(step, output)
         self._leave(token, step.node, outcome)
+
+    def _with(self, step: Step, output: object) -> Data:
+        """The data of a step's token with an answer."""
+        return self._over(step.token.data, step.node, output)
+
+    def _over(self, data: Data, node: str, output: object) -> Data:
+        if output is None:
+            return data
+        if isinstance(output, dict) and not isinstance(self.graph.nodes[node].op, g.Call | g.Human):
+            return data | output
+        return data | {self._shown_name(node): output}
+
+    def data_to_undo(self, of: Step) -> Data:
+        """What a compensation works on: the data of its step, and over it what that had answered."""
+        return self._over(of.data, of.node, of.output)
+
+    def _shown_name(self, node: str) -> str:
+        """The name by which the answer of a node is known."""
+        op = self.graph.nodes[node].op
+        if not isinstance(op, g.Join):
+            return node
+        split = self.graph.nodes[op.split].op
+        return op.split if isinstance(split, g.Split) and split.items is not None else op.answer or node
+
+    def _has_room(self, data: object) -> bool:
+        return len(json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()) <= self.limit
 
     def _end(self, step: Step, status: str) -> None:
         """A step ends, in whatever way."""
@@ -541,6 +635,8 @@ class Reference:
         edge = self._edge(node, outcome, token.data)
         if edge is not None:
             more = {name: _value(stored, token.data) for name, stored in edge.assign.items()}
+            if more and not self._has_room(token.data | more):
+                more = dict.fromkeys(more)
             token.data = token.data | more
             self.moves.append((token, edge.target, False))
         elif self.policies.on_no_edge == "complete":
@@ -569,7 +665,7 @@ class Reference:
         if self.status != "paused":
             self.status, self.reason = "paused", reason
         for step in self.steps:
-            if step.is_calling and step.is_open:
+            if step.is_calling and step.is_open and step.of is None:
                 step.is_recalled = True
 
     # Branches
@@ -591,12 +687,12 @@ class Reference:
         self.scopes.append(scope)
         if op.items is None:
             for edge in self._edges(step.node, g.BRANCH):
-                self._branch(scope, edge.target, {})
+                self._branch(scope, edge.target, scope.parked.data)
         self._look_at(scope)
 
-    def _branch(self, scope: Scope, target: str, more: Data) -> None:
+    def _branch(self, scope: Scope, target: str, data: Data) -> None:
         name = f"{scope.parked.name}/{scope.step.number}.{len(scope.branches) + 1}"
-        token = Token(name, scope.parked.data | more, scope)
+        token = Token(name, dict(data), scope)
         scope.branches.append(token)
         self.tokens.append(token)
         self.moves.append((token, target, False))
@@ -626,7 +722,8 @@ class Reference:
         else:
             while scope.todo and (op.limit is None or len(scope.alive) - len(scope.arrived) < op.limit):
                 (edge,) = self._edges(scope.node, g.BRANCH)
-                self._branch(scope, edge.target, {op.item: scope.todo.pop(0)})
+                data = _without_list(scope.parked.data, str((op.items or {})["source"]))
+                self._branch(scope, edge.target, data | {op.item: scope.todo.pop(0)})
 
     def _close(self, scope: Scope) -> None:
         """The parked token is on its way again, behind those that have not waited."""
@@ -637,17 +734,55 @@ class Reference:
     def _meet(self, scope: Scope, join: g.Node) -> None:
         op = self.graph.nodes[scope.node].op
         assert isinstance(op, g.Split)
+        assert isinstance(join.op, g.Join)
         self._close(scope)
         scope.todo.clear()
         arrived = scope.arrived
-        for branch in scope.alive:
-            self._end_branch(branch)
-        output: Data = (
-            {branch.last_node: branch.last_answer for branch in arrived if branch.last_node}
+        losers = [branch for branch in scope.alive if branch not in arrived]
+        for branch in arrived:
+            branch.is_over = True
+        if join.op.losers != "finish":
+            for branch in losers:
+                self._end_branch(branch)
+        if join.op.losers == "undo":
+            self._drop(losers)
+        output: object = (
+            {self._shown_name(branch.last_node): branch.last_answer for branch in arrived if branch.last_node}
             if op.items is None
-            else {scope.node: [branch.last_answer for branch in scope.branches if branch in arrived]}
+            else [branch.last_answer for branch in scope.branches if branch in arrived]
         )
-        self._finish(self._new_step(scope.parked, join.id), g.OK, output)
+        self._answer(self._new_step(scope.parked, join.id), output)
+
+    def _drop(self, branches: list[Token]) -> None:
+        """Have undone what branches did, if there is anything that could be undone."""
+        done = [step for step in self.steps if step.ended and step.of is None and not step.is_undone]
+        undoable = [step for step in done if self.graph.nodes[step.node].compensation is not None]
+        if any(step.token.is_at_or_below(branch) for step in undoable for branch in branches):
+            self.dropped += branches
+
+    def _is_dropped(self, token: Token) -> bool:
+        return any(token.is_at_or_below(branch) for branch in self.dropped)
+
+    def _is_stopping_dropped(self) -> bool:
+        return any(step.is_stopping and self._is_dropped(step.token) for step in self.steps)
+
+    def _undo_dropped(self) -> None:
+        """Undo the next step of dropped branches, or see that nothing is left to undo."""
+        if not self.dropped or self.stuck is not None or self.status != "running":
+            return
+        if self._is_stopping_dropped() or any(step.of is not None and step.is_open for step in self.steps):
+            return
+        found = [
+            step
+            for step in self.steps
+            if self._is_dropped(step.token)
+            and self.graph.nodes[step.node].compensation is not None
+            and self._is_to_undo(step)
+        ]
+        if found:
+            self._undo_step(max(found, key=lambda step: step.ended))
+        else:
+            self.dropped = []
 
     def _end_branch(self, token: Token) -> None:
         """A branch that is not needed any more, and all below it."""
@@ -656,7 +791,7 @@ class Reference:
         for scope in self.scopes:
             scope.is_over = scope.is_over or scope.parked.is_at_or_below(token)
         for step in self.steps:
-            if step.token.is_at_or_below(token):
+            if step.token.is_at_or_below(token) and step.of is None:
                 self._stop(step)
 
     def _stop(self, step: Step) -> None:
@@ -702,6 +837,9 @@ class Reference:
             self._pause("dlq" if self.policies.on_failure == "dlq" else "step_failed")
         elif (branch := self._unneeded(token)) is not None and branch.scope is not None:
             self._end_branch(branch)
+            join = self._join_of(branch.scope)
+            if join is not None and isinstance(join.op, g.Join) and join.op.losers != "stop":
+                self._drop([branch])
             self._look_at(branch.scope)
         else:
             self._roll_back(step, error)
@@ -711,6 +849,8 @@ class Reference:
         if token.scope is None:
             return None
         join = self._join_of(token.scope)
+        if token.scope.is_over:
+            return token
         if join is not None and isinstance(join.op, g.Join) and join.op.strategy != "all":
             others = len(token.scope.alive) - 1 + len(token.scope.todo)
             if others >= (join.op.count if join.op.strategy == "count" else 1):
@@ -722,7 +862,8 @@ class Reference:
     def _roll_back(self, failed: Step | None, error: str) -> None:
         self.status, self.reason, self.back, self.failed, self.error = "running", "", "failure", failed, error
         self.timers.clear()
-        for step in self.steps:
+        self._forget_stuck()
+        for step in [each for each in self.steps if each.of is None]:
             if step.is_open and step.is_calling:
                 step.is_recalled = True
             else:
@@ -731,8 +872,10 @@ class Reference:
     def _cancel(self, reason: str) -> bool:
         self.status, self.reason, self.back, self.error = "running", "", "cancel", reason
         self.timers.clear()
+        self._forget_stuck()
         for step in self.steps:
-            self._stop(step)
+            if step.of is None or self.policies.on_cancel == "none":
+                self._stop(step)
         if self.policies.on_cancel == "none":
             self._drop_calls()
             self._conclude("cancelled")
@@ -753,6 +896,7 @@ class Reference:
 
     def _abort(self, reason: str) -> bool:
         self.error = reason
+        self._forget_stuck()
         for step in self.steps:
             if step.child and (step.is_open or step.is_stopping):
                 step.child = "abort"
@@ -769,10 +913,11 @@ class Reference:
     def _undo(self) -> None:
         """Go on with the rollback as far as possible."""
         if self.chain is None:
-            if any((step.is_open and step.of is None) or step.is_stopping for step in self.steps):
+            if any(step.is_open or step.is_stopping for step in self.steps):
                 return
             self.timers.discard("grace")
             self.chain = self._plan()
+            self.dropped = []
         while self.chain and not self.is_over and not any(step.is_open for step in self.steps):
             self._undo_step(self.chain.pop(0))
         if not self.is_over and not any(step.is_open for step in self.steps):
@@ -788,6 +933,8 @@ class Reference:
     def _is_to_undo(self, step: Step) -> bool:
         node = self.graph.nodes[step.node]
         if step.of is not None or not step.ended or isinstance(node.op, g.SavePoint | g.NoReturn):
+            return False
+        if step.is_undone:
             return False
         if any(each.retry_of is step and self._stands_for_another(each) for each in self.steps):
             return False
@@ -809,6 +956,8 @@ class Reference:
             return False
         is_below = step.token.is_at_or_below(point.token)
         is_above = point.token.is_at_or_below(step.token)
+        if self._is_dropped(step.token) and not (isinstance(op, g.NoReturn) and self._is_dropped(point.token)):
+            return False
         if isinstance(op, g.NoReturn):
             return is_below or is_above
         if not isinstance(op, g.SavePoint) or self.back == "cancel":
@@ -816,23 +965,33 @@ class Reference:
         is_ours = self.failed is not None and self.failed.token.is_at_or_below(point.token)
         return is_below or (is_above and is_ours)
 
-    def _undo_step(self, of: Step) -> None:
+    def _undo_step(self, of: Step, *, is_asked: bool = False) -> None:
         work = self.graph.nodes[of.node].compensation
-        undoing = Step(len(self.steps) + 1, of.node, of.token, data=of.data, of=of, is_open=True, first=of.number)
+        undoing = Step(len(self.steps) + 1, of.node, of.token, data=of.data, of=of, is_open=True, first=of.first)
         self.steps.append(undoing)
         if work is None:
             undoing.status, undoing.outcome, undoing.is_open = "completed", "rolled_back", False
         elif work.retry.max_calls == 0:
             self._give_up_undoing(undoing)
         else:
+            delay = timedelta(milliseconds=0 if is_asked else work.start_after_ms)
+            undoing.wait = Wait(delay, delay)
             undoing.is_calling = True
 
     def _give_up_undoing(self, undoing: Step) -> None:
         assert undoing.of is not None
         undoing.status, undoing.is_open = "failed", False
+        if self.back and self.chain is None:
+            return  # The rollback will try it again.
         self.stuck = undoing
         self.letters["compensation", undoing.of.number] = undoing.error or ANYTHING
-        self._conclude("failed", "compensation_failed")
+        if self.back:
+            self._conclude("failed", "compensation_failed")
+
+    def _forget_stuck(self) -> None:
+        if self.stuck is not None and self.stuck.of is not None:
+            del self.letters["compensation", self.stuck.of.number]
+        self.stuck = None
 
     def _stuck_step(self) -> int | None:
         return self.stuck.of.number if self.stuck and self.stuck.of else None
@@ -840,10 +999,15 @@ class Reference:
     def _retry_compensation(self) -> bool:
         assert self.stuck is not None
         assert self.stuck.of is not None
-        again, self.stuck = self.stuck.of, None
-        del self.letters["compensation", again.number]
-        self.status, self.reason = "running", ""
-        self._undo_step(again)
+        if self._is_stopping_dropped():
+            return False
+        again = self.stuck.of
+        self._forget_stuck()
+        if self.back:
+            self.status, self.reason = "running", ""
+        elif self.reason == "compensation_failed":
+            self._go_on()
+        self._undo_step(again, is_asked=True)
         return True
 
     def _conclude(self, status: str, reason: str = "") -> None:

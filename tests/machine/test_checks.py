@@ -157,12 +157,15 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     # -- nodes
     "priority too high": ("priority", "a", alone(priority=101)),
     "priority too low": ("priority", "a", alone(priority=-1)),
+    "priority of a compensation": ("priority", "a", alone(compensation=work(), compensation_priority=101)),
     "a fraction": ("priority", "a", alone(priority=0.5)),
     "no calls": ("retries", "a", alone(g.Task(work=work(max_calls=0)))),
     "negative calls": ("retries", "a", alone(g.Task(work=work(max_calls=-1)))),
     "negative calls of a compensation": ("retries", "a", alone(compensation=work(max_calls=-1))),
     "negative delay": ("retry_delay", "a", alone(g.Task(work=work(delay_ms=-1)))),
     "negative delay of a compensation": ("retry_delay", "a", alone(compensation=work(delay_ms=-1))),
+    "starting backwards": ("start_after", "a", alone(g.Task(work=g.Work(handler="h", start_after_ms=-1)))),
+    "undoing backwards": ("start_after", "a", alone(compensation=g.Work(handler="h", start_after_ms=-1))),
     "negative cap": ("retry_cap", "a", alone(g.Task(work=work(cap_ms=-1)))),
     "shrinking factor": ("retry_factor", "a", alone(g.Task(work=work(factor_percent=99)))),
     "negative jitter": ("retry_jitter", "a", alone(g.Task(work=work(jitter_percent=-1)))),
@@ -190,6 +193,11 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "an item named as a step": ("item_clash", "a", followed(each("b"), "a b branch")),
     "an item named as the one around it": ("item_clash", "in", listed(each("x"), each("x"))),
     "a fraction in metadata": ("metadata", "a", alone(metadata={"x": [{"y": 0.5}]})),
+    "a fraction in metadata of a compensation": (
+        "metadata",
+        "a",
+        alone(compensation=work(), compensation_metadata={"x": 0.5}),
+    ),
     "a date in metadata": ("metadata", "a", alone(metadata={"x": object()})),
     "a key that is no text": ("metadata", "a", alone(metadata={"x": {1: 2}})),
     "a number that JSON cannot keep": ("metadata", "a", alone(metadata={"x": 2**53})),
@@ -228,7 +236,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "a timeout that was never set": ("outcome", "a", followed(g.Human(), "a b timeout")),
     "a fork that fails": ("outcome", "a", forking("a c error")),
     "a fork that is ok": ("outcome", "a", forking("a c ok")),
-    "a join that fails": ("outcome", "j", forked(node("d"), edges=["j d error"])),
+    "a join that is confirmed": ("outcome", "j", forked(node("d"), edges=["j d confirmed"])),
     "a way on from the end": ("outcome", "a", followed(g.End(), "a b *")),
     # -- forks and joins
     "no branches": ("no_branches", "a", alone(g.Split())),
@@ -252,6 +260,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         ),
     ),
     "an unknown strategy": ("join_strategy", "j", forked(join=g.Join(split="a", strategy="most"))),  # type: ignore[arg-type]
+    "an unknown fate": ("join_losers", "j", forked(join=g.Join(split="a", losers="forget"))),  # type: ignore[arg-type]
     "more branches than there are": ("join_count", "j", forked(join=g.Join(split="a", strategy="count", count=3))),
     "a join of no branches": ("join_count", "j", forked(join=g.Join(split="a", strategy="count"))),
     "a join that is the entry": (
@@ -350,7 +359,7 @@ def test_all_word_fields_and_kinds_are_known() -> None:
         if getattr(hint, "__origin__", None) is Literal
     }
     policies = {(Policies, field) for field in checks.POLICY_WORDS}
-    assert with_words == {(g.Retry, "backoff"), (g.Join, "strategy"), (g.End, "status"), *policies}
+    assert with_words == {(g.Retry, "backoff"), (g.Join, "strategy"), (g.Join, "losers"), (g.End, "status"), *policies}
     assert set(OUTCOMES) == set(get_args(Op))
 
 

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from holdfast.machine import graph as g
-from machine.generating import random_graph
+from machine.generating import random_graph, random_limit
 from machine.playing import Act, DisagreementError, Play, play_at_random, shortened
 from support.campaigns import GRAPHS, SEED
 from support.repository import PYTHONPATH
@@ -67,14 +67,15 @@ def check(seed: str) -> None:
     """Play one graph; a failure tells all that is needed to play it again."""
     play, told = begun(seed)
     if told:
-        acts, shorter = shortened(play.graph, play.acts)
-        pytest.fail(describe(seed, play.graph, acts or play.acts, shorter or told), pytrace=False)
+        acts, shorter = shortened(play.graph, play.acts, play.limit)
+        pytest.fail(describe(seed, play, acts or play.acts, shorter or told), pytrace=False)
 
 
 def begun(seed: str) -> tuple[Play, str]:
     """The play of a seed, up to its end or to the first disagreement, and what that was."""
     rng = Random(seed)
-    play = Play(random_graph(rng))
+    graph = random_graph(rng)
+    play = Play(graph, random_limit(rng, graph))
     try:
         play_at_random(play, rng)
     except DisagreementError as error:
@@ -82,8 +83,9 @@ def begun(seed: str) -> tuple[Play, str]:
     return play, ""
 
 
-def describe(seed: str, graph: g.Graph, acts: list[Act], told: str) -> str:
+def describe(seed: str, play: Play, acts: list[Act], told: str) -> str:
     """What failed, and a program that fails in the same way."""
+    graph = play.graph
     lines = [
         told,
         "",
@@ -96,7 +98,7 @@ def describe(seed: str, graph: g.Graph, acts: list[Act], told: str) -> str:
         *(f"# {node.id}: {_brief(node)}" for node in graph.nodes.values()),
         *(f"# {edge.id} priority {edge.priority}{_condition(edge)}" for edge in graph.edges),
         f"# {graph.policies}",
-        f"play = Play(random_graph(Random({seed!r})))",
+        f"play = Play(random_graph(Random({seed!r})), {play.limit})",
         *(f"play.act({act})" for act in acts),
     ]
     return "\n".join(lines)

@@ -13,8 +13,9 @@ from holdfast.kernel.records import DeadLetterRaised, StepOpened
 from holdfast.machine import commands as c
 from holdfast.machine import graph as g
 from holdfast.machine.compiling import compile_graph
-from holdfast.machine.events import HandlerMissing
+from holdfast.machine.events import BranchesDropped, HandlerMissing
 from machine.generating import stored
+from machine.hosting import RUN, Host
 from machine.playing import Act, Answer, Begin, Deliver, Fire, Play, Say
 
 DLQ, PAUSE = g.Policies(on_failure="dlq"), g.Policies(on_no_edge="pause")
@@ -129,9 +130,9 @@ def test_a_run_begins_once() -> None:
 
 
 def test_the_result_of_a_child_is_found_under_the_name_of_the_call() -> None:
-    """Also if it is an object, or nothing; and the compensation of the call is told the same answer, whenever the child ended."""
+    """Also if it is an object; and the compensation of the call is told the same answer, whenever the child ended."""
     call = node("call", g.Call(definition="child"))
-    for result in ({"x": 2}, 7, None):
+    for result in ({"x": 2}, 7):
         played = play([call], [], [Say(c.EndChild(step=1, status="completed", result=result))])
         assert played.host.state.result == {"x": 1, "call": result}
     undone = g.Node(id="call", op=call.op, compensation=task("call", is_undone=True).compensation)
@@ -140,7 +141,7 @@ def test_the_result_of_a_child_is_found_under_the_name_of_the_call() -> None:
     orders: list[list[Act]] = [[cancel, ended], [ended, cancel, Deliver()]]
     for acts in orders:
         played = play([undone, task("a")], [edge("call", "a")], acts)
-        assert [each.body.output for each in played.host.calls.values()] == [{"call": 7}]
+        assert [(each.body.output, each.body.data["call"]) for each in played.host.calls.values()] == [(7, 7)]
 
 
 def test_a_child_does_not_answer_for_a_handler_nor_a_handler_for_a_child() -> None:
@@ -274,6 +275,36 @@ def test_the_wait_before_a_call_is_asked_for_or_follows_the_rule() -> None:
     assert waits == [10, 20, 9000, 35]
 
 
+def test_jitter_spreads_the_calls() -> None:
+    """Up to the share of the wait is added, another part of it each time, and the same whenever the same is decided again."""
+    retry = g.Retry(max_calls=9, delay_ms=1000, jitter_percent=50)
+    nodes = [g.Node(id="a", op=g.Task(work=g.Work(handler="do a", retry=retry)))]
+
+    def waits() -> list[float]:
+        played, found = play(nodes, [], []), []
+        for _ in range(8):
+            played.act(failed(1))
+            found += [each.effect.delay / timedelta(milliseconds=1) for each in played.host.calls.values()]
+        return found
+
+    assert len(set(waits())) > 4
+    assert all(1000 <= wait <= 1500 for wait in waits())
+    assert max(waits()) > 1050
+    assert waits() == waits()
+
+
+def test_expressions_may_ask_for_the_step_and_the_instance() -> None:
+    """On edges as well as in conditions: the name of the node that is left, and the id of the run."""
+    ways = [edge("a", "b", when=f"step_name == 'a' and instance_id == '{RUN}'"), edge("a", "d")]
+    graph = compile_graph(
+        kind="process", name="g", version="1", entry="a", nodes=[*map(task, "abd")], edges=ways, policies=g.Policies()
+    )
+    told = Host(graph)
+    told.tell(c.StartWorkflow(input={"x": 1}))
+    told.tell(c.CompleteStep(step=1))
+    assert [call.body.node for call in told.calls.values() if call.body.step > 1] == ["b"]
+
+
 def test_a_repeat_has_the_key_of_the_first_step_unless_its_data_is_new() -> None:
     """What is done again with other data is other work."""
     again, anew = Say(c.RequeueStep(step=2)), Say(c.RequeueStep(step=3, input={"x": 9}))
@@ -387,10 +418,10 @@ def test_an_aborted_run_has_no_reason_to_wait() -> None:
 
 
 def test_a_repeat_stands_for_the_step_that_it_repeats() -> None:
-    """Once its handler was called, only the repeat is undone."""
+    """Once its handler was called, only the repeat is undone, with the key that both of them had."""
     acts: list[Act] = [failed(1), Say(c.RequeueStep(step=1)), done(2), Say(c.CancelWorkflow())]
     played = play([task("a", is_undone=True), task("b")], [edge("a", "b")], [*acts, Deliver()], DLQ)
-    assert [each.body.first for each in played.host.calls.values()] == [2]
+    assert [(each.body.step, each.body.first) for each in played.host.calls.values()] == [(4, 1)]
 
 
 def test_a_dead_step_is_undone_with_its_own_error() -> None:
@@ -475,6 +506,104 @@ def test_steps_that_were_stopped_together_are_undone_in_reverse_order_of_their_n
     acts: list[Act] = [Begin(3), failed(4), Deliver(), Say(c.RequeueStep(step=4)), Begin(2), Say(c.CancelWorkflow())]
     played = play([*nodes, *branches], edges, [*acts, done(2), done(3), Deliver()], DLQ)
     assert seen(played) == "running: f completed, a skipped, b skipped, d failed, d skipped, undo b pending"
+
+
+# -- branches that were not needed
+
+
+def lost(losers: g.Losers, *, is_undone: bool = True) -> tuple[list[g.Node], list[g.Edge]]:
+    """A fork into `a`, and `b` and `d` in a row, of which one is enough; `z` follows."""
+    nodes, edges = fork("a", "b", strategy=g.Join(split="f", strategy="any", losers=losers))
+    branches = [task("a", is_undone=is_undone), task("b", is_undone=is_undone), task("d"), task("z")]
+    ways = [each for each in edges if each.source != "b"] + [edge("b", "d"), edge("d", "j"), edge("j", "z")]
+    return [*nodes, *branches], ways
+
+
+def test_losers_are_undone_when_their_handlers_have_come_back() -> None:
+    """The run goes on at once; a handler that was told to stop is waited for before its branch is undone."""
+    nodes, edges = lost("undo")
+    played = play(nodes, edges, [done(3), Begin(4), done(2)])
+    assert [call.body.node for call in played.host.calls.values() if not call.body.is_compensation] == ["d", "z"]
+    played.act(done(4))
+    assert [call.body.step for call in played.host.calls.values() if call.body.is_compensation] == [7]
+    played.act(done(6))
+    assert played.run.status == "running"
+    played.act(done(7))
+    assert played.run.status == "completed"
+
+
+def test_without_anything_to_undo_nothing_is_dropped() -> None:
+    """Branches without compensations leave no trace of an undoing, and the run does not wait for their handlers."""
+    nodes, edges = lost("undo", is_undone=False)
+    played = play(nodes, edges, [done(3), Begin(4), done(2), done(6)])
+    assert played.run.status == "completed"
+    assert not any(isinstance(each, BranchesDropped) for each in played.host.history)
+
+
+def test_a_loser_may_be_dropped_while_another_one_is_undone() -> None:
+    """One after the other, in reverse order of their ends, also across joins."""
+    inner, inner_edges = fork("a", "b", strategy=g.Join(split="f", strategy="any"))
+    outer = [node("o", g.Split()), node("q", g.Join(split="o", strategy="any")), task("z", is_undone=True)]
+    row = [
+        task("s", is_undone=True),
+        task("a", is_undone=True),
+        task("b", is_undone=True),
+        node("w", g.WaitTimer(duration_ms=9)),
+    ]
+    ways = [
+        edge("o", "s", g.BRANCH),
+        edge("s", "f"),
+        edge("j", "w"),
+        edge("w", "q"),
+        edge("o", "z", g.BRANCH),
+        edge("z", "q"),
+    ]
+    played = play(
+        [*outer, *inner, *row], [*inner_edges, *ways], [done(2), Begin(5), Begin(6), done(5), done(6), done(3)]
+    )
+    while played.host.calls:
+        played.act(done(next(iter(played.host.calls.values())).body.step))
+    rows = [each for each in played.host.rows if isinstance(each, StepOpened) and each.compensates]
+    assert [each.node for each in rows] == ["b", "a", "s"]
+    assert played.run.status == "completed"
+
+
+def test_a_compensation_under_way_is_finished_when_the_run_turns_back() -> None:
+    """It is neither called off nor called a second time."""
+    nodes, edges = lost("undo")
+    for turn_back in (failed(6), Say(c.CancelWorkflow(reason="enough"))):
+        played = play(nodes, edges, [done(3), done(2), Deliver()])
+        undoing = [call for call in played.host.calls.values() if call.body.is_compensation]
+        assert [call.body.node for call in undoing] == ["b"]
+        played.act(Begin(undoing[0].body.step))
+        played.act(turn_back)
+        played.act(done(undoing[0].body.step))
+        played.act(Deliver())
+        while played.host.calls:
+            played.act(done(next(iter(played.host.calls.values())).body.step))
+        rows = [
+            each for each in played.host.rows if isinstance(each, StepOpened) and each.node == "b" and each.compensates
+        ]
+        assert len(rows) == 1
+        assert played.run.is_over
+
+
+def test_a_join_without_room_can_be_requeued_with_other_data() -> None:
+    """Its branches have met: it passes on with what the operator gave."""
+    nodes, edges = fork("a", "b")
+    graph = compile_graph(
+        kind="process",
+        name="g",
+        version="1",
+        entry="f",
+        nodes=[*nodes, task("a"), task("b"), task("z")],
+        edges=[*edges, edge("j", "z")],
+        policies=DLQ,
+    )
+    played = Play(graph, 100)
+    for act in (START, done(2, "x" * 60), done(3, "x" * 60), Say(c.RequeueStep(step=4, input={"x": 2}))):
+        played.act(act)
+    assert [call.body.input for call in played.host.calls.values()] == [{"x": 2}]
 
 
 # -- what the runtime asks of the machine

@@ -44,6 +44,7 @@ class Desk:
             raise PayloadError(f"{tenant!r} is not a tenant: it owns the definitions that all tenants share")
         self.actor = checked_key(actor, "actor")
         self._reader = service.store.reader(tenant)
+        self._payload_limit = service.shared.settings.max_payload_bytes
 
     def _command(
         self,

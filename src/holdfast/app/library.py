@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
@@ -111,7 +112,8 @@ class Library:
             key = graph.name, graph.version
             program = self._programs.get(key)
             if program is None:
-                program = Program(GraphMachine(graph), self._codec, limit=self._limit)
+                # The machine bounds what comes in, and so all that it derives from it: nothing of that is ever refused.
+                program = Program(GraphMachine(graph, limit=self._limit), self._codec, limit=sys.maxsize)
                 self._programs = {**self._programs, key: program}  # Replaced whole: others read it without a lock.
             known = self._newest.get(graph.name)
             if known is None or (is_newest_known and _age(graph.version) > _age(known)):

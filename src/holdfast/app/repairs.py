@@ -66,7 +66,7 @@ class Repairs(Desk):
             found = self._letter(letter)
             match found.source:
                 case "step":
-                    new = None if input is None else plain_data(_read_back(input), "input")
+                    new = None if input is None else plain_data(_read_back(input), "input", limit=self._payload_limit)
                     self._repair(found, c.RequeueStep(step=found.number, input=new))
                 case "compensation":
                     raise ConflictError(

@@ -20,7 +20,6 @@ from holdfast.errors import ConfigurationError, PayloadError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.wire import JsonCodec, convert, lowered
 from holdfast.machine.commands import CompleteStep, RunStep
-from holdfast.machine.evolving import merged
 from holdfast.runtime.handlers import EffectContext, Fail, Function, Handlers
 
 StepFunction = Callable[..., object]
@@ -83,7 +82,7 @@ class StepContext:
     @property
     def previous(self) -> object:
         """What the step before had answered."""
-        return self._effect.previous
+        return self._effect.last_answer
 
     @property
     def is_compensation(self) -> bool:
@@ -165,7 +164,7 @@ def named_handler(function: object, name: str) -> Function:
             if not isinstance(effect, RunStep):
                 return await cast("Awaitable[object]", effect_handler(effect)(context, effect))
             output = await cast("Awaitable[object]", step(**arguments(context, effect)))
-            return CompleteStep(step=effect.step, output=plain(output))
+            return _answered(effect, output, name)
 
         return call_async
 
@@ -173,9 +172,19 @@ def named_handler(function: object, name: str) -> Function:
         if not isinstance(effect, RunStep):
             return effect_handler(effect)(context, effect)
         output = step(**arguments(context, effect))
-        return CompleteStep(step=effect.step, output=plain(output))
+        return _answered(effect, output, name)
 
     return call
+
+
+def _answered(effect: RunStep, output: object, handler: str) -> CompleteStep:
+    """What a handler's answer tells the machine. Nobody reads that of a compensation; another call would give no better one."""
+    if effect.is_compensation:
+        return CompleteStep(step=effect.step)
+    try:
+        return CompleteStep(step=effect.step, output=plain(output))
+    except PayloadError as error:
+        raise Fail(f"what the handler {handler!r} answered cannot be kept: {error}") from error
 
 
 def takes_effects(function: object) -> bool:
@@ -234,11 +243,17 @@ def _refusing(reason: str) -> Arguments:
     return arguments
 
 
-def plain(value: object) -> object:
+def plain(value: object, *, what: str = "", limit: int | None = None) -> object:
     """A value as it will come back from the database: JSON's own types; dates, decimals and the like as text."""
     if value is None:
         return None
-    made = msgspec.json.decode(_encode(value))
+    data = _encode(value)
+    if limit is not None and len(data) > limit:
+        raise PayloadError(
+            f"the {what} takes {len(data)} bytes and the limit is {limit}: "
+            "keep large data elsewhere and pass a reference, or raise max_payload_bytes"
+        )
+    made = msgspec.json.decode(data)
     if not _is_equal(made, value):  # What is equal to JSON's own types holds no times.
         _refuse_odd_offsets(value)
     return made
@@ -266,9 +281,9 @@ def _refuse_odd_offsets(value: object) -> None:
             pending.extend(item)
 
 
-def plain_data(value: object, what: str) -> dict[str, object]:
+def plain_data(value: object, what: str, *, limit: int) -> dict[str, object]:
     """Data for a token: an object with names."""
-    made = plain(value)
+    made = plain(value, what=what, limit=limit)
     if made is None:
         return {}
     if not isinstance(made, dict):
@@ -286,9 +301,7 @@ def _arguments(callee: StepFunction, parameters: list[inspect.Parameter], name: 
 
     def arguments(context: EffectContext, effect: RunStep) -> dict[str, object]:
         given: dict[str, object] = {each: StepContext(context, effect) for each in context_names}
-        data = effect.input
-        if effect.is_compensation:  # What the step answered is what its undoing needs most.
-            data = merged(data, effect.node, effect.output)
+        data = effect.data
         for each in whole_names:
             given[each] = _converted(data, hints.get(each), name, "its data")
         for parameter in wanted:

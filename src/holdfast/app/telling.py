@@ -123,7 +123,7 @@ class Teller:
         event, data = fact
         own = fact.step
         number = self._learn(own, data) if own is not None else None
-        status = self._status_after(event.type, number, data)
+        status = self._status_after(event.type, number, data, is_undoing=own in self._undone)
         return HistoryEntry(
             sequence=event.sequence,
             event_type=event.type,
@@ -147,7 +147,9 @@ class Teller:
             self._undone[own] = cast("int", data["of"])
         return self._undone.get(own, own)
 
-    def _status_after(self, type_: str, number: int | None, data: Mapping[str, object]) -> str:
+    def _status_after(
+        self, type_: str, number: int | None, data: Mapping[str, object], *, is_undoing: bool = False
+    ) -> str:
         node = None if self._graph is None else self._graph.nodes.get(self._names.get(number or 0, ""))
         status = words.event_status(
             type_,
@@ -156,6 +158,7 @@ class Teller:
             is_human=node is not None and isinstance(node.op, Human),
             is_paused=self._is_paused,
             is_dead=number in self._dead,
+            is_undoing=is_undoing,
         )
         match type_:
             case "workflow_paused":

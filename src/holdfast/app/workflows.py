@@ -81,8 +81,8 @@ class WorkflowCalls(Desk):
         """
         try:
             name, pinned = self._registry.library.find(*checked_definition(definition, version))
-            command = c.StartWorkflow(input=plain_data(input, "input"), delay_ms=_milliseconds(delay))
-            self._registry.get(name, pinned).commands.encode(command)
+            data = plain_data(input, "input", limit=self._payload_limit)
+            command = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay))
             address = self._birthplace(name, checked_key(key, "key", may_be_empty=True))
             receipt = self._receipt(name, checked_key(idempotency_key, "idempotency key", may_be_empty=True))
         except HoldfastError as error:
@@ -141,22 +141,30 @@ class WorkflowCalls(Desk):
         *,
         decided_by: str = "",
         comment: str = "",
+        data: object = None,
     ) -> Reply[None]:
-        """Answer a step that waits for a person; `step` is its id, as `steps` and `tasks` give it, or what they gave itself."""
+        """Answer a step that waits for a person; `step` is its id, as `steps` and `tasks` give it, or what they gave itself.
+
+        The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
+        what was given here. The same answer by the same person again does nothing; any other is refused.
+        """
         try:
             instance, number = checked_step(step)
             if decision not in {"confirmed", "rejected"}:
                 raise PayloadError(f"{decision!r} is no decision; it must be 'confirmed' or 'rejected'")
             checked_text(comment, "comment")
+            given = plain(data, what="data", limit=self._payload_limit)
         except HoldfastError as error:
             return failed(error)
-        command = c.DecideStep(step=number, decision=decision, comment=comment)
+        command = c.DecideStep(step=number, decision=decision, comment=comment, data=given)
         return self._tell(instance, command, actor=decided_by, comment=comment).mapped(lambda _outcome: None)
 
     def signal(self, instance: InstanceLike, name: str, payload: object = None) -> Reply[None]:
         """Tell a workflow that something happened. A step that waits for it goes on; if none does yet, it is kept."""
         try:
-            command = c.SendSignal(name=checked_key(name, "signal"), payload=plain(payload))
+            command = c.SendSignal(
+                name=checked_key(name, "signal"), payload=plain(payload, what="payload", limit=self._payload_limit)
+            )
         except HoldfastError as error:
             return failed(error)
         return self._tell(instance, command).mapped(lambda _outcome: None)

@@ -136,8 +136,10 @@ Record: TypeAlias = (
 
 
 def has_begun(record: Record) -> bool:
-    """Whether a record tells that somebody has worked on a step."""
-    return isinstance(record, StepOpened | StepMoved) and (record.status != "pending" or bool(record.attempts))
+    """Whether a record tells that a step is more than due: its handler was called, it waits for the world, or it is over."""
+    return isinstance(record, StepOpened | StepMoved) and (
+        record.status != "pending" or bool(record.attempts) or bool(record.wait_kind)
+    )
 
 
 _Row = tuple[str, int]

@@ -37,6 +37,7 @@ _ANY_OUTCOME = "*"
 
 BACKOFFS = ("fixed", "linear", "exponential")
 STRATEGIES = ("all", "any", "count")
+LOSERS: tuple[str, ...] = get_args(g.Losers)
 END_STATUSES = ("completed", "failed", "cancelled")
 POLICY_WORDS = {
     "on_failure": ("compensate", "dlq", "pause"),
@@ -49,7 +50,7 @@ OUTCOMES: dict[type[g.Op], frozenset[str]] = {
     g.Task: frozenset({g.OK, g.ERROR}),  # A call that took too long has failed.
     g.Condition: frozenset({g.TRUE, g.FALSE, g.ERROR}),
     g.Split: frozenset({g.BRANCH, g.ERROR}),
-    g.Join: frozenset({g.OK}),
+    g.Join: frozenset({g.OK, g.ERROR}),  # There may be no room for what the branches answered.
     g.SavePoint: frozenset({g.OK}),
     g.NoReturn: frozenset({g.OK}),
     # A wait that is over without an edge for `timeout` has failed; so has a rejection, where the policy says so.
@@ -149,7 +150,15 @@ def _common(node: Node) -> Iterator[Diagnostic]:
         yield Diagnostic("timeout", f"{name!r} waits for nobody, so it has no use for a timeout; remove it", name)
     if node.compensation is not None:
         yield from _work(name, f"the compensation of {name!r}", node.compensation, least_calls=0)
-    place = _not_plain(node.metadata)
+    if node.compensation_priority is not None:
+        what = f"the priority of the compensation of {name!r}"
+        yield from _number(name, "priority", what, node.compensation_priority, high=HIGHEST_PRIORITY)
+    for metadata in (node.metadata, node.compensation_metadata or {}):
+        yield from _metadata(name, metadata)
+
+
+def _metadata(name: str, metadata: dict[str, g.Plain]) -> Iterator[Diagnostic]:
+    place = _not_plain(metadata)
     if place:
         remedy = "use texts, whole numbers, true, false, null, and lists and objects of them"
         yield Diagnostic("metadata", f"{place} of {name!r} cannot be stored as it is; {remedy}", name)
@@ -163,8 +172,9 @@ def _op(name: str, op: g.Op) -> Iterator[Diagnostic]:
             yield from _expression(name, f"the condition of {name!r}", stored)
         case g.Split():
             yield from _split(name, op)
-        case g.Join(strategy=strategy):
+        case g.Join(strategy=strategy, losers=losers):
             yield from _word(name, "join_strategy", f"the strategy of {name!r}", strategy, words=STRATEGIES)
+            yield from _word(name, "join_losers", f"what {name!r} does with its losers", losers, words=LOSERS)
         case g.WaitTimer(duration_ms=duration):
             yield from _time(name, "wait_duration", f"the time that {name!r} waits", duration)
         case g.WaitEvent(signal=signal):
@@ -182,6 +192,7 @@ def _work(name: str, what: str, work: Work, *, least_calls: int) -> Iterator[Dia
     yield from _name(name, "no_handler", f"the handler of {what}", work.handler)
     what_counts = f"the number of calls of {what}, the first one included,"
     yield from _number(name, "retries", what_counts, retry.max_calls, low=least_calls)
+    yield from _time(name, "start_after", f"the start delay of {what}", work.start_after_ms)
     yield from _time(name, "retry_delay", f"the delay of {what}", retry.delay_ms)
     yield from _time(name, "retry_cap", f"the longest delay of {what}", retry.cap_ms)
     yield from _number(name, "retry_factor", f"the factor of {what} in percent", retry.factor_percent, low=_WHOLE)

@@ -76,6 +76,8 @@ class DecideStep(_Command, frozen=True, kw_only=True):
     step: int
     decision: Literal["confirmed", "rejected"]
     comment: str = ""
+    data: object = None
+    """What the person gives with the answer."""
 
 
 class SendSignal(_Command, frozen=True, kw_only=True):
@@ -166,12 +168,37 @@ class RunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     first: int
     """The step whose idempotency key the call has: its own, the one it repeats, or the one it undoes."""
     previous: object = None
-    """What the step before had answered."""
+    """What the step before had answered, where the input does not hold it."""
+    previous_at: str | list[str] | None = None
+    """Where the input holds it: under this name, or name by name."""
     is_compensation: bool = False
     output: object = None
     """What the step to undo had answered."""
+    output_name: str = ""
+    """Name under which that answer is found in the data; empty if it is laid over it, name by name."""
     error: str = ""
     """Why it is undone."""
     failed_step: str = ""
     """Name of the step whose failure led to the rollback."""
     metadata: Data = {}
+
+    @property
+    def last_answer(self) -> object:
+        """What the step before had answered."""
+        match self.previous_at:
+            case None:
+                return self.previous
+            case str() as name:
+                return self.input[name]
+            case names:
+                return {name: self.input[name] for name in names}
+
+    @property
+    def data(self) -> Data:
+        """What the handler works on: for a compensation what its step had worked on, and over it what that had answered."""
+        if self.output is None:
+            return self.input
+        if self.output_name:
+            return {**self.input, self.output_name: self.output}
+        assert isinstance(self.output, dict)
+        return {**self.input, **self.output}

@@ -9,17 +9,21 @@ from holdfast.kernel.decision import Answer, Ignored, Message, Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import SYSTEM, Moment
 from holdfast.machine import commands as c
+from holdfast.machine.answering import is_within, too_large
+from holdfast.machine.dropping import is_stopping, undo_dropped
 from holdfast.machine.events import (
     HandlerMissing,
     StepRequeued,
+    StepRolledBack,
     WorkflowCompleted,
     WorkflowResumed,
     WorkflowStarted,
 )
-from holdfast.machine.moving import end, finish, leave_by, look_at_branches, way_out
+from holdfast.machine.failing import take_answer
+from holdfast.machine.moving import end, leave_by, look_at_branches, way_out
 from holdfast.machine.nodes import kind_of
 from holdfast.machine.nodes.call import child_ended, child_stopped
-from holdfast.machine.nodes.human import decide_step
+from holdfast.machine.nodes.human import decide_step, decided_before
 from holdfast.machine.nodes.task import failed, resume, returned
 from holdfast.machine.nodes.wait import signal
 from holdfast.machine.rollback import (
@@ -31,6 +35,7 @@ from holdfast.machine.rollback import (
     is_awaited,
     retry_undoing,
     stopped,
+    undo,
     undoing_failed,
     undone,
 )
@@ -56,7 +61,7 @@ _OPERATIONS = (
 
 def decide(routes: Routes, state: State, command: c.Command, moment: Moment) -> Answer:
     """The answer to a command. The state is changed as far as the answer is a decision."""
-    refusal = _refusal(state, command)
+    refusal = _refusal(state, command, moment)
     if refusal is not None:
         return refusal
     turn = Turn(routes, state, moment, kind_of)
@@ -65,18 +70,21 @@ def decide(routes: Routes, state: State, command: c.Command, moment: Moment) -> 
         return answer
     turn.run()
     go_on(turn)
+    undo_dropped(turn)
     _complete(turn)
     if state.is_terminal and state.parent:
         _tell_parent(turn)
     return turn.decision() if turn.has_happened else LATE
 
 
-def _refusal(state: State, command: c.Command) -> Answer | None:
+def _refusal(state: State, command: c.Command, moment: Moment) -> Answer | None:
     if state.status == "new":
         is_start = isinstance(command, c.StartWorkflow)
         return None if is_start else Rejection(code="not_started", message="there is no such workflow")
     if isinstance(command, c.StartWorkflow):
         return Rejection(code="already_started", message="this workflow has been started before")
+    if isinstance(command, c.DecideStep) and command.step in state.decided:
+        return decided_before(state, command, moment)
     if not state.is_terminal or isinstance(command, c.RetryCompensation):
         return None
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
@@ -87,16 +95,22 @@ def _refusal(state: State, command: c.Command) -> Answer | None:
 
 
 def _complete(turn: Turn) -> None:
-    """A run without tokens is over."""
+    """A run without tokens is over, once what it did in vain is undone."""
     state = turn.state
-    if state.may_begin and not (state.tokens or state.parked or state.open):
+    if not state.may_begin or state.tokens or state.parked or state.open:
+        return
+    if state.dropped is None:
         turn.cancel_timer(DEADLINE)
         turn.emit(WorkflowCompleted())
+    elif state.dropped.stuck is not None:
+        node = state.executed[state.dropped.stuck].node
+        turn.pause("compensation_failed", f"{node!r}, of a branch that was not needed, could not be undone")
 
 
 def _tell_parent(turn: Turn) -> None:
     state = turn.state
-    told = c.EndChild(step=state.parent_step, status=state.status, result=state.result, error=state.error)
+    result = state.result if state.status == "completed" else None
+    told = c.EndChild(step=state.parent_step, status=state.status, result=result, error=state.error)
     parent = InstanceId(UUID(state.parent))
     turn.send(Message(decider=state.parent_definition, command=told, instance=parent))
 
@@ -104,7 +118,9 @@ def _tell_parent(turn: Turn) -> None:
 # -- the start
 
 
-def _start(turn: Turn, command: c.StartWorkflow) -> None:
+def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
+    if not command.parent and not is_within(turn.routes, command.input):
+        return too_large(turn.routes, "the input")
     turn.emit(
         WorkflowStarted(
             input=command.input,
@@ -121,6 +137,7 @@ def _start(turn: Turn, command: c.StartWorkflow) -> None:
         turn.set_timer(START, command.delay_ms, c.BeginWorkflow())
     else:
         _enter(turn)
+    return None
 
 
 def _begin(turn: Turn, _command: c.BeginWorkflow) -> Answer | None:
@@ -148,7 +165,7 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
         undone(turn, step)
     else:
         turn.cancel_step_timer(step)
-        finish(turn, step, output=command.output)
+        take_answer(turn, step, command.output)
     return None
 
 
@@ -246,6 +263,8 @@ def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
     step = turn.state.dead.get(command.step)
     if step is None:
         return Rejection(code="not_dead", message=f"step {command.step} is not among the dead letters")
+    if command.input is not None and not is_within(turn.routes, command.input):
+        return too_large(turn.routes, "the input")
     turn.emit(StepRequeued(step=command.step, actor=turn.moment.actor, input=command.input))
     turn.move(step.token, step.node, is_asked=True)
     if turn.state.status == "paused":
@@ -260,6 +279,8 @@ def _resume(turn: Turn, _command: c.ResumeWorkflow) -> Answer | None:
     if state.dead:
         steps = ", ".join(repr(step.node) for step in state.dead.values())
         return Rejection(code="dead_letters", message=f"steps gave up and have to be requeued first: {steps}")
+    if state.reason == "compensation_failed" and state.dropped is not None and state.dropped.stuck is not None:
+        turn.emit(StepRolledBack(step=turn.next_step, of=state.dropped.stuck))  # The operator has seen to it.
     _go_on(turn)
     return None
 
@@ -290,12 +311,23 @@ def _leave_or_end(turn: Turn, token: Token, stay: Stay) -> None:
 
 
 def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | None:
-    rollback = turn.state.rollback
-    if rollback is None or rollback.stuck is None or rollback.stuck != command.step:
+    state = turn.state
+    halted = state.rollback or state.dropped
+    if halted is None or halted.stuck is None or halted.stuck != command.step:
         return Rejection(
             code="not_dead", message=f"the compensation of step {command.step} is not among the dead letters"
         )
-    retry_undoing(turn, turn.state.executed[rollback.stuck])
+    executed = state.executed[halted.stuck]
+    if state.rollback is not None:
+        retry_undoing(turn, executed)
+        return None
+    if state.dropped is not None and is_stopping(turn, state.dropped):
+        return Rejection(
+            code="still_stopping", message="handlers of this branch are still being stopped; try again when they have"
+        )
+    if state.status == "paused" and state.reason == "compensation_failed":
+        _go_on(turn)
+    undo(turn, executed, is_asked=True)
     return None
 
 

@@ -29,8 +29,10 @@ from holdfast.machine.step_events import (
 )
 from holdfast.machine.token_events import (
     BranchesClosed,
+    BranchesDropped,
     BranchesMet,
     BranchesOpened,
+    BranchesUndone,
     DataAssigned,
     ItemsBegun,
     JoinArrived,
@@ -42,8 +44,10 @@ __all__ = [
     "AbortStarted",
     "Approved",
     "BranchesClosed",
+    "BranchesDropped",
     "BranchesMet",
     "BranchesOpened",
+    "BranchesUndone",
     "CancellationStarted",
     "ChildStarted",
     "CompensationExhausted",
@@ -84,7 +88,7 @@ __all__ = [
 ]
 
 
-PauseReason = Literal["dlq", "step_failed", "no_edge", "chain_limit", "max_visits"]
+PauseReason = Literal["dlq", "step_failed", "no_edge", "chain_limit", "max_visits", "compensation_failed"]
 """What a run waits for an operator for."""
 
 
@@ -207,6 +211,8 @@ Event: TypeAlias = (
     | JoinArrived
     | BranchesMet
     | BranchesClosed
+    | BranchesDropped
+    | BranchesUndone
     | Approved
     | Rejected
     | TimedOut

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.machine import events as e
+from holdfast.machine.answering import merged, name_of, without
+from holdfast.machine.graph import CONFIRMED, REJECTED
 from holdfast.machine.routes import Routes
-from holdfast.machine.state import ROOT, Executed, Rollback, Scope, State, Stay, Step, Token
+from holdfast.machine.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
 
 
 def evolve(routes: Routes, state: State, event: e.Event) -> State:
     """The state after an event."""
     _TABLE[type(event)](routes, state, event)
     return state
-
-
-def merged(data: dict[str, object], node: str, output: object) -> dict[str, object]:
-    """A token's data after a step: what it answered, by name; an answer that is no object is found under the step's name."""
-    if output is None:
-        return data
-    return {**data, **output} if isinstance(output, dict) else {**data, node: output}
 
 
 def _workflow_started(_routes: Routes, state: State, event: e.WorkflowStarted) -> None:
@@ -61,8 +56,8 @@ def _step_completed(routes: Routes, state: State, event: e.StepCompleted) -> Non
     token = state.tokens[step.token]
     _execute(routes, state, step, Executed(number=step.number, node=step.node, token=step.token, output=event.output))
     if event.output is not None:
-        token.data = merged(token.data, step.node, event.output)
-        token.last_output = event.output
+        token.data = merged(routes, token.data, step.node, event.output)
+        token.last_output, token.answer = event.output, name_of(routes, step.node, event.output)
 
 
 def _execute(routes: Routes, state: State, step: Step, executed: Executed) -> None:
@@ -72,7 +67,7 @@ def _execute(routes: Routes, state: State, step: Step, executed: Executed) -> No
         executed.output = None
     elif token is not None:
         executed.input = token.data
-    executed.retry_of = step.retry_of
+    executed.retry_of, executed.first = step.retry_of, step.first
     state.executed[step.number] = executed
     if executed.was_called:
         _stand_for(state, executed)
@@ -180,6 +175,8 @@ def _token_ended(_routes: Routes, state: State, event: e.TokenEnded) -> None:
     scope = state.scopes.get(token.scope)
     if scope is not None:
         scope.live.remove(event.token)
+        if event.reason == "failed":
+            scope.failed.append(token.node)
 
 
 def _branches_opened(_routes: Routes, state: State, event: e.BranchesOpened) -> None:
@@ -195,7 +192,9 @@ def _branches_opened(_routes: Routes, state: State, event: e.BranchesOpened) -> 
 def _items_begun(routes: Routes, state: State, event: e.ItemsBegun) -> None:
     scope = state.scopes[event.step]
     assert scope.items is not None
-    data, name = state.parked[scope.parent].data, routes.item_name(scope.node)
+    data, name, place = state.parked[scope.parent].data, routes.item_name(scope.node), routes.list_place(scope.node)
+    if place:  # Each branch has its item; with the whole list in each, a list would take the square of its size.
+        data = without(data, place)
     for item in scope.items[: event.count]:
         _begin_branch(state, scope, {**data, name: item})
     del scope.items[: event.count]
@@ -227,12 +226,32 @@ def _branches_closed(_routes: Routes, state: State, event: e.BranchesClosed) -> 
         state.tokens[scope.parent] = state.parked.pop(scope.parent)
 
 
+def _branches_dropped(_routes: Routes, state: State, event: e.BranchesDropped) -> None:
+    dropped = state.dropped = state.dropped or Dropped()
+    dropped.tokens.update(dict.fromkeys(event.tokens, event.error))
+
+
+def _branches_undone(_routes: Routes, state: State, _event: e.BranchesUndone) -> None:
+    state.dropped = None
+
+
 # -- the world
 
 
-def _outside_word(_routes: Routes, state: State, _event: e.Approved | e.Rejected) -> None:
-    """What follows from it has events of its own."""
+def _decided(_routes: Routes, state: State, event: e.Approved | e.Rejected) -> None:
     state.chain = 0
+    state.decided[event.step] = decision_of(event)
+
+
+def decision_of(event: e.Approved | e.Rejected) -> Data:
+    """What a person decided, as the steps behind find it."""
+    return {
+        "status": CONFIRMED if isinstance(event, e.Approved) else REJECTED,
+        "decided_by": event.actor,
+        "decided_at": event.at,
+        "comment": event.comment,
+        "data": event.data,
+    }
 
 
 def _noted(_routes: Routes, _state: State, _event: e.TimedOut | e.HandlerMissing) -> None:
@@ -255,18 +274,24 @@ def _signal_taken(_routes: Routes, state: State, event: e.SignalTaken) -> None:
 
 
 def _rollback_started(_routes: Routes, state: State, event: e.RollbackStarted) -> None:
-    state.rollback = Rollback(cause="failure", failed_step=event.failed_step, error=event.error)
-    state.status, state.reason = "running", ""
+    _turn_back(state, Rollback(cause="failure", failed_step=event.failed_step, error=event.error))
 
 
 def _cancellation_started(_routes: Routes, state: State, event: e.CancellationStarted) -> None:
-    state.rollback = Rollback(cause="cancel", requested_by=event.requested_by, reason=event.reason)
+    _turn_back(state, Rollback(cause="cancel", requested_by=event.requested_by, reason=event.reason))
+
+
+def _turn_back(state: State, rollback: Rollback) -> None:
+    state.rollback = rollback
     state.status, state.reason = "running", ""
+    if state.dropped is not None:  # The rollback will try it again.
+        state.dropped.stuck = None
 
 
 def _rollback_planned(_routes: Routes, state: State, event: e.RollbackPlanned) -> None:
     assert state.rollback is not None
     state.rollback.chain = event.chain[::-1]
+    state.dropped = None
 
 
 def _compensation_started(_routes: Routes, state: State, event: e.CompensationStarted) -> None:
@@ -282,32 +307,43 @@ def _compensation_retried(_routes: Routes, state: State, event: e.CompensationRe
 
 
 def _undone(state: State, number: int) -> None:
-    rollback = state.rollback
-    assert rollback is not None
-    rollback.stuck = None
-    if rollback.chain and rollback.chain[-1] == number:
-        rollback.chain.pop()
+    """A step is undone, or about to be: nothing is stuck, and the next one follows."""
+    if state.rollback is None:
+        assert state.dropped is not None
+        state.dropped.stuck = None
+        return
+    state.rollback.stuck = None
+    chain = state.rollback.chain
+    if chain and chain[-1] == number:
+        chain.pop()
 
 
 def _step_rolled_back(_routes: Routes, state: State, event: e.StepRolledBack) -> None:
     state.next_step = event.step + 1
     _undone(state, event.of)
+    if state.rollback is None:
+        del state.executed[event.of]
 
 
 def _compensation_succeeded(_routes: Routes, state: State, event: e.CompensationSucceeded) -> None:
-    del state.open[event.step]
+    of = state.open.pop(event.step).of
+    if (
+        state.rollback is None or state.rollback.chain is None
+    ):  # A rollback that is still to be planned must not find it.
+        del state.executed[of or 0]
 
 
 def _compensation_exhausted(_routes: Routes, state: State, event: e.CompensationExhausted) -> None:
-    assert state.rollback is not None
-    state.rollback.stuck = state.open.pop(event.step).of
+    halted = state.rollback or state.dropped
+    assert halted is not None
+    halted.stuck = state.open.pop(event.step).of
 
 
 # -- the run
 
 
 def _abort_started(_routes: Routes, state: State, _event: e.AbortStarted) -> None:
-    state.rollback = None
+    state.rollback = state.dropped = None
 
 
 def _paused(_routes: Routes, state: State, event: e.WorkflowPaused) -> None:
@@ -329,7 +365,8 @@ def _failed(_routes: Routes, state: State, event: e.WorkflowFailed) -> None:
 
 
 def _cancelled(_routes: Routes, state: State, event: e.WorkflowCancelled) -> None:
-    state.status, state.reason, state.error, state.rollback = "cancelled", "", event.reason, None
+    state.status, state.reason, state.error = "cancelled", "", event.reason
+    state.rollback = state.dropped = None
 
 
 def _aborted(_routes: Routes, state: State, event: e.WorkflowAborted) -> None:
@@ -356,8 +393,10 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.JoinArrived: _join_arrived,
     e.BranchesMet: _branches_met,
     e.BranchesClosed: _branches_closed,
-    e.Approved: _outside_word,
-    e.Rejected: _outside_word,
+    e.BranchesDropped: _branches_dropped,
+    e.BranchesUndone: _branches_undone,
+    e.Approved: _decided,
+    e.Rejected: _decided,
     e.TimedOut: _noted,
     e.HandlerMissing: _noted,
     e.SignalReceived: _signal_received,

@@ -1,10 +1,11 @@
-"""What the failure of a step leads to: another way, an operator, the other branches, or a rollback."""
+"""What the failure of a step leads to: another way, an operator, the other branches, or a rollback. An answer without room is one."""
 
 from __future__ import annotations
 
+from holdfast.machine.answering import fits, overflow
 from holdfast.machine.events import DataAssigned, StepFailed, StepPaused
 from holdfast.machine.graph import ERROR, Node
-from holdfast.machine.moving import is_outlived, leave_by, way_out
+from holdfast.machine.moving import finish, is_outlived, leave_by, way_out
 from holdfast.machine.rollback import roll_back
 from holdfast.machine.state import Step, Token
 from holdfast.machine.turn import Turn
@@ -13,6 +14,15 @@ from holdfast.machine.turn import Turn
 def fail_at_once(turn: Turn, token: Token, node: Node, error: str) -> None:
     """A node that takes no time could not do its work."""
     give_up(turn, turn.open_step(token, node), error)
+
+
+def take_answer(turn: Turn, step: Step, output: object) -> None:
+    """An open step was answered: it ends well, unless its token has no room for the answer. A rollback takes any."""
+    data = turn.state.tokens[step.token].data
+    if turn.state.rollback is None and not fits(turn.routes, data, step.node, output):
+        give_up(turn, step, overflow(turn.routes, f"the answer of {step.node!r}"))
+    else:
+        finish(turn, step, output=output)
 
 
 def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> None:
@@ -24,7 +34,7 @@ def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> N
         return
     token = turn.state.tokens[step.token]
     told: dict[str, object] = {"error": {"step": step.node, "message": error}}
-    edge = way_out(turn, token, step.node, ERROR, gained=told)
+    edge = way_out(turn, token, step.node, ERROR, data={**token.data, **told})
     if edge is not None:
         turn.emit(failure)
         turn.emit(DataAssigned(token=step.token, data=told))

@@ -17,6 +17,9 @@ Kind = Literal["saga", "process", "rules", "envelope"]
 Plain: TypeAlias = object
 """Data without fractions, as it can be hashed; the checks see to it."""
 
+Losers = Literal["undo", "finish", "stop"]
+"""What becomes of branches that a join can do without: what they did is undone; they go on to their ends; or they just stop."""
+
 Execution = Literal["pure", "effect", "transactional", "wait"]
 """Inside the decision; by a handler outside of any transaction; by a handler inside the commit; by the world."""
 
@@ -51,6 +54,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     transactional: bool = False
     """Called inside the commit that records it."""
     timeout_ms: int | None = None
+    start_after_ms: int = 0
+    """How long the first call waits."""
 
 
 class _Op(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="op"):
@@ -89,6 +94,10 @@ class Join(_Op, frozen=True, kw_only=True, tag="join"):
     strategy: Literal["all", "any", "count"] = "all"
     count: int = 0
     """How many branches are enough, for `count`."""
+    losers: Losers = "undo"
+    """What becomes of the branches that were not needed."""
+    answer: str = ""
+    """Name under which its answer leaves a branch that it lies in; empty means its own."""
 
 
 class SavePoint(_Op, frozen=True, kw_only=True, tag="save_point"):
@@ -142,6 +151,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     compensation: Work | None = None
     """Undoes what the node did."""
     compensation_name: str = ""
+    compensation_priority: int | None = None
+    """None means that of the node."""
+    compensation_metadata: dict[str, Plain] | None = None
+    """None means that of the node."""
     priority: int = 0
     timeout_ms: int | None = None
     """How long a waiting node waits before it is left by `timeout`."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import ClassVar
 
 from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Answer
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import Record, merge
+from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.commands import Command, FailStep, NoteMissingHandler, RunStep
 from holdfast.machine.deciding import decide
 from holdfast.machine.events import Event
@@ -32,23 +34,25 @@ _STATUSES = {
 
 GRAPH_LANGUAGE = "$graph"
 """What all graphs speak: whoever can run one of them can read the commands and effects of all."""
+LONGEST_WAIT = timedelta(days=366)
+"""For the next call, whatever a handler asks for: what is longer is a mistake, and may lie beyond the calendar."""
 
 
 class GraphMachine(Decider[State, Command, Event, RunStep]):
-    """Runs a graph."""
+    """Runs a graph. The data of its tokens takes at most `limit` bytes."""
 
     state_version: ClassVar[int] = 1
     is_plain: ClassVar[bool] = True  # What comes from outside is made plain, and a copy, before it becomes a command.
     has_steps: ClassVar[bool] = True
     language = GRAPH_LANGUAGE
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, limit: int = DEFAULT_LIMIT) -> None:
         self.graph = graph
         # Every graph has a type of its own, where a decider written by hand has one for its class.
         self.type = graph.name  # type: ignore[misc]
         self.definition_version = graph.version
         self.kind = graph.kind
-        self._routes = Routes(graph)
+        self._routes = Routes(graph, limit)
 
     def initial(self) -> State:
         """A run that has not begun."""
@@ -79,7 +83,7 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
             step=effect.step,
             error=failure.error,
             is_final=failure.is_final,
-            after=failure.after,
+            after=None if failure.after is None else min(failure.after, LONGEST_WAIT),
             was_called=failure.was_called,
         )
 

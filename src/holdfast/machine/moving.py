@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
+from holdfast.machine.answering import fits, is_within, merged, overflow
+from holdfast.machine.dropping import drop
 from holdfast.machine.events import (
     BranchesClosed,
     BranchesMet,
@@ -13,14 +15,15 @@ from holdfast.machine.events import (
     TokenEnded,
     TokenHeld,
 )
-from holdfast.machine.evolving import merged
-from holdfast.machine.graph import BRANCH, OK, Edge, Join, Node, Split
+from holdfast.machine.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
 from holdfast.machine.rollback import roll_back
-from holdfast.machine.state import Scope, Step, Token
+from holdfast.machine.routes import DATA
+from holdfast.machine.state import Data, Scope, Step, Token
 from holdfast.machine.stopping import NOT_NEEDED, stop_step, unended
 from holdfast.machine.turn import Turn
 
 _ENOUGH = "another branch was enough"
+_FAILED = "the branch failed"
 
 # -- leaving a node
 
@@ -28,14 +31,14 @@ _ENOUGH = "another branch was enough"
 def finish(turn: Turn, step: Step, outcome: str = OK, output: object = None) -> None:
     """An open step ended well: its token moves on."""
     token = turn.state.tokens[step.token]
-    edge, to = _choose(turn, token, step.node, outcome, output=output)
+    edge, to = _choose(turn, token, step.node, outcome, data=merged(turn.routes, token.data, step.node, output))
     turn.emit(StepCompleted(step=step.number, outcome=outcome, output=output, to=to))
     _take(turn, token, edge, node=step.node, outcome=outcome)
 
 
 def pass_through(turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None) -> None:
     """A node that takes no time is done: the token moves on."""
-    edge, to = _choose(turn, token, node.id, outcome, output=output)
+    edge, to = _choose(turn, token, node.id, outcome, data=merged(turn.routes, token.data, node.id, output))
     complete_at_once(turn, token, node, outcome, output=output, to=to)
     _take(turn, token, edge, node=node.id, outcome=outcome)
 
@@ -60,9 +63,9 @@ def complete_at_once(
     return number
 
 
-def way_out(turn: Turn, token: Token, node: str, outcome: str, *, gained: object = None) -> Edge | None:
-    """The edge that a token would leave a node by; None if none leads on."""
-    return _choose(turn, token, node, outcome, output=gained)[0]
+def way_out(turn: Turn, token: Token, node: str, outcome: str, *, data: Data | None = None) -> Edge | None:
+    """The edge that a token would leave a node by, with this data if it is to have other; None if none leads on."""
+    return _choose(turn, token, node, outcome, data=token.data if data is None else data)[0]
 
 
 def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
@@ -70,17 +73,17 @@ def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
     _take(turn, token, edge, node=edge.source, outcome=edge.on)
 
 
-def _choose(turn: Turn, token: Token, node: str, outcome: str, *, output: object = None) -> tuple[Edge | None, str]:
-    """The first edge of this outcome whose condition holds, and where it leads if there was a choice."""
+def _choose(turn: Turn, token: Token, node: str, outcome: str, *, data: Data) -> tuple[Edge | None, str]:
+    """The first edge of this outcome whose condition holds of the data, and where it leads if there was a choice."""
     ways = turn.routes.ways(node, outcome)
     if len(ways) == 1 and ways[0].when is None:
         return ways[0], ""
-    data = turn.data_for(token, node)
-    data["input"] = merged(token.data, node, output)
+    asked = turn.data_for(token, node)
+    asked[DATA] = data
     for edge in ways:
         guard = turn.routes.guard(edge)
         try:
-            if guard is None or guard.holds(data):
+            if guard is None or guard.holds(asked):
                 return edge, edge.target
         except ExpressionError:
             continue  # A condition that cannot be answered lets nobody through.
@@ -96,7 +99,10 @@ def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: st
     assigns = turn.routes.assigns(edge)
     if assigns:
         data = turn.data_for(token, node)
-        turn.emit(DataAssigned(token=token.id, data={name: _value(each, data) for name, each in assigns.items()}))
+        values = {name: _value(each, data) for name, each in assigns.items()}
+        if not is_within(turn.routes, {**token.data, **values}):
+            values = dict.fromkeys(values)
+        turn.emit(DataAssigned(token=token.id, data=values))
     turn.move(token.id, edge.target)
 
 
@@ -150,12 +156,12 @@ def look_at_branches(turn: Turn, number: int) -> None:
     scope = turn.state.scopes.get(number)
     if scope is None or not turn.state.may_begin:
         return
-    if scope.items:
-        begin_items(turn, scope)
     join = turn.routes.join_of(scope.node)
     if join is not None and _have_met(scope, join):
         _meet(turn, scope, join)
-    elif not scope.items and not scope.live:
+    elif scope.items:
+        begin_items(turn, scope)
+    elif not scope.live:
         _close(turn, scope)
 
 
@@ -172,21 +178,36 @@ def _needed(op: Join) -> int:
 
 
 def _meet(turn: Turn, scope: Scope, join: Node) -> None:
-    """Enough branches are there: the others end, and the token that was split goes on."""
-    for branch in [name for name in scope.live if name not in scope.arrived]:
-        end_branch(turn, branch, error=_ENOUGH)
+    """Enough branches are there: the token that was split goes on, and the join says what becomes of the others."""
+    assert isinstance(join.op, Join)
+    losers = [name for name in scope.live if name not in set(scope.arrived)]
+    if join.op.losers != "finish":
+        for branch in losers:
+            end_branch(turn, branch, error=_ENOUGH)
     output = _answers(turn, scope)
-    turn.emit(BranchesMet(step=scope.step))
-    pass_through(turn, turn.state.tokens[scope.parent], join, output=output)
+    names = [_branch_name(turn, turn.state.tokens[name]) for name in scope.arrived]
+    turn.emit(BranchesMet(step=scope.step, completed=[name for name in names if name], failed=list(scope.failed)))
+    if join.op.losers == "undo":
+        drop(turn, losers, _ENOUGH)
+    token = turn.state.tokens[scope.parent]
+    if fits(turn.routes, token.data, join.id, output):
+        pass_through(turn, token, join, output=output)
+    else:
+        turn.fail(token, join, overflow(turn.routes, f"what the branches of {scope.node!r} answered"))
 
 
-def _answers(turn: Turn, scope: Scope) -> dict[str, object]:
+def _answers(turn: Turn, scope: Scope) -> Data | list[object]:
     """The last answers of the branches, by the name of each one's last step; over a list they are a list."""
     branches = [turn.state.tokens[name] for name in scope.arrived]
     if scope.items is None:
-        return {token.node: token.last_output for token in branches if token.node}
+        return {_branch_name(turn, token): token.last_output for token in branches if token.node}
     branches.sort(key=lambda token: int(token.id.rsplit(".", 1)[1]))
-    return {scope.node: [token.last_output for token in branches]}
+    return [token.last_output for token in branches]
+
+
+def _branch_name(turn: Turn, token: Token) -> str:
+    """The name of a branch's last step, as its author knows it."""
+    return turn.routes.answer_name(token.node)
 
 
 def _close(turn: Turn, scope: Scope) -> None:
@@ -199,7 +220,7 @@ def end_branch(turn: Turn, name: str, *, error: str, has_failed: bool = False) -
     """End a branch with everything below it."""
     state = turn.state
     below = [each for each in (*state.tokens, *state.parked) if each == name or each.startswith(f"{name}/")]
-    for step in [each for each in unended(turn) if each.token in below]:
+    for step in [each for each in unended(turn) if each.token in below and each.of is None]:
         stop_step(turn, step, "undo", error=error, reason=NOT_NEEDED)
     for scope in [each for each in state.scopes.values() if each.parent in below]:
         turn.emit(BranchesClosed(step=scope.step))
@@ -211,13 +232,23 @@ def is_outlived(turn: Turn, name: str) -> bool:
     """Whether the failure of a branch leaves enough others; then it is ended, and the others go on."""
     state = turn.state
     while (token := state.token(name)) is not None and token.scope is not None:
-        scope = state.scopes[token.scope]
+        scope = state.scopes.get(token.scope)
+        if scope is None:  # The others have met without it.
+            _lose(turn, name, losers="finish")
+            return True
         join = turn.routes.join_of(scope.node)
         if join is not None and isinstance(join.op, Join) and join.op.strategy != "all":
             others = len(scope.live) - 1 + len(scope.items or ())
             if others >= _needed(join.op):
-                end_branch(turn, name, error="the branch failed", has_failed=True)
+                _lose(turn, name, losers=join.op.losers)
                 look_at_branches(turn, scope.step)
                 return True
         name = scope.parent
     return False
+
+
+def _lose(turn: Turn, name: str, *, losers: Losers) -> None:
+    """A branch failed that is not needed; unless the join leaves everything as it is, what it did is undone."""
+    end_branch(turn, name, error=_FAILED, has_failed=True)
+    if losers != "stop":
+        drop(turn, [name], _FAILED)

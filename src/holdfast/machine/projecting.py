@@ -136,6 +136,10 @@ def _step_failed(view: Projection, event: e.StepFailed) -> list[Record]:
     if event.step in view.state.dead:
         return [DeadLetterSettled(source="step", number=event.step)]  # Its row has said that it failed.
     step = view.state.open.get(event.step) or view.state.frozen[event.step]
+    if step.of is not None:
+        if event.reason:
+            return [StepMoved(number=event.step, status="skipped", error=event.error)]
+        return [StepMoved(number=event.step, status="failed", error=event.error, attempts=step.attempt)]
     if event.reason:
         moved = StepMoved(number=event.step, status="skipped", error=event.error)
         return [moved, *view.closed(step, "cancelled")]
@@ -185,11 +189,22 @@ def _rejected(_view: Projection, event: e.Rejected) -> list[Record]:
 
 
 def _compensation_started(view: Projection, event: e.CompensationStarted) -> list[Record]:
-    of = view.state.executed[event.of]
-    opened: list[Record] = []
-    if view.state.rollback is not None and view.state.rollback.stuck == event.of:
-        opened.append(DeadLetterSettled(source="compensation", number=event.of))
-    return [*opened, _undoing(of, event.step)]
+    return [*_settled(view, event.of), _undoing(view.state.executed[event.of], event.step)]
+
+
+def _settled(view: Projection, number: int) -> Sequence[Record]:
+    """The dead letter of a compensation goes, if this is the one that gave up."""
+    halted = view.state.rollback or view.state.dropped
+    is_stuck = halted is not None and halted.stuck == number
+    return [DeadLetterSettled(source="compensation", number=number)] if is_stuck else []
+
+
+def _turned_back(
+    view: Projection, _event: e.RollbackStarted | e.CancellationStarted | e.AbortStarted
+) -> Sequence[Record]:
+    """Whoever could not be undone while the run went on is undone with all the others now, or not at all."""
+    stuck = None if view.state.dropped is None else view.state.dropped.stuck
+    return () if stuck is None else _settled(view, stuck)
 
 
 def _undoing(of: Executed, number: int) -> StepOpened:
@@ -228,6 +243,7 @@ def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) ->
 def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]:
     of = view.state.executed[event.of]
     return [
+        *_settled(view, event.of),
         StepOpened(
             number=event.step,
             node=of.node,
@@ -236,7 +252,7 @@ def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]
             compensates=event.of,
             status="completed",
             outcome="rolled_back",
-        )
+        ),
     ]
 
 
@@ -256,4 +272,7 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
     e.StepRolledBack: _step_rolled_back,
+    e.RollbackStarted: _turned_back,
+    e.CancellationStarted: _turned_back,
+    e.AbortStarted: _turned_back,
 }

@@ -6,8 +6,10 @@ each branch; one after a cancellation goes to the root. Neither crosses a point 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 
+from holdfast.machine.answering import name_of
 from holdfast.machine.commands import EndGrace, RunStep
 from holdfast.machine.events import (
     CancellationStarted,
@@ -17,6 +19,7 @@ from holdfast.machine.events import (
     CompensationSucceeded,
     RollbackPlanned,
     RollbackStarted,
+    StepFailed,
     StepRolledBack,
     StepStopped,
     WorkflowCancelled,
@@ -39,6 +42,8 @@ def roll_back(turn: Turn, error: str, *, failed_step: int | None = None) -> None
     turn.cancel_timer(DEADLINE)
     turn.emit(RollbackStarted(error=error, failed_step=failed_step))
     for step in unended(turn):
+        if step.of is not None:
+            continue  # What is being undone is undone to its end.
         if step.number in turn.state.open and step.effect is not None:
             turn.recall(step, stop=False)
         else:
@@ -91,9 +96,8 @@ def go_on(turn: Turn) -> None:
     assert rollback.chain is not None
     while rollback.chain:
         executed = state.executed[rollback.chain[-1]]
-        work = turn.routes.node(executed.node).compensation
-        if work is not None:
-            _undo(turn, executed, work)
+        if turn.routes.node(executed.node).compensation is not None:
+            undo(turn, executed)
             return
         turn.emit(StepRolledBack(step=turn.next_step, of=executed.number))
     _finish(turn, rollback)
@@ -108,7 +112,7 @@ def undoing_failed(turn: Turn, step: Step, error: str, *, is_final: bool, after:
     """A compensation failed: try again, or give up."""
     work = turn.routes.node(step.node).compensation
     assert work is not None
-    if is_final or work.once or not policy_of(work.retry).allows_another(step.attempt):
+    if is_final or not policy_of(work.retry).allows_another(step.attempt):
         _exhaust(turn, step, error)
         return
     delay = after if after is not None else turn.wait_after(work.retry, step.attempt)
@@ -118,48 +122,66 @@ def undoing_failed(turn: Turn, step: Step, error: str, *, is_final: bool, after:
 
 def retry_undoing(turn: Turn, executed: Executed) -> None:
     """An operator wants a step undone that could not be; the rest of the rollback follows."""
+    turn.emit(WorkflowResumed())
+    undo(turn, executed, is_asked=True)
+
+
+def undo(turn: Turn, executed: Executed, *, is_asked: bool = False) -> None:
+    """Have the compensation of a step called; what an operator asks for does not wait."""
     work = turn.routes.node(executed.node).compensation
     assert work is not None
-    turn.emit(WorkflowResumed())
-    _undo(turn, executed, work)
-
-
-def _undo(turn: Turn, executed: Executed, work: Work) -> None:
     number = turn.next_step
     if work.retry.max_calls == 0:
         turn.emit(CompensationStarted(step=number, of=executed.number))
         _exhaust(turn, turn.state.open[number], "no call is allowed")
         return
-    turn.emit(CompensationStarted(step=number, of=executed.number, effect=turn.next_effect))
-    _call(turn, turn.state.open[number], work, timedelta(0))
+    delay_ms = 0 if is_asked else work.start_after_ms
+    turn.emit(CompensationStarted(step=number, of=executed.number, effect=turn.next_effect, delay_ms=delay_ms))
+    _call(turn, turn.state.open[number], work, timedelta(milliseconds=delay_ms))
 
 
 def _call(turn: Turn, step: Step, work: Work, delay: timedelta) -> None:
-    rollback = turn.state.rollback
-    assert rollback is not None
     assert step.of is not None
     executed = turn.state.executed[step.of]
-    failed = turn.state.executed.get(rollback.failed_step or 0)
+    failed, cause = _cause(turn.state, executed)
     node = turn.routes.node(step.node)
+    priority, metadata = node.compensation_priority, node.compensation_metadata
     body = RunStep(
         step=step.number,
         node=step.node,
         input=executed.input or {},
         attempt=step.attempt,
-        first=executed.number,
+        first=executed.first or executed.number,
         is_compensation=True,
         output=executed.output,
-        error=executed.error or rollback.error or rollback.reason,
-        failed_step=failed.node if failed else "",
-        metadata=node.metadata,
+        output_name=name_of(turn.routes, step.node, executed.output),
+        error=executed.error or cause,
+        failed_step=failed,
+        metadata=node.metadata if metadata is None else metadata,
     )
-    turn.call(work, body, priority=node.priority, delay=delay)
+    turn.call(work, body, priority=node.priority if priority is None else priority, delay=delay)
+
+
+def _cause(state: State, executed: Executed) -> tuple[str, str]:
+    """Why a step is undone: the name of the step that failed and led to it, if there is one, and what was said."""
+    rollback, dropped = state.rollback, state.dropped
+    if rollback is not None and rollback.chain is not None:
+        failed = state.executed.get(rollback.failed_step or 0)
+        return failed.node if failed else "", rollback.error or rollback.reason
+    assert dropped is not None
+    return "", next(error for branch, error in dropped.tokens.items() if _lies_below(executed.token, branch))
 
 
 def _exhaust(turn: Turn, step: Step, error: str) -> None:
     """A step could not be undone: the chain halts here, and an operator has to look."""
+    rollback = turn.state.rollback
+    if rollback is not None and rollback.chain is None:  # It was a dropped branch's; the rollback will try it again.
+        turn.emit(StepFailed(step=step.number, error=error))
+        return
     turn.emit(CompensationExhausted(step=step.number, error=error))
-    turn.emit(WorkflowFailed(error=f"{step.node!r} could not be undone: {error}", reason="compensation_failed"))
+    if rollback is not None:
+        told = f"{step.node!r} could not be undone: {error}"
+        turn.emit(WorkflowFailed(error=told, reason="compensation_failed"))
 
 
 def _finish(turn: Turn, rollback: Rollback) -> None:
@@ -175,20 +197,28 @@ def plan(routes: Routes, state: State) -> list[int]:
     assert rollback is not None
     failed = state.executed.get(rollback.failed_step or 0)
     order = [failed.number] if failed is not None and failed.was_called else []
+    dropped = state.dropped.tokens if state.dropped is not None else ()
     bounds: list[tuple[str, bool]] = []
+    inner: list[tuple[str, bool]] = []
+    """Those of branches that were not needed: nothing else protects what such a branch did."""
     for each in reversed(state.executed.values()):
+        is_dropped = bool(dropped) and lies_within(each.token, dropped)
         op = routes.node(each.node).op
         if isinstance(op, NoReturn):
             bounds.append((each.token, True))
+            if is_dropped:
+                inner.append((each.token, True))
         elif isinstance(op, SavePoint):
-            if rollback.cause == "failure":
+            if rollback.cause == "failure" and not is_dropped:
                 bounds.append((each.token, failed is not None and _lies_below(failed.token, each.token)))
-        elif each is not failed and _is_concerned(routes, each) and not _is_kept(each.token, bounds):
+        elif each is failed or is_kept(each.token, inner if is_dropped else bounds):
+            continue
+        elif is_concerned(routes, each):
             order.append(each.number)
     return order
 
 
-def _is_concerned(routes: Routes, executed: Executed) -> bool:
+def is_concerned(routes: Routes, executed: Executed) -> bool:
     """Whether there is anything to undo: a step that was stopped has done nothing, or half of its work, or all of it."""
     if executed.status != "skipped":
         return executed.was_called
@@ -197,10 +227,19 @@ def _is_concerned(routes: Routes, executed: Executed) -> bool:
     return executed.was_called and executed.token != ROOT
 
 
-def _is_kept(token: str, bounds: list[tuple[str, bool]]) -> bool:
+def is_kept(token: str, bounds: list[tuple[str, bool]]) -> bool:
     """Whether a boundary that was passed later protects a step: its own way, and the tokens above it where the boundary says so."""
     return any(_lies_below(token, bound) or (reaches_up and _lies_below(bound, token)) for bound, reaches_up in bounds)
 
 
 def _lies_below(token: str, other: str) -> bool:
     return token == other or token.startswith(f"{other}/")
+
+
+def lies_within(token: str, branches: Collection[str]) -> bool:
+    """Whether a token is one of these branches, or lies below one."""
+    while token:
+        if token in branches:
+            return True
+        token = token.rpartition("/")[0]
+    return False

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 
 from holdfast.expressions import Expression
-from holdfast.machine.graph import Condition, Edge, Graph, Join, Node, Split
+from holdfast.expressions.tree import Variable
+from holdfast.machine.graph import Call, Condition, Edge, Graph, Human, Join, Node, Split
 
 ANY_OUTCOME = "*"
+DATA = "input"
+"""What expressions call the data of a token."""
 
 
 class Routes:
     """What the machine asks of its graph."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, limit: int) -> None:
         self.graph = graph
+        self.limit = limit
+        """How large the data of a token may be, in bytes."""
         self.policies = graph.policies
         ways: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
         for edge in sorted(graph.edges, key=lambda edge: (edge.priority, edge.id)):
@@ -30,6 +35,13 @@ class Routes:
             node.id: Expression.from_data(node.op.items)
             for node in graph.nodes.values()
             if isinstance(node.op, Split) and node.op.items is not None
+        }
+        self._lists = {name: _place(expression) for name, expression in self._items.items()}
+        self._named = frozenset(node.id for node in graph.nodes.values() if isinstance(node.op, Call | Human))
+        self._answers = {
+            node.id: node.op.split if node.op.split in self._items else node.op.answer or node.id
+            for node in graph.nodes.values()
+            if isinstance(node.op, Join)
         }
         self._guards = {edge.id: Expression.from_data(edge.when) for edge in graph.edges if edge.when is not None}
         self._assigns = {
@@ -58,6 +70,18 @@ class Routes:
         """What gives the list of a split over items."""
         return self._items.get(node)
 
+    def list_place(self, node: str) -> tuple[str, ...]:
+        """Where in the data the list of a split over items is found; empty if it is computed."""
+        return self._lists[node]
+
+    def is_named(self, node: str) -> bool:
+        """Whether the answer of a node is found under a name, whatever it is."""
+        return node in self._named
+
+    def answer_name(self, node: str) -> str:
+        """The name under which the answer of a node is found, where it is not laid over the data."""
+        return self._answers.get(node, node)
+
     def item_name(self, node: str) -> str:
         """The name under which a branch of a split over items finds its item."""
         op = self.graph.nodes[node].op
@@ -71,3 +95,9 @@ class Routes:
     def assigns(self, edge: Edge) -> dict[str, Expression]:
         """What an edge adds to the data."""
         return self._assigns.get(edge.id, {})
+
+
+def _place(expression: Expression) -> tuple[str, ...]:
+    """The path into the data that an expression is, if it is nothing but one."""
+    tree = expression.tree
+    return tree.path[1:] if isinstance(tree, Variable) and tree.path[0] == DATA else ()

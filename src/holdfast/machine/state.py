@@ -33,6 +33,8 @@ class Token(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     scope: int | None = None
     """Number of the split step that it came from."""
     last_output: object = None
+    answer: str = ""
+    """Name under which the data holds `last_output`; empty if that was laid over the data, name by name."""
     visits: dict[str, int] = {}
     stay: Stay | None = None
     """Set while it may not go on."""
@@ -79,6 +81,8 @@ class Executed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     status: Literal["completed", "failed", "skipped"] = "completed"
     was_called: bool = True
     """False for a step that was stopped before anybody began it: nothing has to be undone."""
+    first: int = 0
+    """The step whose idempotency key it shares; 0 means its own."""
     retry_of: int | None = None
     """The step that it repeats, and that it stands for once its handler was called."""
     child: str = ""
@@ -100,6 +104,8 @@ class Scope(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Branches that have not ended, those that have arrived included."""
     arrived: list[str] = []
     """Branches that reached the join, in order."""
+    failed: list[str] = []
+    """The last steps of the branches that failed, by name."""
     items: list[object] | None = None
     """Items of a list that have not begun yet; None for a split into fixed branches."""
     begun: int = 0
@@ -116,6 +122,15 @@ class Rollback(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Numbers of the executed steps still to be undone, the next one last; None until nothing runs any more."""
     requested_by: str = ""
     reason: str = ""
+    stuck: int | None = None
+    """The executed step that could not be undone."""
+
+
+class Dropped(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """Branches that have ended without being needed, and whose work is undone while the run goes on."""
+
+    tokens: dict[str, str] = {}
+    """Why, by the name of each branch."""
     stuck: int | None = None
     """The executed step that could not be undone."""
 
@@ -139,6 +154,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Steps that ended, by number, in the order in which they ended."""
     scopes: dict[int, Scope] = {}
     rollback: Rollback | None = None
+    dropped: Dropped | None = None
     stopping: list[int] = []
     """Steps that were stopped and whose handlers have not come back yet."""
     dead: dict[int, Step] = {}
@@ -147,6 +163,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Steps whose work was taken back while the run waits for an operator."""
     signals: dict[str, list[object]] = {}
     """Signals that nobody has waited for yet."""
+    decided: dict[int, Data] = {}
+    """What people have decided, by step: the answers of those steps."""
     result: object = None
     chain: int = 0
     """Calls of handlers since the last word from outside."""

@@ -20,6 +20,8 @@ class StepStarted(Happening, frozen=True, kw_only=True):
     """The step that this one repeats, after an operator asked for it."""
     first: int = 0
     """The step whose idempotency key it shares, because it does the same work again; 0 means its own."""
+    delay_ms: int = 0
+    """How long its first call waits."""
 
 
 @message(name="step_completed")
@@ -99,22 +101,26 @@ class StepPaused(Happening, frozen=True, kw_only=True):
     error: str
 
 
-@message(name="approved")
-class Approved(Happening, frozen=True, kw_only=True):
-    """A person confirmed."""
+class _Decided(Happening, frozen=True, kw_only=True):
+    """A person answered."""
 
     step: int
     actor: str
+    at: str
+    """When, as ISO 8601."""
     comment: str = ""
+    data: object = None
+    """What the person gave with the answer."""
+
+
+@message(name="approved")
+class Approved(_Decided, frozen=True, kw_only=True):
+    """A person confirmed."""
 
 
 @message(name="rejected")
-class Rejected(Happening, frozen=True, kw_only=True):
+class Rejected(_Decided, frozen=True, kw_only=True):
     """A person refused."""
-
-    step: int
-    actor: str
-    comment: str = ""
 
 
 @message(name="timeout")
@@ -133,6 +139,8 @@ class CompensationStarted(Happening, frozen=True, kw_only=True):
     of: int
     """The step it undoes."""
     effect: int | None = None
+    delay_ms: int = 0
+    """How long its first call waits."""
 
 
 @message(name="compensation_retry")

@@ -24,9 +24,10 @@ def stop_step(turn: Turn, step: Step, ending: Ending, *, error: str = MESSAGE, r
 
 
 def stop_everything(turn: Turn, ending: Ending) -> None:
-    """End all steps that have not ended, in the order in which they began."""
+    """End all steps that have not ended, in the order in which they began; but what is being undone is undone to its end."""
     for step in unended(turn):
-        stop_step(turn, step, ending)
+        if step.of is None or ending != "undo":
+            stop_step(turn, step, ending)
 
 
 def unended(turn: Turn) -> list[Step]:

@@ -64,6 +64,24 @@ class BranchesMet(Happening, frozen=True, kw_only=True):
     """Enough branches have arrived: their tokens end, and the one that was split goes on."""
 
     step: int
+    completed: list[str]
+    """The last steps of the branches that have arrived, in the order of their arrival."""
+    failed: list[str]
+    """The last steps of those that failed before."""
+
+
+@message(name="branches_dropped")
+class BranchesDropped(Happening, frozen=True, kw_only=True):
+    """Branches have ended that the join can do without: what they did is undone."""
+
+    tokens: list[str]
+    error: str
+    """Why."""
+
+
+@message(name="branches_undone")
+class BranchesUndone(Happening, frozen=True, kw_only=True):
+    """All that dropped branches did is undone."""
 
 
 @message(name="branches_closed")

@@ -18,7 +18,7 @@ from holdfast.machine.events import Event, PauseReason, StepStarted, TokenHeld, 
 from holdfast.machine.evolving import evolve
 from holdfast.machine.graph import Execution, Node, Retry, Work
 from holdfast.machine.projecting import NodeRows, Projection
-from holdfast.machine.routes import Routes
+from holdfast.machine.routes import DATA, Routes
 from holdfast.machine.state import Executed, State, Step, Token
 
 Ending = Literal["undo", "drop", "abort"]
@@ -33,6 +33,10 @@ class NodeKind(NodeRows, Protocol):
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """A token arrives."""
+        ...
+
+    def fail(self, turn: Turn, token: Token, node: Node, error: str) -> None:
+        """A node that takes no time cannot do its work."""
         ...
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
@@ -155,8 +159,12 @@ class Turn:
             return
         self.emit(WorkflowPaused(reason=reason, error=error))
         for step in self.state.open.values():
-            if step.effect is not None:
+            if step.effect is not None and step.of is None:  # What is being undone is undone to its end.
                 self.recall(step, stop=False)
+
+    def fail(self, token: Token, node: Node, error: str) -> None:
+        """Have a node fail that a token has come to."""
+        self._kinds(node).fail(self, token, node, error)
 
     def kind(self, step: Step | Executed) -> NodeKind:
         """What the node of a step does."""
@@ -165,7 +173,7 @@ class Turn:
     def data_for(self, token: Token, node: str) -> dict[str, object]:
         """What expressions may read."""
         return {
-            "input": token.data,
+            DATA: token.data,
             "instance_id": str(self.moment.instance),
             "step_name": node,
             "now": self.moment.now,
@@ -184,7 +192,7 @@ class Turn:
         """The number that the next effect will get."""
         return self.moment.issued + len(self._effects)
 
-    def open_step(self, token: Token, node: Node, *, effect: int | None = None) -> Step:
+    def open_step(self, token: Token, node: Node, *, effect: int | None = None, delay_ms: int = 0) -> Step:
         """A step for a node that takes time."""
         number = self.next_step
         visit = token.visits.get(node.id, 0) + 1
@@ -197,6 +205,7 @@ class Turn:
                 effect=effect,
                 retry_of=token.retry_of,
                 first=token.first,
+                delay_ms=delay_ms,
             )
         )
         if node.timeout_ms is not None:

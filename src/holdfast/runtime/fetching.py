@@ -13,6 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import effect_key
 from holdfast.kernel.moment import SYSTEM
 from holdfast.runtime.giving_up import RecalledError, SpentError, Verdicts, dead_effect, describe, failure_of
+from holdfast.runtime.handlers import Fail
 from holdfast.runtime.issuing import options_of
 from holdfast.runtime.loops import Chores
 from holdfast.runtime.shared import Shared
@@ -26,6 +27,8 @@ from holdfast.store.shapes import Address, EffectClaim, StoredEffect, StoredMess
 
 _log = logging.getLogger("holdfast.fetching")
 
+_SHORT = 500
+"""Characters of an error that are told when the whole could not be."""
 _FEWEST, _MOST = 60, 500
 """Effects of one handler that are claimed at once."""
 
@@ -174,18 +177,27 @@ class Fetching:
         else:
             self.on_parked(until)
 
-    def _give_up(self, effect: StoredEffect, error: BaseException) -> None:
-        command = self._told(effect, error)
+    def _give_up(self, effect: StoredEffect, error: BaseException, *, plainly: Fail | None = None) -> None:
+        """Tell the instance; if it cannot take that, tell it once more, in the plainest words there are."""
+        command = self._told(effect, plainly or error)
         if command is None:
             self._bury(effect, error)
             return
 
         def settled(_outcome: Outcome | None, refusal: BaseException | None) -> None:
-            if refusal is not None and is_unreadable(refusal):
+            if refusal is None:
+                return
+            if is_unreadable(refusal):
                 self.hand_on(effect, address, command, refusal)
-            elif refusal is not None:
-                name = effect_key(effect.instance, effect.number)
-                _log.warning("effect %s: its instance could not be told of its end: %s", name, refusal)
+                return
+            name = effect_key(effect.instance, effect.number)
+            _log.warning("effect %s: its instance could not be told of its end: %s", name, refusal)
+            if plainly is None and isinstance(refusal, HoldfastError) and not refusal.retryable:
+                said = (
+                    f"{describe(error)[:_SHORT]} (as it was, this could not be recorded: {describe(refusal)[:_SHORT]})"
+                )
+                self._add(effect, partial(self._give_up, effect, error, plainly=Fail(said)))
+            else:
                 self._add(effect, partial(self._bury, effect, error))
 
         address = Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step, until_told
+from app.sagas.acting import BROKEN, Gate, Stage, history, life, run, status, statuses, step, until_told
 from holdfast import RejectedError, Saga, SagaDefinition, StepContext, UnfinishedError
 from support.engines import Live, Place
 from support.inside import worker_of
@@ -189,3 +189,19 @@ def test_an_aborted_saga_has_no_result(place: Place) -> None:
     with pytest.raises(UnfinishedError) as caught:
         engine.result(instance).result()
     assert (caught.value.status, caught.value.reason) == ("aborted", "emergency")
+
+
+def test_a_step_whose_compensation_was_under_way_does_not_read_as_done(live: Live) -> None:
+    """An abort does not wait for it: whether the step is undone nobody knows, and that it is not simply completed everybody sees."""
+    stage, gate = Stage(), Gate()
+    stage.does("undo", gate)
+    stage.does("bad", BROKEN)
+    saga = Saga("s").step("a", stage.does("a")).on_failure("undo", stage.does("undo"))
+    engine = live.engine().register(saga.step("bad", stage.does("bad"), retries=1).build()).start_worker()
+    instance = engine.start("s").result()
+    gate.entered()
+    assert engine.abort(instance, "now", requested_by="ann").result(LONG_SECONDS) == "aborted"
+    gate.open()
+    eventually(lambda: not engine.runtime.worker.is_busy)
+    assert statuses(engine, instance)["a"] == "compensation"
+    assert life(engine, instance, "a")[-1] == "compensation"

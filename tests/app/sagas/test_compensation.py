@@ -356,3 +356,34 @@ def test_compensations_are_declared(place: Place) -> None:
     assert (stage.calls, status(first, instance)) == (["pay", "ship"], "running")
     place.engine().handle("refund", other.does("refund")).drain()
     assert (other.calls, status(first, instance)) == (["refund"], "failed")
+
+
+def test_a_compensation_may_have_metadata_and_priority_of_its_own(place: Place) -> None:
+    """One generic handler is told by them what to undo; also behind a person or a child, which have none themselves."""
+    stage = Stage()
+    stage.does("bad", BROKEN)
+    undo = stage.does("undo")
+    child = Saga("child").step("c", stage.does("c")).build()
+    saga = (
+        Saga("generic")
+        .step("a", stage.does("a"), metadata={"what": "do a"}, priority=3)
+        .on_failure("undo a", undo, metadata={"what": "undo a"}, priority=70)
+        .step("b", stage.does("b"), metadata={"what": "b"}, priority=4)
+        .on_failure("undo b", undo)
+        .human("ask")
+        .on_failure("undo ask", undo, metadata={"what": "undo ask"})
+        .call("deliver", "child")
+        .on_failure("undo deliver", undo, metadata={"what": "undo deliver"})
+        .step("bad", stage.does("bad"), retries=1)
+        .build()
+    )
+    engine = place.engine().register(child).register(saga)
+    instance = run(engine, "generic")
+    (question,) = engine.tasks().result()
+    engine.decide(question.step_id, "confirmed", decided_by="ann").result()
+    engine.drain()
+    assert status(engine, instance) == "failed"
+    assert [each.metadata["what"] for each in stage.contexts("undo")] == ["undo deliver", "undo ask", "b", "undo a"]
+    assert [each.metadata["what"] for each in stage.contexts("a")] == ["do a"]
+    nodes = saga.graph.nodes
+    assert (nodes["a"].compensation_priority, nodes["b"].compensation_priority) == (70, None)

@@ -28,6 +28,50 @@ def choosing(stage: Stage, *, has_else: bool = True, dlq: bool = False) -> SagaD
     )
 
 
+@pytest.mark.row("F-184", "F-192")
+@pytest.mark.parametrize(("count", "taken", "outcome"), [(6, ["big", "bigger"], "true"), (5, ["small"], "false")])
+def test_a_condition_chooses_the_way_by_the_data_of_the_run(
+    place: Place, count: int, taken: list[str], outcome: str
+) -> None:
+    """True leads to the next steps and false to the other way: by what a step has answered, not by what the saga began with."""
+    stage = Stage()
+    stage.does("first", {"count": count})
+    engine = place.engine().register(choosing(stage))
+    instance = run(engine, "choosing", {"count": 11 - count})
+    assert stage.calls == ["first", *taken]
+    assert step(engine, instance, "is big").outcome == outcome
+    (told,) = [each for each in history(engine, instance, "step_completed") if each.step_name == "is big"]
+    assert told.data["outcome"] == outcome
+    assert {"big", "bigger", "small"} & statuses(engine, instance).keys() == set(taken)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ('{{ eq .step_name "ask" }}', True),
+        ('{{ eq .step_name "first" }}', False),
+        ("step_name == 'ask'", True),
+        ("instance_id == given", True),
+        ("instance_id == 'another'", False),
+        ("{{ eq .instance_id .given }}", True),
+    ],
+)
+def test_a_condition_knows_its_step_and_its_instance(place: Place, question: str, *, expected: bool) -> None:
+    """Both are values like the data, in every spelling."""
+    stage = Stage()
+    stage.does("first", lambda ctx: {"given": str(ctx.instance)})
+    saga = (
+        Saga("self")
+        .step("first", stage.does("first"))
+        .condition("ask", question)
+        .step("yes", stage.does("yes"))
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "self")
+    assert step(engine, instance, "ask").outcome == ("true" if expected else "false")
+
+
 @pytest.mark.row("F-193")
 def test_the_way_ends_at_a_condition_that_does_not_hold(place: Place) -> None:
     """Without another way nothing behind it runs, and at the top level the saga is completed."""

@@ -180,8 +180,11 @@ def test_the_result_of_an_instance_that_ended_well(place: Place) -> None:
     stage.does("work", {"done": True})
     engine = place.engine().register(simple(stage))
     instance = ending(engine, stage, "completed")
-    assert engine.result(instance).result(1) == {"n": 1, "done": True}
-    assert engine.get(instance).result().result == {"n": 1, "done": True}
+    result = engine.result(instance).result(1)
+    assert engine.get(instance).result().result == result
+    assert isinstance(result, dict)
+    assert result.pop("ask")["status"] == "confirmed"
+    assert result == {"n": 1, "done": True}
 
 
 def test_a_result_is_waited_for(live: Live) -> None:

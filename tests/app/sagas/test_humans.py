@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 import pytest
 
@@ -151,6 +152,32 @@ def test_a_question_that_nobody_answers_in_time(place: Place, has_way: bool) -> 
     assert task.decided_at is not None
 
 
+@pytest.mark.parametrize("decision", ["confirmed", "rejected"])
+def test_the_steps_behind_find_the_decision_in_the_data(
+    place: Place, decision: Literal["confirmed", "rejected"]
+) -> None:
+    """Who decided what, when and why, and what was given with it, under the name of the step; conditions can ask for it."""
+    stage = Stage()
+    saga = (
+        Saga("asking")
+        .human("ask", on_rejected=lambda way: way.step("refused", stage.does("refused")))
+        .condition("large", "ask.data.sum > 100 and ask.decided_by == 'ann'")
+        .step("audit", stage.does("audit"))
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "asking", {"x": 1})
+    (task,) = engine.tasks().result()
+    at = place.clock.now().isoformat()
+    engine.decide(task.step_id, decision, decided_by="ann", comment="why", data={"sum": 500}).result()
+    engine.drain()
+    (context,) = stage.contexts("audit" if decision == "confirmed" else "refused")
+    answer = {"status": decision, "decided_by": "ann", "decided_at": at, "comment": "why", "data": {"sum": 500}}
+    assert context.input == {"x": 1, "ask": answer}
+    assert step(engine, instance, "ask").output == answer
+    assert engine.get(instance).result().context["ask"] == answer
+
+
 # -- decisions that are refused
 
 
@@ -163,9 +190,29 @@ def test_a_second_decision_is_refused(place: Place) -> None:
     engine.decide(where, "confirmed", decided_by="ann").result()
     with pytest.raises(RejectedError) as caught:
         engine.decide(where, "rejected", decided_by="bob").result()
-    assert caught.value.reason == "not_waiting"
+    assert caught.value.reason == "already_decided"
+    assert "confirmed by 'ann' at 20" in str(caught.value)
     (task,) = engine.tasks(instance).result()
     assert (task.decided_by, task.decision) == ("ann", "confirmed")
+
+
+@pytest.mark.row("F-147")
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_the_same_decision_by_the_same_person_again_is_no_news(place: Place, *, has_ended: bool) -> None:
+    """A second click does nothing and is no error, also after the saga has ended; other data, or another person, is a conflict."""
+    engine = place.engine().register(approval(Stage()))
+    instance = run(engine, "document-approval")
+    where = waiting(engine, instance)
+    engine.decide(where, "confirmed", decided_by="ann", data={"sum": 5}).result()
+    if has_ended:
+        engine.drain()
+    before = history(engine, instance)
+    engine.decide(where, "confirmed", decided_by="ann", data={"sum": 5}, comment="again").result()
+    for person, data in (("bob", {"sum": 5}), ("ann", {"sum": 6})):
+        with pytest.raises(RejectedError) as caught:
+            engine.decide(where, "confirmed", decided_by=person, data=data).result()
+        assert caught.value.reason == "already_decided"
+    assert history(engine, instance) == before
 
 
 @pytest.mark.row("F-147")

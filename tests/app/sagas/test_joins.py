@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step
-from holdfast import Branch, Saga, SagaDefinition
+from holdfast import Branch, Retry, Saga, SagaDefinition, task
 from holdfast.authoring.saga.builder import Build, Strategy
+from holdfast.kernel.ids import InstanceId
+from holdfast.machine.graph import Join, Losers
+from holdfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import worker_of
 from support.waiting import LONG_SECONDS, eventually
@@ -14,7 +19,7 @@ from support.waiting import LONG_SECONDS, eventually
 GO = {"count": 10}
 
 
-def racing(stage: Stage, strategy: Strategy, *names: str) -> SagaDefinition:
+def racing(stage: Stage, strategy: Strategy, *names: str, losers: Losers = "undo") -> SagaDefinition:
     """Branches of one step each, the first of them called first; a join, and an end."""
 
     def build(place: int, name: str) -> Build:
@@ -25,7 +30,7 @@ def racing(stage: Stage, strategy: Strategy, *names: str) -> SagaDefinition:
     return (
         Saga("race")
         .fork("fork", *(build(place, name) for place, name in enumerate(names)))
-        .join("join", strategy)
+        .join("join", strategy, losers=losers)
         .then("after", stage.does("after"))
         .build()
     )
@@ -33,33 +38,22 @@ def racing(stage: Stage, strategy: Strategy, *names: str) -> SagaDefinition:
 
 @pytest.mark.row("F-130")
 def test_any_goes_on_while_the_slow_branch_still_runs(live: Live) -> None:
-    """The first branch is enough: the saga ends while the handler of the other one has not come back."""
+    """The first branch is enough: the saga goes on while the handler of the other one has not come back, and has been told to stop."""
     stage, gate = Stage(), Gate("too late")
     stage.does("slow", gate)
-    engine = live.engine().register(racing(stage, "any", "slow", "quick")).start_worker()
+    saga = racing(stage, "any", "slow", "quick", losers="stop")
+    engine = live.engine().register(saga).start_worker()
     instance = engine.start("race").result()
     gate.entered()
     engine.result(instance).result(LONG_SECONDS)
     assert stage.count("after") == 1
+    (context,) = stage.contexts("slow")
+    eventually(lambda: context.cancelled)
     gate.open()
     eventually(lambda: not worker_of(engine).is_busy)
     assert statuses(engine, instance)["slow"] == "skipped"
     assert engine.get(instance).result().context == {"quick": None}
     assert stage.count("undo slow") == 0
-
-
-@pytest.mark.row("F-130")
-def test_the_slow_branch_is_told_to_stop(live: Live) -> None:
-    """The handler of a branch that is no longer needed learns of it while it runs."""
-    stage, gate = Stage(), Gate()
-    stage.does("slow", gate)
-    engine = live.engine().register(racing(stage, "any", "slow", "quick")).start_worker()
-    instance = engine.start("race").result()
-    gate.entered()
-    engine.result(instance).result(LONG_SECONDS)
-    (context,) = stage.contexts("slow")
-    eventually(lambda: context.cancelled)
-    gate.open()
     assert [each.data["reason"] for each in history(engine, instance, "step_failed")] == ["branch_not_needed"]
 
 
@@ -97,8 +91,10 @@ def test_any_survives_the_failure_of_a_branch(place: Place) -> None:
     engine = place.engine().register(racing(stage, "any", "bad", "good"))
     instance = run(engine, "race")
     assert status(engine, instance) == "completed"
-    assert stage.calls == ["bad", "good", "after"]
-    assert statuses(engine, instance)["bad"] == "failed"
+    assert sorted(stage.calls) == ["after", "bad", "good", "undo bad"]
+    assert statuses(engine, instance)["bad"] == "rolled_back"
+    (met,) = history(engine, instance, "branches_met")
+    assert (met.data["completed"], met.data["failed"]) == (["good"], ["bad"])
 
 
 @pytest.mark.row("F-132")
@@ -110,7 +106,7 @@ def test_any_fails_when_all_branches_failed(place: Place) -> None:
     engine = place.engine().register(racing(stage, "any", "bad", "worse"))
     instance = run(engine, "race")
     assert status(engine, instance) == "failed"
-    assert stage.calls[:2] == ["bad", "worse"]
+    assert sorted(stage.calls) == ["bad", "undo bad", "undo worse", "worse"]
     assert stage.count("after") == 0
 
 
@@ -124,6 +120,217 @@ def test_a_number_of_branches_is_enough(place: Place, failing: int, ending: str)
     instance = run(engine, "race")
     assert status(engine, instance) == ending
     assert stage.count("after") == (ending == "completed")
+
+
+# -- branches that were not needed
+
+
+def offers(stage: Stage, losers: Losers, *, retries: int = 1, dlq: bool = False) -> SagaDefinition:
+    """Two suppliers: goods are reserved with both of them, and the first to confirm gets the order."""
+
+    def supplier(name: str) -> Build:
+        return lambda branch: (
+            branch.step(f"reserve {name}", stage.does(f"reserve {name}"))
+            .on_failure(f"release {name}", stage.does(f"release {name}"), retries=retries)
+            .wait_for(f"wait {name}", f"offer {name}")
+            .step(f"confirm {name}", stage.does(f"confirm {name}"), retries=1)
+        )
+
+    return (
+        Saga("offers", dlq=dlq)
+        .step("order", stage.does("order"))
+        .on_failure("withdraw", stage.does("withdraw"))
+        .fork("ask", supplier("A"), supplier("B"))
+        .join("first", "any", losers=losers)
+        .wait_for("paid", "paid")
+        .step("ship", stage.does("ship"), retries=1)
+        .build()
+    )
+
+
+def chosen(place: Place, stage: Stage, losers: Losers, **options: Any) -> tuple[ManualEngine, InstanceId]:
+    """An instance in which A was the first."""
+    engine = place.engine().register(offers(stage, losers, **options))
+    instance = run(engine, "offers")
+    engine.signal(instance, "offer A").result()
+    engine.drain()
+    return engine, instance
+
+
+RESERVED = ["order", "reserve A", "reserve B", "confirm A"]
+
+
+@pytest.mark.row("F-130")
+def test_what_a_loser_did_is_undone_while_the_saga_goes_on(place: Place) -> None:
+    """By default: the loser is stopped, its reservation released, and the saga completes with the winner."""
+    stage = Stage()
+    engine, instance = chosen(place, stage, "undo")
+    assert stage.calls == [*RESERVED, "release B"]
+    assert statuses(engine, instance)["reserve B"] == "rolled_back"
+    assert statuses(engine, instance)["wait B"] == "skipped"
+    assert (status(engine, instance), statuses(engine, instance)["paid"]) == ("running", "running")
+    engine.signal(instance, "paid").result()
+    engine.drain()
+    assert status(engine, instance) == "completed"
+    assert engine.result(instance).result() == {"confirm A": None}
+    (context,) = stage.contexts("release B")
+    assert (context.error, context.failed_step) == ("another branch was enough", "")
+    (met,) = history(engine, instance, "branches_met")
+    assert (met.data["completed"], met.data["failed"]) == (["confirm A"], [])
+
+
+def test_the_default_is_to_undo() -> None:
+    """A saga finishes or undoes what it began, unless it says otherwise."""
+    join = offers(Stage(), "undo").graph.nodes["first"].op
+    assert join == Join(split="ask", strategy="any")
+
+
+@pytest.mark.row("F-130")
+def test_a_saga_does_not_complete_before_its_losers_are_undone(place: Place) -> None:
+    """A release that has to be tried again holds up the end, and nothing else."""
+    stage = Stage()
+    stage.does("release B", Retry(after=60), None)
+    engine, instance = chosen(place, stage, "undo", retries=2)
+    engine.signal(instance, "paid").result()
+    engine.drain()
+    assert (stage.count("ship"), status(engine, instance)) == (1, "running")
+    engine.advance(seconds=60)
+    assert (stage.count("release B"), status(engine, instance)) == (2, "completed")
+
+
+@pytest.mark.row("F-130")
+def test_losers_may_finish(place: Place) -> None:
+    """They go on to their ends, leave nothing, and the saga completes after them."""
+    stage = Stage()
+    engine, instance = chosen(place, stage, "finish")
+    engine.signal(instance, "paid").result()
+    engine.drain()
+    assert (stage.count("ship"), status(engine, instance)) == (1, "running")
+    engine.signal(instance, "offer B").result()
+    engine.drain()
+    assert status(engine, instance) == "completed"
+    assert stage.calls == [*RESERVED, "ship", "confirm B"]
+    assert engine.result(instance).result() == {"confirm A": None}
+    assert statuses(engine, instance)["confirm B"] == "completed"
+
+
+@pytest.mark.row("F-130")
+def test_a_loser_that_fails_while_it_finishes_is_undone(place: Place) -> None:
+    """It neither fails the saga nor leaves anything behind."""
+    stage = Stage()
+    stage.does("confirm B", BROKEN)
+    engine, instance = chosen(place, stage, "finish")
+    engine.signal(instance, "offer B").result()
+    engine.signal(instance, "paid").result()
+    engine.drain()
+    assert status(engine, instance) == "completed"
+    assert stage.count("release B") == 1
+    assert stage.count("release A") == 0
+
+
+@pytest.mark.row("F-130")
+def test_losers_may_just_stop(place: Place) -> None:
+    """What they did stays; only a rollback of the whole would undo it."""
+    stage = Stage()
+    engine, instance = chosen(place, stage, "stop")
+    engine.signal(instance, "paid").result()
+    engine.drain()
+    assert (status(engine, instance), stage.calls) == ("completed", [*RESERVED, "ship"])
+    assert statuses(engine, instance)["reserve B"] == "completed"
+
+
+@pytest.mark.row("F-130", "F-132")
+def test_a_branch_that_failed_and_is_not_needed_is_undone(place: Place) -> None:
+    """Its failure is borne, and what it did before is undone; the join tells who arrived and who failed."""
+    stage = Stage()
+    stage.does("confirm B", BROKEN)
+    engine = place.engine().register(offers(stage, "undo"))
+    instance = run(engine, "offers")
+    engine.signal(instance, "offer B").result()
+    engine.drain()
+    assert stage.calls == ["order", "reserve A", "reserve B", "confirm B", "release B"]
+    assert stage.contexts("release B")[0].error == "the branch failed"
+    engine.signal(instance, "offer A").result()
+    engine.signal(instance, "paid").result()
+    engine.drain()
+    assert status(engine, instance) == "completed"
+    (met,) = history(engine, instance, "branches_met")
+    assert (met.data["completed"], met.data["failed"]) == (["confirm A"], ["confirm B"])
+
+
+def test_a_rollback_takes_over_what_a_loser_did(place: Place) -> None:
+    """A save point behind the join protects the winner's work and the steps before, not a reservation that nobody needs."""
+    stage = Stage()
+    stage.does("release", Retry(after=60), None)
+    stage.does("bad", BROKEN)
+    saga = (
+        Saga("late")
+        .fork(
+            "ask",
+            lambda branch: branch.step("a", stage.does("a")).on_failure("undo a", stage.does("undo a")).wait("w", 1),
+            lambda branch: (
+                branch.step("reserve", stage.does("reserve"))
+                .on_failure("release", stage.does("release"), retries=2)
+                .wait("long", 3600)
+            ),
+        )
+        .join("first", "any")
+        .save_point("saved")
+        .step("bad", stage.does("bad"), retries=1)
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "late")
+    engine.advance(seconds=1)
+    assert (status(engine, instance), stage.calls.count("release")) == ("running", 1)
+    engine.advance(seconds=60)
+    assert status(engine, instance) == "failed"
+    assert stage.count("release") == 2
+    assert stage.count("undo a") == 0
+    assert statuses(engine, instance)["reserve"] == "rolled_back"
+
+
+@pytest.mark.parametrize("way", ["retry", "resume", "cancel"])
+def test_a_loser_that_cannot_be_undone_waits_for_an_operator(place: Place, way: str) -> None:
+    """A dead letter names it, the rest of the saga goes on, and then it waits: for another try, a word to go on, or its end."""
+    stage = Stage()
+    stage.does("release B", BROKEN, None)
+    engine, instance = chosen(place, stage, "undo")
+    (letter,) = engine.dead_letters(instance=instance).result()
+    assert (letter.source, letter.name, status(engine, instance)) == ("compensation", "reserve B", "running")
+    engine.signal(instance, "paid").result()
+    engine.drain()
+    found = engine.get(instance).result()
+    assert (found.status, found.reason, stage.count("ship")) == ("dlq", "compensation_failed", 1)
+    if way == "retry":
+        engine.retry_compensation(letter.id).result()
+    elif way == "resume":
+        engine.resume(instance).result()
+    else:
+        engine.cancel(instance, "enough")
+    engine.drain()
+    assert status(engine, instance) == ("cancelled" if way == "cancel" else "completed")
+    assert stage.count("release B") == (1 if way == "resume" else 2)
+    assert statuses(engine, instance)["reserve B"] == "rolled_back"
+    assert engine.dead_letters(instance=instance).result() == []
+    assert engine.verify(instance).result().is_sound
+
+
+@pytest.mark.row("F-130")
+def test_a_loser_is_undone_after_its_handler_has_come_back(live: Live) -> None:
+    """The handler of the slow branch is told to stop and waited for; then what it had finished all the same is undone."""
+    stage, gate = Stage(), Gate("too late")
+    stage.does("slow", gate)
+    engine = live.engine().register(racing(stage, "any", "slow", "quick")).start_worker()
+    instance = engine.start("race").result()
+    gate.entered()
+    eventually(lambda: stage.count("after") == 1)
+    assert (stage.count("undo slow"), status(engine, instance)) == (0, "running")
+    gate.open()
+    engine.result(instance).result(LONG_SECONDS)
+    assert stage.contexts("undo slow")[0].output == "too late"
+    assert statuses(engine, instance)["slow"] == "rolled_back"
+    assert engine.get(instance).result().context == {"quick": None}
 
 
 # -- conditions inside of branches
@@ -292,3 +499,35 @@ def test_a_join_brings_the_answers_of_its_branches_together(place: Place) -> Non
     (context,) = stage.contexts("after")
     assert context.input == {"given": True, "left": {"x": 1}, "right": 7}
     assert engine.result(instance).result() == {"given": True, "left": {"x": 1}, "right": 7}
+
+
+def test_the_answer_of_a_branch_is_known_by_the_name_that_its_author_gave(place: Place) -> None:
+    """A branch that ends with a list, with tasks at once or with a child leaves their answers under their names, as they are."""
+    stage = Stage()
+    for name in ("left", "right", "row"):
+        stage.does(name, name)
+    stage.does("inner", {"x": 1})
+    child = Saga("child").step("inner", stage.does("inner")).build()
+    saga = (
+        Saga("nesting")
+        .fork(
+            "fork",
+            lambda branch: branch.for_each("rows", "list", lambda body: body.step("row", stage.does("row"))),
+            lambda branch: branch.parallel(
+                "pair", task("left", stage.does("left")), task("right", stage.does("right"))
+            ),
+            lambda branch: branch.call("deliver", "child"),
+        )
+        .join("join")
+        .build()
+    )
+    engine = place.engine().register(child).register(saga)
+    instance = run(engine, "nesting", {"list": [1, 2]})
+    assert engine.result(instance).result() == {
+        "list": [1, 2],
+        "rows": ["row", "row"],
+        "pair": {"left": "left", "right": "right"},
+        "deliver": {"list": [1, 2], "x": 1},
+    }
+    (met,) = [each for each in history(engine, instance, "branches_met") if len(each.data["completed"]) == 3]  # type: ignore[arg-type]
+    assert sorted(met.data["completed"]) == ["deliver", "pair", "rows"]  # type: ignore[call-overload]

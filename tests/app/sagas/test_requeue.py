@@ -395,3 +395,26 @@ def test_the_example_of_a_payment_with_dead_letters(place: Place, fails: str, li
     assert status(engine, instance) == "completed"
     assert stage.calls == [name for name in limits for _ in range(limit + 1 if name == fails else 1)]
     assert [each.event_type for each in history(engine, instance)][-1] == "workflow_completed"
+
+
+def test_what_is_undone_after_a_requeue_has_the_key_of_the_first_call(place: Place) -> None:
+    """Whoever looks a charge up by the key of its refund finds it, however often it was requeued."""
+    stage = Stage()
+    stage.does("charge", BROKEN, BROKEN, None)
+    saga = (
+        Saga("keys", dlq=True)
+        .step("charge", stage.does("charge"), retries=1)
+        .on_failure("refund", stage.does("refund"))
+        .wait("long", 3600)
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "keys")
+    for _ in range(2):
+        (letter,) = engine.dead_letters().result()
+        engine.requeue(letter.id).result()
+        engine.drain()
+    engine.cancel(instance)
+    engine.drain()
+    (key,) = {each.idempotency_key for each in stage.contexts("charge")}
+    assert [each.idempotency_key for each in stage.contexts("refund")] == [f"{key}!"]

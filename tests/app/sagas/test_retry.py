@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
-from holdfast import Saga, StepContext
+from holdfast import Saga, StepContext, task
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -277,3 +277,74 @@ def test_nothing_is_tried_for_ever(place: Place) -> None:
     engine.advance(hours=24)
     assert (stage.calls, status(engine, instance)) == (["a", *["b"] * 3, *["undo b"] * 3], "failed")
     assert engine.backlog().result() == []
+
+
+# -- the wait before the first call
+
+
+def test_a_step_may_start_later(place: Place) -> None:
+    """Its handler is not called before the delay is over; the history tells how long that is, and the retry rule is another thing."""
+    stage = Stage()
+    saga = (
+        Saga("s").step("a", stage.does("a", BROKEN, None), start_after=60, delay=5).step("b", stage.does("b")).build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "s")
+    engine.advance(seconds=59)
+    assert (stage.calls, step(engine, instance, "a").status, status(engine, instance)) == ([], "pending", "pending")
+    (started,) = history(engine, instance, "step_started")
+    assert started.data["delay_ms"] == 60_000
+    engine.advance(seconds=1)
+    assert stage.calls == ["a"]
+    engine.advance(seconds=5)
+    assert (stage.calls, status(engine, instance)) == (["a", "a", "b"], "completed")
+
+
+def test_a_step_that_starts_later_can_be_stopped_meanwhile(place: Place) -> None:
+    """In branches as well: whoever cancels does not wait for it, and it is never called."""
+    stage = Stage()
+    saga = Saga("s").parallel("p", task("a", stage.does("a"), start_after=60), task("b", stage.does("b"))).build()
+    engine = place.engine().register(saga)
+    instance = run(engine, "s")
+    reply = engine.cancel(instance)
+    engine.drain()
+    assert reply.result() == "cancelled"
+    engine.advance(seconds=60)
+    assert stage.calls == ["b"]
+    assert statuses(engine, instance)["a"] == "skipped"
+
+
+def test_a_compensation_may_start_later_and_an_operator_does_not_wait(place: Place) -> None:
+    """The delay is that of the first call; a compensation that is tried again is called at once."""
+    stage = Stage()
+    stage.does("bad", BROKEN)
+    stage.does("undo", BROKEN, None)
+    saga = (
+        Saga("s")
+        .step("a", stage.does("a"))
+        .on_failure("undo", stage.does("undo"), retries=1, start_after=60)
+        .step("bad", stage.does("bad"), retries=1)
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "s")
+    assert (stage.count("undo"), status(engine, instance)) == (0, "running")
+    engine.advance(seconds=60)
+    assert (stage.count("undo"), engine.get(instance).result().reason) == (1, "compensation_failed")
+    (letter,) = engine.dead_letters().result()
+    engine.retry_compensation(letter.id).result()
+    engine.drain()
+    assert (stage.count("undo"), status(engine, instance)) == (2, "failed")
+
+
+def test_a_requeued_step_does_not_wait_for_its_start(place: Place) -> None:
+    """What an operator asks for is called at once."""
+    stage = Stage()
+    saga = Saga("s", dlq=True).step("a", stage.does("a", BROKEN, None), retries=1, start_after=60).build()
+    engine = place.engine().register(saga)
+    instance = run(engine, "s")
+    engine.advance(seconds=60)
+    (letter,) = engine.dead_letters().result()
+    engine.requeue(letter.id).result()
+    engine.drain()
+    assert (stage.count("a"), status(engine, instance)) == (2, "completed")

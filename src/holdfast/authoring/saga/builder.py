@@ -40,6 +40,7 @@ from holdfast.machine.graph import (
     Condition,
     Human,
     Join,
+    Losers,
     Node,
     NoReturn,
     Plain,
@@ -110,7 +111,7 @@ class Branch:
     then = step
 
     def on_failure(self, name: str, handler: Function | str, **options: Unpack[StepOptions]) -> Self:
-        """What undoes the step before; it is called only in a rollback."""
+        """What undoes the step before; it is called only in a rollback. Its priority and metadata are the step's, unless it has its own."""
         self._check_name(name)
         last = self._last
         if last is None or not isinstance(last.op, Task | Human | Call):
@@ -119,17 +120,15 @@ class Branch:
                 "nothing_to_undo", f"{name!r} follows a step that calls nothing, so there is nothing to undo", where
             )
             return self
-        for option in sorted({"priority", "metadata"} & options.keys()):
-            self._parts.find(
-                "step_option",
-                f"{option!r} of {name!r} is that of {last.id!r}, the step that it undoes; set it there",
-                name,
-            )
         if last.compensation is not None:
             self._parts.find("two_compensations", f"{last.id!r} has a compensation already", last.id)
         self._parts.take(handler, name, options)
         undone = msgspec.structs.replace(
-            last, compensation=work_of(handler, self._parts.default_name(name), options), compensation_name=name
+            last,
+            compensation=work_of(handler, self._parts.default_name(name), options),
+            compensation_name=name,
+            compensation_priority=options.get("priority"),
+            compensation_metadata=options.get("metadata"),
         )
         self._parts.replace_last(undone)
         self._last = undone
@@ -225,8 +224,14 @@ class Branch:
         """Run branches at the same time; a `join` lets them meet."""
         return self._split(name, branches, is_parallel=False)
 
-    def join(self, name: str, strategy: Strategy = "all") -> Self:
-        """Wait for all branches of the fork before, for the first one, or for a number of them."""
+    def join(self, name: str, strategy: Strategy = "all", *, losers: Losers = "undo") -> Self:
+        """Wait for all branches of the fork before, for the first one, or for a number of them.
+
+        `losers` says what becomes of the others: what they did is undone, they `finish` first, or they just `stop`.
+        """
+        return self._join(name, strategy, losers=losers)
+
+    def _join(self, name: str, strategy: Strategy, *, losers: Losers = "undo", answer: str = "") -> Self:
         if self._fork is None:
             self._parts.find("join_without_fork", f"{name!r} follows no fork or parallel", name)
             return self
@@ -240,9 +245,9 @@ class Branch:
         fork, self._fork = self._fork, None
         self._parts.findings += fork.check_join(name)
         if isinstance(strategy, int):
-            op = Join(split=fork.name, strategy="count", count=strategy)
+            op = Join(split=fork.name, strategy="count", count=strategy, losers=losers, answer=answer)
         else:
-            op = Join(split=fork.name, strategy=strategy)
+            op = Join(split=fork.name, strategy=strategy, losers=losers, answer=answer)
         return self._append(Node(id=name, op=op))
 
     def join_step(self, name: str, wait_for: Sequence[str], strategy: Strategy = "all") -> Self:
@@ -359,7 +364,7 @@ class Branch:
     def _close_parallel(self) -> None:
         """A parallel step meets by itself, unless the next call is a join of its own."""
         if self._fork is not None and self._fork.is_parallel:
-            self.join(f"{self._fork.name}{IMPLICIT_JOIN}")
+            self._join(f"{self._fork.name}{IMPLICIT_JOIN}", "all", answer=self._fork.name)
 
     def _expression(self, name: str, source: str | dict[str, object], spelling: Spelling | None) -> dict[str, Plain]:
         guessed: Spelling = "go" if isinstance(source, str) and source.lstrip().startswith("{{") else "native"

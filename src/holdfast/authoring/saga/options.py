@@ -34,6 +34,8 @@ class StepOptions(TypedDict, total=False):
     """Calls in all, the first one included."""
     max_retries: int
     """Another name for `retries`."""
+    start_after: Duration
+    """Wait before the first call."""
     delay: Duration
     """Wait before the second call."""
     backoff: Literal["fixed", "linear", "exponential"]
@@ -100,6 +102,7 @@ def work_of(function: Function | str, step: str, options: StepOptions) -> Work:
         once=once,
         transactional=options.get("transactional", False),
         timeout_ms=None if timeout is None else milliseconds(timeout),
+        start_after_ms=milliseconds(options.get("start_after", 0)),
     )
 
 

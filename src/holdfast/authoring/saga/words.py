@@ -60,7 +60,8 @@ def step_status(
     instance waits for an operator, `is_dead` whether the step itself does.
     """
     if undoing is not None:
-        return {"completed": "rolled_back", "failed": "failed", "skipped": status}.get(undoing, "compensation")
+        # After an abort nobody knows how far a compensation came that was under way.
+        return {"completed": "rolled_back", "failed": "failed"}.get(undoing, "compensation")
     if status == "completed":
         return outcome if outcome in {"confirmed", "rejected"} else status
     if status == "failed":
@@ -69,10 +70,9 @@ def step_status(
         return "skipped"
     if wait_kind == "human":
         return "waiting_decision"
-    has_begun = status == RUNNING or is_called or bool(wait_kind)
     if is_paused:
-        return "paused"
-    return RUNNING if has_begun else PENDING
+        return "paused"  # The event of the instance says so for all of its open steps.
+    return RUNNING if status == RUNNING or is_called or wait_kind else PENDING
 
 
 _OF_STEP: Final = {
@@ -112,16 +112,20 @@ def event_status(
     is_human: bool = False,
     is_paused: bool = False,
     is_dead: bool = False,
+    is_undoing: bool = False,
 ) -> str:
     """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none.
 
-    `is_paused` says whether the instance waits for an operator until then, `is_dead` whether that is because of this step.
+    `is_paused` says whether the instance waits for an operator until then, `is_dead` whether that is because of this step,
+    `is_undoing` whether it is the step's compensation that the event happened to.
     """
     match type_:
         case "step_started" if is_human:
             return "waiting_decision"
         case "step_completed" if outcome in {"confirmed", "rejected"}:
             return outcome
+        case "step_failed" if is_undoing:
+            return "compensation"
         case "step_failed" if reason and not is_dead:
             return "skipped"
         case "step_withdrawn":

@@ -13,9 +13,8 @@ from holdfast.kernel.decision import Message
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.commands import AbortWorkflow, CancelWorkflow, EndChild, StartWorkflow
 from holdfast.machine.events import ChildStarted
-from holdfast.machine.failing import give_up
+from holdfast.machine.failing import give_up, take_answer
 from holdfast.machine.graph import Call, Node
-from holdfast.machine.moving import finish
 from holdfast.machine.nodes.kind import Kind
 from holdfast.machine.rollback import stopped
 from holdfast.machine.state import Executed, Step, Token
@@ -70,7 +69,7 @@ def child_ended(turn: Turn, step: Step, command: EndChild) -> None:
     """The other workflow has ended."""
     turn.cancel_step_timer(step)
     if command.status == "completed":
-        finish(turn, step, output=_answer(step, command))
+        take_answer(turn, step, command.result)
     else:
         why = f": {command.error}" if command.error else ""
         give_up(turn, step, f"the workflow that {step.node!r} started ended as {command.status}{why}")
@@ -79,10 +78,5 @@ def child_ended(turn: Turn, step: Step, command: EndChild) -> None:
 def child_stopped(turn: Turn, executed: Executed, command: EndChild) -> None:
     """A workflow that was told to stop has ended; it may have ended well before it was told."""
     is_done = command.status == "completed"
-    output = _answer(executed, command) if is_done else None
+    output = command.result if is_done else None
     stopped(turn, executed.number, came_back=is_done, is_done=is_done, output=output)
-
-
-def _answer(step: Step | Executed, command: EndChild) -> dict[str, object]:
-    """What the other workflow came to, under the name of the step that called it."""
-    return {step.node: command.result}

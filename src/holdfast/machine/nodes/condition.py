@@ -7,7 +7,6 @@ step. On compensation: nothing to undo.
 from __future__ import annotations
 
 from holdfast.errors import ExpressionError
-from holdfast.machine.failing import fail_at_once
 from holdfast.machine.graph import FALSE, TRUE, Node
 from holdfast.machine.moving import pass_through
 from holdfast.machine.nodes.kind import Kind
@@ -23,6 +22,6 @@ class ConditionKind(Kind):
         try:
             holds = turn.routes.condition(node.id).holds(turn.data_for(token, node.id))
         except ExpressionError as error:
-            fail_at_once(turn, token, node, str(error))
+            self.fail(turn, token, node, str(error))
             return
         pass_through(turn, token, node, TRUE if holds else FALSE)

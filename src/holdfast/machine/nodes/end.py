@@ -6,7 +6,6 @@ Entered when: a token arrives. May do: nothing. Left when: never; the token's wa
 from __future__ import annotations
 
 from holdfast.kernel.moment import SYSTEM
-from holdfast.machine.failing import fail_at_once
 from holdfast.machine.graph import End, Node
 from holdfast.machine.moving import complete_at_once, end
 from holdfast.machine.nodes.kind import Kind
@@ -22,7 +21,7 @@ class EndKind(Kind):
         """End."""
         assert isinstance(node.op, End)
         if node.op.status == "failed":
-            fail_at_once(turn, token, node, f"the run ended at {node.id!r}")
+            self.fail(turn, token, node, f"the run ended at {node.id!r}")
             return
         complete_at_once(turn, token, node)
         if node.op.status == "cancelled":

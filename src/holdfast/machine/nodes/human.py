@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.kernel.decision import Rejection
+from holdfast.kernel.decision import Answer, Ignored, Rejection
+from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import Record, TaskClosed, TaskOpened
+from holdfast.machine.answering import fits, merged, too_large
 from holdfast.machine.commands import DecideStep
 from holdfast.machine.events import Approved, Rejected, StepCompleted
+from holdfast.machine.evolving import decision_of
 from holdfast.machine.failing import give_up
 from holdfast.machine.graph import CONFIRMED, REJECTED, Human, Node
 from holdfast.machine.moving import finish, way_out
 from holdfast.machine.nodes.kind import Kind
-from holdfast.machine.state import Token
+from holdfast.machine.state import State, Token
 from holdfast.machine.stopping import abort
 from holdfast.machine.turn import Turn
 
@@ -45,18 +48,35 @@ def decide_step(turn: Turn, command: DecideStep) -> Rejection | None:
     step = turn.state.open.get(command.step)
     if step is None or step.of is not None or not isinstance(turn.routes.node(step.node).op, Human):
         return Rejection(code="not_waiting", message=f"step {command.step} does not wait for a decision")
-    actor = turn.moment.actor
+    token = turn.state.tokens[step.token]
+    actor, at = turn.moment.actor, turn.moment.now.isoformat()
+    said = Approved if command.decision == CONFIRMED else Rejected
+    event = said(step=step.number, actor=actor, at=at, comment=command.comment, data=command.data)
+    answer = decision_of(event)
+    if not fits(turn.routes, token.data, step.node, answer):
+        return too_large(turn.routes, f"the answer to {step.node!r}")
     turn.cancel_step_timer(step)
+    turn.emit(event)
     if command.decision == CONFIRMED:
-        turn.emit(Approved(step=step.number, actor=actor, comment=command.comment))
-        finish(turn, step, CONFIRMED)
+        finish(turn, step, CONFIRMED, answer)
         return None
-    turn.emit(Rejected(step=step.number, actor=actor, comment=command.comment))
-    if way_out(turn, turn.state.tokens[step.token], step.node, REJECTED) is not None:
-        finish(turn, step, REJECTED)
+    data = merged(turn.routes, token.data, step.node, answer)
+    if way_out(turn, token, step.node, REJECTED, data=data) is not None:
+        finish(turn, step, REJECTED, answer)
     elif turn.routes.policies.on_reject == "fail":
         give_up(turn, step, f"{step.node!r} was rejected")
     else:
-        turn.emit(StepCompleted(step=step.number, outcome=REJECTED))
+        turn.emit(StepCompleted(step=step.number, outcome=REJECTED, output=answer))
         abort(turn, actor, f"{step.node!r} was rejected")
     return None
+
+
+def decided_before(state: State, command: DecideStep, moment: Moment) -> Answer | None:
+    """What a second answer to the same question comes to: the same one by the same person is no news, and the first one stands."""
+    known = state.decided.get(command.step)
+    if known is None:
+        return None
+    if (known["status"], known["decided_by"], known["data"]) == (command.decision, moment.actor, command.data):
+        return Ignored(reason="this was decided before, in the same way and by the same person")
+    told = f"{known['status']} by {known['decided_by']!r} at {known['decided_at']}"
+    return Rejection(code="already_decided", message=f"step {command.step} was {told}, and a decision stands")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from holdfast.kernel.records import Record
 from holdfast.machine.events import TimedOut
-from holdfast.machine.failing import give_up
+from holdfast.machine.failing import fail_at_once, give_up
 from holdfast.machine.graph import TIMEOUT, Node
 from holdfast.machine.moving import finish, way_out
-from holdfast.machine.state import Executed, Step
+from holdfast.machine.state import Executed, Step, Token
 from holdfast.machine.turn import Ending, Turn
 
 
@@ -17,6 +17,10 @@ class Kind:
     """A kind of node that asks for nothing that would have to be taken back."""
 
     wait_kind = ""
+
+    def fail(self, turn: Turn, token: Token, node: Node, error: str) -> None:
+        """Its step has failed."""
+        fail_at_once(turn, token, node, error)
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:  # noqa: ARG002 - see the docstring
         """Nothing was asked for."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from holdfast.errors import ExpressionError
 from holdfast.machine.events import BranchesOpened
-from holdfast.machine.failing import fail_at_once
 from holdfast.machine.graph import BRANCH, Node
 from holdfast.machine.moving import complete_at_once, look_at_branches
 from holdfast.machine.nodes.kind import Kind
@@ -28,10 +27,10 @@ class SplitKind(Kind):
         try:
             items = expression.evaluate(turn.data_for(token, node.id))
         except ExpressionError as error:
-            fail_at_once(turn, token, node, str(error))
+            self.fail(turn, token, node, str(error))
             return
         if not isinstance(items, list):
-            fail_at_once(turn, token, node, f"{node.id!r} needs a list of items, not a {type(items).__name__}")
+            self.fail(turn, token, node, f"{node.id!r} needs a list of items, not a {type(items).__name__}")
             return
         number = complete_at_once(turn, token, node)
         turn.emit(BranchesOpened(step=number, items=items))

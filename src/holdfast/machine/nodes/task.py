@@ -23,8 +23,11 @@ class TaskKind(Kind):
     """Calls a handler."""
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
-        """Have the handler called."""
-        _call(turn, turn.open_step(token, node, effect=turn.next_effect), _NOW)
+        """Have the handler called, after its start delay; what an operator asks for does not wait."""
+        assert isinstance(node.op, Task)
+        delay_ms = node.op.work.start_after_ms if token.retry_of is None else 0
+        step = turn.open_step(token, node, effect=turn.next_effect, delay_ms=delay_ms)
+        _call(turn, step, timedelta(milliseconds=delay_ms) if delay_ms else _NOW)
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
         """Tell the handler to stop. What will be undone is undone only after the handler came back."""
@@ -39,7 +42,7 @@ class TaskKind(Kind):
 def failed(turn: Turn, step: Step, command: FailStep) -> None:
     """A call failed: make another one, or give up."""
     work = _task(turn, step).work
-    may_retry = not command.is_final and not work.once and policy_of(work.retry).allows_another(step.attempt)
+    may_retry = not command.is_final and policy_of(work.retry).allows_another(step.attempt)
     if not may_retry or turn.state.rollback is not None:
         give_up(turn, step, command.error, was_called=command.was_called)
     elif turn.state.status == "paused":  # It is called again once the run goes on.
@@ -66,23 +69,38 @@ def returned(turn: Turn, step: Step) -> None:
 
 
 def resume(turn: Turn, step: Step) -> None:
-    """Have the handler called whose work was taken back."""
+    """Have the handler called whose work was taken back; the start delay of a first call begins anew."""
+    is_first = step.attempt == 1 and step.retry_of is None
+    delay_ms = _task(turn, step).work.start_after_ms if is_first else 0
     turn.emit(StepResumed(step=step.number, effect=turn.next_effect))
-    _call(turn, step, _NOW)
+    _call(turn, step, timedelta(milliseconds=delay_ms))
 
 
 def _call(turn: Turn, step: Step, delay: timedelta) -> None:
     token, node = turn.state.tokens[step.token], turn.routes.node(step.node)
+    place = _held_at(token)
     body = RunStep(
         step=step.number,
         node=step.node,
         input=token.data,
         attempt=step.attempt,
         first=step.first or step.number,
-        previous=token.last_output,
+        previous=token.last_output if place is None else None,
+        previous_at=place,
         metadata=node.metadata,
     )
     turn.call(_task(turn, step).work, body, priority=node.priority, delay=delay)
+
+
+def _held_at(token: Token) -> str | list[str] | None:
+    """Where a token's data still holds its last answer, so that it need not be sent twice; None if it does not."""
+    answer, data = token.last_output, token.data
+    if answer is None:
+        return None
+    if token.answer:
+        return token.answer if token.answer in data and data[token.answer] == answer else None
+    assert isinstance(answer, dict)
+    return list(answer) if all(name in data and data[name] == value for name, value in answer.items()) else None
 
 
 def _task(turn: Turn, step: Step) -> Task:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.kernel.decision import Answer
 from holdfast.kernel.records import Record, SubscriptionClosed, SubscriptionOpened
+from holdfast.machine.answering import fits, is_within, too_large
 from holdfast.machine.commands import SendSignal, TimeOut
 from holdfast.machine.events import SignalReceived, SignalTaken
+from holdfast.machine.failing import take_answer
 from holdfast.machine.graph import Node, WaitEvent, WaitTimer
 from holdfast.machine.moving import finish
 from holdfast.machine.nodes.kind import Kind
@@ -47,7 +50,8 @@ class WaitEventKind(Kind):
         if kept:
             payload = kept[0]
             turn.emit(SignalTaken(name=node.op.signal))
-            _take(turn, step, payload)
+            turn.cancel_step_timer(step)
+            take_answer(turn, step, payload)
 
     def opened(self, node: Node, step: int) -> Sequence[Record]:
         """The wait."""
@@ -59,17 +63,27 @@ class WaitEventKind(Kind):
         return [SubscriptionClosed(number=step)]
 
 
-def signal(turn: Turn, command: SendSignal) -> None:
+def signal(turn: Turn, command: SendSignal) -> Answer | None:
     """Something has happened: the step that waits for it goes on; if none does, the signal is kept."""
-    turn.emit(SignalReceived(name=command.name, payload=command.payload))
-    for step in turn.state.open.values():
-        op = turn.routes.node(step.node).op
-        if step.of is None and isinstance(op, WaitEvent) and op.signal == command.name:
-            turn.emit(SignalTaken(name=command.name))
-            _take(turn, step, command.payload)
-            return
-
-
-def _take(turn: Turn, step: Step, payload: object) -> None:
+    step, payload = _waiting(turn, command.name), command.payload
+    if step is None:
+        if not is_within(turn.routes, payload):
+            return too_large(turn.routes, f"the signal {command.name!r}")
+        turn.emit(SignalReceived(name=command.name, payload=payload))
+        return None
+    if not fits(turn.routes, turn.state.tokens[step.token].data, step.node, payload):
+        return too_large(turn.routes, f"the signal {command.name!r}")
+    turn.emit(SignalReceived(name=command.name, payload=payload))
+    turn.emit(SignalTaken(name=command.name))
     turn.cancel_step_timer(step)
     finish(turn, step, output=payload)
+    return None
+
+
+def _waiting(turn: Turn, name: str) -> Step | None:
+    """The step that waits for a signal, if there is one; of several the first."""
+    for step in turn.state.open.values():
+        op = turn.routes.node(step.node).op
+        if step.of is None and isinstance(op, WaitEvent) and op.signal == name:
+            return step
+    return None

@@ -1,0 +1,262 @@
+"""How large data may be: what comes in is bounded, what would not fit fails its step or is refused, and nothing else ever is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
+from holdfast import PayloadError, RejectedError, Retry, Saga, Settings
+from support.engines import Place
+
+LIMIT = 10_000
+SMALL = Settings(max_payload_bytes=LIMIT)
+MOST, HALF = "x" * (LIMIT * 9 // 10), "x" * (LIMIT * 6 // 10)
+
+
+@pytest.mark.row("F-042", "F-076")
+def test_a_rollback_begins_however_much_there_is_to_undo(place: Place) -> None:
+    """What a step worked on and what it answered may together be larger than the limit: it is undone all the same."""
+    stage = Stage()
+    stage.does("a", {"a": "x" * (LIMIT * 7 // 10)})
+    stage.does("bad", BROKEN)
+    saga = (
+        Saga("wide")
+        .step("s", stage.does("s"))
+        .on_failure("us", stage.does("us"))
+        .fork(
+            "f",
+            lambda branch: branch.step("a", stage.does("a")).on_failure("ua", stage.does("ua")),
+            lambda branch: branch.wait("w", 10).step("bad", stage.does("bad"), retries=1),
+        )
+        .join("j")
+        .build()
+    )
+    engine = place.engine(SMALL).register(saga)
+    instance = run(engine, "wide", {"in": "x" * (LIMIT * 2 // 10)})
+    engine.advance(seconds=10)
+    assert status(engine, instance) == "failed"
+    assert stage.calls == ["s", "a", "bad", "ua", "us"]
+    assert engine.dead_letters().result() == []
+
+
+@pytest.mark.row("F-157")
+def test_a_cancellation_ends_however_much_there_is_to_undo(place: Place) -> None:
+    """The same after a cancellation, while a handler may still answer."""
+    stage = Stage()
+    stage.does("a", {"a": HALF})
+    saga = (
+        Saga("full")
+        .step("a", stage.does("a"))
+        .on_failure("ua", stage.does("ua"))
+        .wait("w", 10)
+        .step("b", stage.does("b"))
+        .build()
+    )
+    engine = place.engine(SMALL).register(saga)
+    instance = run(engine, "full", {"in": "x" * (LIMIT * 3 // 10)})
+    reply = engine.cancel(instance, "enough")
+    engine.drain()
+    assert reply.result() == "cancelled"
+    assert stage.calls == ["a", "ua"]
+
+
+def test_an_answer_within_the_limit_is_handed_on(place: Place) -> None:
+    """Behind a step, a wait, a child or a person: the order that holds it may be larger than the answer itself."""
+    stage = Stage()
+    stage.does("large", {"large": MOST})
+    saga = (
+        Saga("handing on")
+        .step("large", stage.does("large"))
+        .on_failure("undo", stage.does("undo"))
+        .step("next", stage.does("next"))
+        .wait("w", 10)
+        .step("after time", stage.does("after time"))
+        .human("ask")
+        .step("after people", stage.does("after people"))
+        .build()
+    )
+    parent = Saga("parent").call("child", "handing on").step("after child", stage.does("after child")).build()
+    engine = place.engine(SMALL).register(saga).register(parent)
+    instance = run(engine, "parent")
+    engine.advance(seconds=10)
+    (task,) = engine.tasks().result()
+    engine.decide(task.step_id, "confirmed").result()
+    engine.drain()
+    assert status(engine, instance) == "completed"
+    assert stage.calls == ["large", "next", "after time", "after people", "after child"]
+    assert stage.contexts("next")[0].previous == {"large": MOST}
+    assert engine.dead_letters().result() == []
+
+
+@pytest.mark.parametrize(("has_way", "ending"), [(False, "failed"), (True, "completed")])
+def test_an_answer_that_does_not_fit_fails_its_step_at_once(place: Place, *, has_way: bool, ending: str) -> None:
+    """One call, a short error, and then what follows a failure: the way of `on_error`, or a rollback."""
+    stage = Stage()
+    stage.does("first", {"a": HALF})
+    stage.does("second", {"b": HALF})
+    saga = (
+        Saga("two halves")
+        .step("first", stage.does("first"))
+        .on_failure("undo first", stage.does("undo first"))
+        .step(
+            "second",
+            stage.does("second"),
+            on_error=(lambda way: way.step("smaller", stage.does("smaller"))) if has_way else None,
+        )
+        .on_failure("undo second", stage.does("undo second"))
+        .build()
+    )
+    engine = place.engine(SMALL).register(saga)
+    instance = run(engine, "two halves")
+    assert status(engine, instance) == ending
+    assert stage.calls == ["first", "second", *(["smaller"] if has_way else ["undo second", "undo first"])]
+    (failed,) = history(engine, instance, "step_failed")
+    assert f"larger than {LIMIT} bytes" in failed.error
+    assert len(failed.error) < 300
+
+
+def test_the_result_of_a_child_that_does_not_fit_fails_the_call(place: Place) -> None:
+    """The child has completed; its parent is rolled back, and both have ended."""
+    stage = Stage()
+    stage.does("large", {"large": HALF})
+    child = Saga("child").step("large", stage.does("large")).build()
+    parent = (
+        Saga("parent")
+        .step("first", stage.does("first"))
+        .on_failure("undo first", stage.does("undo first"))
+        .call("child", "child")
+        .build()
+    )
+    engine = place.engine(SMALL).register(child).register(parent)
+    instance = run(engine, "parent", {"in": "x" * (LIMIT * 3 // 10)})
+    assert status(engine, instance) == "failed"
+    assert statuses(engine, instance) == {"first": "rolled_back", "child": "rolled_back"}
+    assert stage.calls == ["first", "large", "undo first"]
+
+
+def test_branches_whose_answers_do_not_fit_together_fail_their_join(place: Place) -> None:
+    """Each answer fits into its branch, and all of them together do not fit: the saga is rolled back."""
+    stage = Stage()
+    for name in "ab":
+        stage.does(name, HALF)
+    saga = (
+        Saga("both")
+        .fork(
+            "f",
+            lambda branch: branch.step("a", stage.does("a")).on_failure("ua", stage.does("ua")),
+            lambda branch: branch.step("b", stage.does("b")).on_failure("ub", stage.does("ub")),
+        )
+        .join("j")
+        .step("after", stage.does("after"))
+        .build()
+    )
+    engine = place.engine(SMALL).register(saga)
+    instance = run(engine, "both")
+    assert status(engine, instance) == "failed"
+    assert statuses(engine, instance)["j"] == "rolled_back"
+    assert sorted(stage.calls) == ["a", "b", "ua", "ub"]
+
+
+def test_a_signal_that_does_not_fit_is_refused_and_the_step_goes_on_waiting(place: Place) -> None:
+    """Whoever sends it is told; a smaller one is taken."""
+    stage = Stage()
+    saga = Saga("waiting").wait_for("paid", "paid").step("after", stage.does("after")).build()
+    engine = place.engine(SMALL).register(saga)
+    instance = run(engine, "waiting", {"in": HALF})
+    with pytest.raises(RejectedError) as caught:
+        engine.signal(instance, "paid", {"sum": HALF}).result()
+    assert caught.value.reason == "too_large"
+    with pytest.raises(PayloadError, match="the payload takes"):
+        engine.signal(instance, "paid", {"sum": "x" * LIMIT}).result()
+    assert statuses(engine, instance) == {"paid": "running"}
+    engine.signal(instance, "paid", {"sum": 5}).result()
+    engine.drain()
+    assert status(engine, instance) == "completed"
+
+
+def test_a_signal_that_was_kept_and_does_not_fit_fails_the_step_that_takes_it(place: Place) -> None:
+    """Nobody is there any more to whom it could be refused."""
+    saga = Saga("late").wait("w", 10).wait_for("paid", "paid").build()
+    engine = place.engine(SMALL).register(saga)
+    instance = run(engine, "late", {"in": HALF})
+    engine.signal(instance, "paid", {"sum": HALF}).result()
+    engine.advance(seconds=10)
+    assert status(engine, instance) == "failed"
+    assert "larger than" in engine.get(instance).result().error
+
+
+def test_an_answer_of_a_person_that_does_not_fit_is_refused(place: Place) -> None:
+    """The question stays open."""
+    saga = Saga("asking").human("ask").build()
+    engine = place.engine(SMALL).register(saga)
+    instance = run(engine, "asking", {"in": HALF})
+    (task,) = engine.tasks().result()
+    with pytest.raises(RejectedError) as caught:
+        engine.decide(task.step_id, "confirmed", data=HALF).result()
+    assert caught.value.reason == "too_large"
+    with pytest.raises(PayloadError, match="the data takes"):
+        engine.decide(task.step_id, "confirmed", data="x" * LIMIT).result()
+    engine.decide(task.step_id, "confirmed", data="fine").result()
+    assert status(engine, instance) == "completed"
+
+
+def test_what_is_given_is_bounded(place: Place) -> None:
+    """The input of a start and of a requeue; nothing is written."""
+    stage = Stage()
+    stage.does("a", BROKEN)
+    engine = place.engine(SMALL).register(Saga("s", dlq=True).step("a", stage.does("a"), retries=1).build())
+    with pytest.raises(PayloadError, match="the input takes"):
+        engine.start("s", {"in": "x" * LIMIT}).result()
+    run(engine, "s")
+    (letter,) = engine.dead_letters().result()
+    with pytest.raises(PayloadError, match="the input takes"):
+        engine.requeue(letter.id, {"in": "x" * LIMIT}).result()
+    assert engine.dead_letters().result() == [letter]
+
+
+# -- answers that cannot be kept, and failures that cannot be told
+
+
+class Response:
+    """What client libraries return."""
+
+
+@pytest.mark.row("F-062")
+def test_an_answer_that_cannot_be_stored_is_not_asked_for_again(place: Place) -> None:
+    """Another call could not help: one call, and the step has failed."""
+    stage = Stage()
+    stage.does("charge", Response())
+    engine = place.engine().register(Saga("s").step("charge", stage.does("charge"), retries=5).build())
+    instance = run(engine, "s")
+    assert (stage.count("charge"), status(engine, instance)) == (1, "failed")
+    assert "Response cannot be stored" in engine.get(instance).result().error
+
+
+@pytest.mark.row("F-124")
+def test_the_answer_of_a_compensation_does_not_matter(place: Place) -> None:
+    """Nobody reads it, so that it cannot be wrong."""
+    stage = Stage()
+    stage.does("refund", Response())
+    stage.does("bad", BROKEN)
+    saga = Saga("s").step("a", stage.does("a")).on_failure("refund", stage.does("refund"))
+    engine = place.engine().register(saga.step("bad", stage.does("bad"), retries=1).build())
+    instance = run(engine, "s")
+    assert (stage.count("refund"), status(engine, instance)) == (1, "failed")
+    assert engine.get(instance).result().reason == ""
+    assert len(history(engine, instance, "compensation_success")) == 1
+
+
+@pytest.mark.row("F-062")
+def test_a_wait_beyond_the_calendar_is_no_reason_to_lose_a_step(place: Place) -> None:
+    """Milliseconds taken for seconds: the wait is cut to a year, and the step is called again."""
+    stage = Stage()
+    stage.does("a", Retry(after=timedelta(days=3_000_000)), "done")
+    engine = place.engine().register(Saga("s").step("a", stage.does("a")).build())
+    instance = run(engine, "s")
+    assert (step(engine, instance, "a").status, engine.dead_letters().result()) == ("running", [])
+    engine.advance(days=365)
+    assert status(engine, instance) == "running"
+    engine.advance(days=1)
+    assert (stage.count("a"), status(engine, instance)) == (2, "completed")
