@@ -545,7 +545,7 @@ def test_a_handler_cannot_keep_the_writer_beyond_its_limit(live: Live) -> None:
     engine.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
     assert [each.attempts for each in eventually(lambda: engine.dead_letters().result())] == [1]
     gate.set()
-    eventually(lambda: not engine.runtime.worker.is_busy)
+    eventually(lambda: met)
     assert ([type(error) for error in met], written(engine.service.store)) == ([sqlite3.ProgrammingError], [])
     assert engine.load_state(Puppet, "p-1").result() == ("x",)
     engine.execute(Doll, Do("d-1", "afterwards")).result(LONG_SECONDS)

@@ -14,6 +14,7 @@ import pytest
 
 from holdfast import Decision, EffectContext, Moment, Retry, RetryPolicy, Settings
 from holdfast.runtime.giving_up import Verdicts
+from holdfast.runtime.telemetry import EffectEnded, Happening
 from holdfast.store.port import Store
 from holdfast.store.shapes import StoredEffect
 from support.engines import AT_ONCE, QUICK, Live, Place
@@ -377,6 +378,7 @@ def test_a_transactional_handler_may_be_a_coroutine(live: Live) -> None:
 def test_a_transactional_handler_that_hangs_writes_nothing(live: Live) -> None:
     """At its time limit the call has failed, while it still hangs; when it comes back and would commit, it is undone."""
     gate, inside = threading.Event(), threading.Event()
+    heard: list[Happening] = []
 
     def hang(context: EffectContext, effect: Act) -> Do:
         done_ = writing(context, effect)
@@ -384,7 +386,7 @@ def test_a_transactional_handler_that_hangs_writes_nothing(live: Live) -> None:
         arrives(gate)
         return done_
 
-    engine = live.engine().register(transactional(timeout=SOON), hang, retry=ONCE)
+    engine = live.engine().register(transactional(timeout=SOON), hang, retry=ONCE).listen(heard.append)
     prepared(engine.service.store)
     engine.start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
@@ -392,7 +394,7 @@ def test_a_transactional_handler_that_hangs_writes_nothing(live: Live) -> None:
     (letter,) = eventually(lambda: engine.dead_letters().result())
     assert "no answer within" in letter.error
     gate.set()
-    eventually(lambda: not engine.runtime.worker.is_busy)
+    eventually(lambda: [each for each in heard if isinstance(each, EffectEnded)])
     assert written(engine.service.store) == []
     assert engine.load_state(Puppet, "p-1").result() == ("x",)
 

@@ -99,8 +99,9 @@ insert into inbox (
 -- name: insert_message_here
 -- Only into the database that is meant. One statement: a look before it would be a snapshot that is old when the write lock comes.
 insert into inbox (
-    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
-) select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where exists (select 1 from meta where name = 'identity' and value = ?);
+    tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    created_at
+) select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where exists (select 1 from meta where name = 'identity' and value = ?);
 
 -- name: consume_message
 delete from inbox where id = ?;
