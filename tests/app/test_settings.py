@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -194,6 +195,26 @@ def _what_becomes_of_a_command_without_a_database(live: Live, settings: Settings
     return reply.result(LONG_SECONDS)
 
 
+def _is_an_engine_healthy_whose_committer_stands(live: Live, settings: Settings) -> object:
+    """A decider that does not come back holds the committer up."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        begun.set()
+        arrives(may_end)
+        return Decision.event(Noted(command.what))
+
+    engine = live.engine(settings).register(Puppet(choose))
+    reply = engine.execute(Puppet, Do("p-1", "x"))
+    arrives(begun)
+    if settings.unhealthy_after < SECOND:
+        eventually(lambda: not engine.health().is_healthy)
+    is_healthy = engine.health().is_healthy
+    may_end.set()
+    reply.result(LONG_SECONDS)
+    return is_healthy
+
+
 # -- what is tried again
 
 
@@ -221,6 +242,52 @@ def _deliveries_of_a_failing_message(live: Live, settings: Settings) -> object:
         engine.submit(Puppet, Do("p-1", "x")).result()
         engine.advance(DAY)
     return len(tried)
+
+
+class _Reading:
+    """A projection that notes how many events it is given at once, and may fail."""
+
+    name = "reading"
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.taken: list[int] = []
+        self._fails = fails
+
+    def apply(self, events: Sequence[object], connection: object) -> None:
+        self.taken.append(len(events))
+        if self._fails:
+            raise ValueError("no")
+
+    def clear(self, connection: object) -> None:
+        raise AssertionError
+
+
+def _events_that_a_projection_takes_at_once(live: Live, settings: Settings) -> object:
+    reading = _Reading()
+    with driven(live, settings).register(Counter()).project(reading) as engine:
+        for _ in range(6):
+            engine.execute(Counter, Add("c-1")).result()
+        engine.drain()
+    return reading.taken
+
+
+def _pause_of_a_failing_projection(live: Live, settings: Settings) -> object:
+    """As the log tells it."""
+    told: list[object] = []
+
+    class Listening(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.args)
+
+    listening, logger = Listening(), logging.getLogger("holdfast.projections")
+    logger.addHandler(listening)
+    try:
+        with driven(live, settings).register(Counter()).project(_Reading(fails=True)) as engine:
+            engine.execute(Counter, Add("c-1")).result()
+            engine.drain()
+    finally:
+        logger.removeHandler(listening)
+    return told
 
 
 # -- what is kept
@@ -346,12 +413,25 @@ CASES = {
     "shutdown_timeout": Case(
         _is_a_running_call_told_to_stop, [(timedelta(0), [True]), (timedelta(seconds=LONG_SECONDS), [False])]
     ),
+    "unhealthy_after": Case(
+        _is_an_engine_healthy_whose_committer_stands,
+        [(timedelta(milliseconds=1), False), (timedelta(seconds=LONG_SECONDS), True)],
+    ),
     "max_payload_bytes": Case(_is_a_long_note_taken, [(1000, False), (4000, True)]),
     "ageing": Case(_order_of_an_old_and_an_urgent_call, [(0.0, ["urgent", "old"]), (10.0, ["old", "urgent"])]),
     "ageing_enabled": Case(
         _order_of_an_old_and_an_urgent_call,
         [(False, ["urgent", "old"]), (True, ["old", "urgent"])],
         {"ageing": 10.0},
+    ),
+    "projection_batch": Case(_events_that_a_projection_takes_at_once, [(2, [2, 2, 2]), (500, [6])]),
+    "projection_pause": Case(
+        _pause_of_a_failing_projection, [(3 * SECOND, [("reading", 3.0)]), (5 * SECOND, [("reading", 5.0)])]
+    ),
+    "longest_projection_pause": Case(
+        _pause_of_a_failing_projection,
+        [(2 * SECOND, [("reading", 2.0)]), (60 * SECOND, [("reading", 5.0)])],
+        {"projection_pause": 5 * SECOND},
     ),
     "observe_inputs": Case(_inputs_observed, [(False, 0), (True, 1)]),
     "missing_handler_cooldown": Case(

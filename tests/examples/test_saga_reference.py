@@ -134,6 +134,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "item_clash": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), item="a"),
     "item_name": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), item="1"),
     "join_count": lambda: _forked().join("j", 3),
+    "join_losers": lambda: _forked().join("j", "any", losers="forget"),  # type: ignore[arg-type]
     "join_strategy": lambda: _forked().join("j", "most"),  # type: ignore[arg-type]
     "join_without_fork": lambda: Saga("s").join("j"),
     "limit": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), limit=0),
@@ -159,7 +160,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "retry_jitter": lambda: Saga("s").step("a", H, jitter=2),
     "same_option": lambda: Saga("s").step("a", H, retries=2, max_retries=2),
     "step_name": lambda: Saga("s").step(None, H),  # type: ignore[arg-type]
-    "step_option": lambda: Saga("s").step("a", H).on_failure("b", H, priority=1),
+    "start_after": lambda: Saga("s").step("a", H, start_after=-1),
     "stop_grace": lambda: Saga("s", stop_grace=-1).step("a", H),
     "task": lambda: Saga("s").parallel("p", "x"),  # type: ignore[arg-type]
     "timeout": lambda: Saga("s").human("a", timeout=-1),
@@ -174,7 +175,7 @@ SAGAS: dict[str, Callable[[], object]] = {
 }
 """For each code a saga that has it."""
 
-NOT_BUILT = {"changed_graph", "unknown_ir_version", "unknown_workflow", "unreadable_graph"}
+NOT_BUILT = {"changed_graph", "unknown_ir_version", "unknown_workflow", "unreadable_graph", "wrong_id"}
 """Codes of graphs that are registered or read back."""
 
 
