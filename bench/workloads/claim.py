@@ -17,7 +17,7 @@ from bench.figures import Figures, percentiles
 from bench.rounds import Round
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.opening import open_store
-from holdfast.store.shapes import Wanted
+from holdfast.store.shapes import Wanted, Word
 
 FEW, MANY = 1_000, 1_000_000
 CLAIMS = 300
@@ -27,11 +27,11 @@ WORKER = WorkerId(UUID("01900000-0000-7000-8000-000000000001"))
 
 POSTGRES_FILL = """
 insert into holdfast.effects (
-    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence, attempts,
-    error, created_at
+    instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+    attempts, error, created_at
 )
 select (lpad(to_hex(1700000000000 + g), 12, '0') || '7' || substr(md5(g::text), 1, 19))::uuid, 0, 'tenant-' || (g / 8 % 5), 'jobs',
-    'handler-' || (g % 8), 'Run', 1, convert_to('{"i":' || g || '}', 'UTF8'), '', g * 7919 % 101,
+    'jobs', 'handler-' || (g % 8), 'Run', 1, convert_to('{"i":' || g || '}', 'UTF8'), '', g * 7919 % 101,
     1700000000000000 + g * 1000 + (100 - g * 7919 % 101) * 2000000, null, null, 0, 0, '', '2026-01-01T00:00:00Z'
 from generate_series(1::bigint, $1::bigint) as g
 """
@@ -39,11 +39,11 @@ from generate_series(1::bigint, $1::bigint) as g
 SQLITE_FILL = """
 with recursive n (g) as (select 1 union all select g + 1 from n where g < ?)
 insert into effects (
-    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence, attempts,
-    error, created_at
+    instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+    attempts, error, created_at
 )
 select printf('%08x-%04x-7%03x-8%03x-%012x', (1700000000000 + g) >> 16, (1700000000000 + g) & 65535, g % 4096, g * 31 % 4096, g), 0,
-    'tenant-' || (g / 8 % 5), 'jobs', 'handler-' || (g % 8), 'Run', 1, cast('{"i":' || g || '}' as blob), x'', g * 7919 % 101,
+    'tenant-' || (g / 8 % 5), 'jobs', 'jobs', 'handler-' || (g % 8), 'Run', 1, cast('{"i":' || g || '}' as blob), x'', g * 7919 % 101,
     1700000000000000 + g * 1000 + (100 - g * 7919 % 101) * 2000000, null, null, 0, 0, '', '2026-01-01T00:00:00.000000+00:00'
 from n
 """
@@ -69,10 +69,11 @@ def measure(this: Round) -> Figures:
     store = open_store(this.url)
     effects = store.effects()
     wanted = [Wanted(f"handler-{number}", 1) for number in range(0, HANDLERS, 2)]
+    words = [Word("jobs", "Run", 1)]
     waits = []
     for number in range(WARM_UP + claims):
         begun = time.perf_counter()
-        found = effects.claim(WORKER, wanted, 1)
+        found = effects.claim(WORKER, wanted, 1, words=words)
         wait = time.perf_counter() - begun
         assert len(found) == 1, "the queue is empty"
         if number >= WARM_UP:

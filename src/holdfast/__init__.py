@@ -38,9 +38,10 @@ from holdfast.kernel.vocabulary import message
 from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec
 from holdfast.runtime.handlers import EffectContext, Fail, Retry
 from holdfast.runtime.health import Health
-from holdfast.runtime.projecting import Projection
+from holdfast.runtime.projecting import ProjectedEvent, Projection
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
+from holdfast.store.findings import ProjectionState, PublishedDefinition
 from holdfast.store.shapes import DeadLetter, Header, InstanceQuery
 
 __all__ = [
@@ -79,7 +80,10 @@ __all__ = [
     "NotFoundError",
     "Page",
     "PayloadError",
+    "ProjectedEvent",
     "Projection",
+    "ProjectionState",
+    "PublishedDefinition",
     "Recorded",
     "RejectedError",
     "Rejection",

@@ -206,7 +206,8 @@ def test_claims_skip_rows_that_are_locked(postgres_dsn: str) -> None:
             engine.execute(Puppet, Do(f"p-{number}", "x")).result()
         with psycopg.connect(postgres_dsn) as holder:
             holder.execute("select 1 from holdfast.effects order by rank limit 1 for update")
-            found = engine.service.store.effects().claim(engine.runtime.identity, [Wanted("puppet", 9)], 9)
+            words = engine.registry.effects()
+            found = engine.service.store.effects().claim(engine.runtime.identity, [Wanted("puppet", 9)], 9, words=words)
         assert len(found) == 2
 
 
@@ -221,7 +222,8 @@ def test_timers_that_are_locked_are_passed_over(postgres_dsn: str) -> None:
         engine.execute(Puppet, Do(f"p-{number}", "set")).result()
     with psycopg.connect(postgres_dsn) as holder:
         holder.execute("select 1 from holdfast.timers limit 1 for update")
-        due = engine.service.store.timers().claim(None, hold=timedelta(seconds=60), limit=9)
+        words = engine.registry.commands()
+        due = engine.service.store.timers().claim(None, words=words, hold=timedelta(seconds=60), limit=9)
     engine.stop()
     assert len(due.timers) == 2
 

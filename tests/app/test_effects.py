@@ -9,7 +9,7 @@ import pytest
 from holdfast import Decision, EffectContext, Fail, Failure, Moment, Rejection, Retry, RetryPolicy, Settings
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.port import Store
-from holdfast.store.shapes import Wanted
+from holdfast.store.shapes import Wanted, Word
 from support.engines import Place
 from support.samples import (
     END,
@@ -163,7 +163,7 @@ def test_an_effect_whose_worker_died_runs_again(place: Place) -> None:
 
 def claim_and_die(worker: WorkerId, store: Store) -> int:
     """Take all effects of the puppet for a worker that will never finish them; how many."""
-    return len(store.effects().claim(worker, [Wanted("puppet", 9)], 9))
+    return len(store.effects().claim(worker, [Wanted("puppet", 9)], 9, words=[Word("puppet", "Act", 1)]))
 
 
 @pytest.mark.row("D-054")

@@ -234,13 +234,14 @@ def test_a_history_that_the_code_cannot_read_fails_loudly(
     for call in (
         lambda: engine.execute(kind, Grow("plant-1")),
         lambda: engine.load_state(kind, "plant-1"),
-        lambda: engine.load_events(kind, "plant-1"),
         lambda: engine.get(kind, "plant-1"),
     ):
         with pytest.raises(ReplayError, match=said) as caught:
             call().result()
         assert caught.value.code == code
     assert place.engine().register(PlantFirst()).load_state(PlantFirst, "plant-1").result() == 5
+    (raw,) = engine.load_events(kind, "plant-1").result()
+    assert (raw.type, raw.event, said in raw.error) == ("Grown", {"by": 5}, True)
 
 
 @pytest.mark.row("D-089")

@@ -407,21 +407,16 @@ def test_sql_alone_can_submit_a_command(postgres_dsn: str) -> None:
 
 
 def test_a_message_that_cannot_be_read_is_buried_with_its_reason(place: Place) -> None:
-    """Whoever wrote it, the message does not block its neighbours; its dead letter says what is wrong."""
+    """Data that does not fit its command is of no use to anybody: the message does not block its neighbours; its letter says why."""
     engine = place.engine().register(Order())
     good = engine._message(engine.registry.get("order"), PlaceOrder("o-1", 1), command_id="", comment="")
     bad = [
-        msgspec.structs.replace(good, type="Plaec"),
         msgspec.structs.replace(good, data=b"\xff"),
         msgspec.structs.replace(good, data=b'{"workflow_id": 7}'),
     ]
     place.store.writer().accept([*bad, good], place.clock.now())
     engine.advance(hours=1)
-    assert [letter.reason for letter in engine.dead_letters().result()] == [
-        "bad_payload",
-        "bad_payload",
-        "bad_payload",
-    ]
+    assert [letter.reason for letter in engine.dead_letters().result()] == ["bad_payload", "bad_payload"]
     assert engine.load_state(Order, "o-1").result().amount == 1
 
 

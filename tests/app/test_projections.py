@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import partial
 
 import pytest
 
-from holdfast import ConfigurationError, NotFoundError
-from holdfast.kernel.history import StoredEvent
+from holdfast import (
+    ConfigurationError,
+    Engine,
+    NotFoundError,
+    ProjectedEvent,
+    Reply,
+    Saga,
+    Settings,
+    StoppedError,
+    UnknownEventError,
+)
+from holdfast.machine.events import WorkflowStarted
 from holdfast.store.port import Store
 from support.engines import Live, Place
 from support.inside import store_of
-from support.samples import Add, Counter, Order, Shop
+from support.samples import Add, Added, Counter, Do, Order, Puppet, Shop
 from support.samples import Place as PlaceOrder
-from support.waiting import eventually, together
+from support.waiting import arrives, eventually, together
 
 
 class Totals:
@@ -26,7 +37,7 @@ class Totals:
     def __init__(self) -> None:
         self.is_broken = False
 
-    def apply(self, events: Sequence[StoredEvent], connection: object) -> None:
+    def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
         for event in events:
             connection.execute(f"insert into totals values ('{event.type}', {event.position})")  # type: ignore[attr-defined]
         if self.is_broken:
@@ -89,7 +100,7 @@ class Seen:
     def __init__(self) -> None:
         self.types: list[str] = []
 
-    def apply(self, events: Sequence[StoredEvent], connection: object) -> None:
+    def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
         self.types += [event.type for event in events]
 
     def clear(self, connection: object) -> None:
@@ -165,3 +176,255 @@ def test_a_projection_has_a_name_of_its_own(place: Place) -> None:
     engine = place.engine().project(Seen())
     with pytest.raises(ConfigurationError, match="already a projection 'seen'"):
         engine.project(Seen())
+
+
+# -- what a projection gets
+
+
+class Kept:
+    """A read model that keeps the events."""
+
+    name = "kept"
+
+    def __init__(self) -> None:
+        self.events: list[ProjectedEvent] = []
+
+    def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
+        self.events += events
+
+    def clear(self, connection: object) -> None:
+        self.events.clear()
+
+
+@pytest.mark.row("D-093")
+def test_events_come_in_the_words_of_their_decider(place: Place) -> None:
+    """Decoded, and with the definition, key and tenant of their instance, for deciders and for workflows."""
+    kept = Kept()
+    engine = place.engine().register(Counter()).register(Saga("s").step("work", "work").build()).project(kept)
+    engine.execute(Counter, Add("c-1", 7), comment="because").result()
+    instance = engine.as_tenant("rival", actor="ann").start("s", {"n": 1}, key="o-1").result()
+    engine.drain()
+    first, second = kept.events[:2]
+    assert (first.event, first.definition, first.key, first.tenant) == (Added(7), "counter", "c-1", "default")
+    assert (first.type, first.version, first.sequence, first.comment) == ("Added", 1, 1, "because")
+    assert (second.event, second.key, second.tenant, second.actor) == (
+        WorkflowStarted(input={"n": 1}),
+        "o-1",
+        "rival",
+        "ann",
+    )
+    assert (second.definition, second.definition_version, second.instance) == ("s", "1", instance)
+    assert first.data == b'{"by":7}'
+    assert first.position < second.position
+    assert first.at == place.clock.now()
+    assert first.cause
+    assert repr(first) == "ProjectedEvent(counter c-1 1: Added)"
+
+
+@pytest.mark.row("D-093")
+def test_events_of_unknown_deciders_are_not_decoded(place: Place) -> None:
+    """A projection may pass over what belongs to other services; the engine's own events are plain data."""
+    place.engine().register(Counter()).execute(Counter, Add("c-1")).result()
+    kept = Kept()
+    engine = place.engine().register(Order(), Shop()).project(kept)
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.drain()
+    assert (kept.events[0].definition, kept.events[0].event) == ("counter", None)
+    assert [each.event for each in kept.events if each.type == "$timer_cancelled"] == [{"key": "payment"}]
+
+
+class Impatient(Kept):
+    """It looks at every event."""
+
+    def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
+        for each in events:
+            assert each.event is not None
+        super().apply(events, connection)
+
+
+@pytest.mark.row("D-088", "D-093")
+def test_an_old_process_does_not_pass_over_events_of_newer_code(place: Place) -> None:
+    """A projection that looks at an event which its process cannot read stands still there, for a process that can."""
+    place.must_fold = False
+    place.engine().register(Puppet()).execute(Puppet, Do("p-1", "x")).result()
+    old, kept = Impatient(), Impatient()
+    engine = place.engine().register(_Older()).project(old)
+    engine.drain()
+    (state,) = engine.projections().result()
+    assert (old.events, state.lag, "does not know event 'Noted'" in state.error) == ([], 1, True)
+    place.engine().register(Puppet()).project(kept).drain()
+    assert [each.type for each in kept.events] == ["Noted"]
+    with pytest.raises(UnknownEventError):
+        assert place.engine().register(_Older()).load_state(_Older, "p-1").result()
+
+
+class _Older(Counter):
+    """A decider under the puppet's name that does not know its events."""
+
+    type = "puppet"
+
+
+# -- looking at projections
+
+
+@pytest.mark.row("D-093")
+def test_the_lag_and_the_error_of_a_projection_can_be_seen(place: Place) -> None:
+    """How far it is, how much is left, why it stands still and since when; all of it goes when it goes on."""
+    seen = Moody()
+    engine = place.engine(Settings(projection_batch=2)).register(Counter()).project(seen)
+    (new,) = engine.projections().result()
+    assert (new.name, new.position, new.lag, new.updated_at, new.error) == ("moody", 0, 0, None, "")
+    for _ in range(3):
+        engine.execute(Counter, Add("c-1")).result()
+    engine.drain()
+    (well,) = engine.projections().result()
+    assert (well.lag, well.error, well.failed_at, well.updated_at) == (0, "", None, place.clock.now())
+    seen.failure = ValueError("out of paint")
+    engine.execute(Counter, Add("c-1")).result()
+    engine.drain()
+    first = place.clock.now()
+    place.engine().project(seen).advance(minutes=5)
+    (bad,) = engine.projections().result()
+    assert (bad.position, bad.lag, bad.error) == (well.position, 1, "ValueError: out of paint")
+    assert (bad.failed_at, bad.updated_at) == (first, first)
+    seen.failure = None
+    place.engine().project(seen).drain()
+    (again,) = engine.projections().result()
+    assert (again.lag, again.error, again.failed_at) == (0, "", None)
+
+
+class Moody:
+    """A read model that fails when it is told to."""
+
+    name = "moody"
+
+    def __init__(self, name: str = "moody") -> None:
+        self.name = name
+        self.failure: BaseException | None = None
+        self.seen = 0
+
+    def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.seen += len(events)
+
+    def clear(self, connection: object) -> None:
+        self.seen = 0
+
+
+@pytest.mark.row("D-093")
+@pytest.mark.parametrize("failure", [SystemExit(3), GeneratorExit(), ValueError("no")], ids=repr)
+def test_whatever_a_projection_raises_it_stands_still_alone(live: Live, failure: BaseException) -> None:
+    """Other projections are fed, the loop lives, and after its pause it goes on where it was."""
+    moody, steady = Moody(), Moody("steady")
+    moody.failure = failure
+    settings = Settings(
+        projection_pause=timedelta(milliseconds=10), longest_projection_pause=timedelta(milliseconds=20)
+    )
+    engine = live.engine(settings).register(Counter()).project(moody).project(steady).start_worker()
+    for _ in range(3):
+        engine.execute(Counter, Add("c-1")).result()
+    eventually(lambda: steady.seen == 3)
+    moody.failure = None
+    eventually(lambda: moody.seen == 3)
+
+
+class Slow(Moody):
+    """A read model whose statement the database gives up on."""
+
+    def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
+        connection.execute("set local statement_timeout = 1")  # type: ignore[attr-defined]
+        connection.execute("select pg_sleep(5)")  # type: ignore[attr-defined]
+
+
+def test_a_projection_that_the_database_gives_up_on_stands_still_alone(postgres_dsn: str) -> None:
+    """That a statement took too long is its own trouble, not that of the database."""
+    steady = Moody("steady")
+    with Engine(postgres_dsn).register(Counter()).project(Slow()).project(steady) as engine:
+        engine.execute(Counter, Add("c-1")).result()
+        eventually(lambda: steady.seen == 1)
+        eventually(lambda: [each for each in engine.projections().result() if each.error])
+
+
+# -- rebuilding
+
+
+@pytest.mark.row("D-093")
+def test_a_rebuild_while_events_come_loses_and_doubles_nothing(live: Live) -> None:
+    """It is done by the loop that feeds the projection, between two stretches."""
+    engine = live.engine().register(Counter())
+    totals = prepared(engine.service.store)
+    engine.project(totals).start_worker()
+    for number in range(300):
+        engine.execute(Counter, Add(f"c-{number % 9}")).result()
+        if number % 30 == 29:
+            engine.rebuild("totals").result()
+    eventually(lambda: len(read(engine.service.store)) >= 300)
+    rows = read(engine.service.store)
+    assert len(rows) == len(set(rows)) == 300
+    (state,) = engine.projections().result()
+    assert (state.lag, state.error) == (0, "")
+
+
+@pytest.mark.row("D-093")
+def test_a_rebuild_by_a_process_without_a_worker(live: Live) -> None:
+    """It has a connection of its own, and the loop of another process goes on from the beginning."""
+    engine = live.engine().register(Counter())
+    totals = prepared(engine.service.store)
+    engine.project(totals).start_worker()
+    other = live.engine().project(Totals())
+    for number in range(100):
+        engine.execute(Counter, Add(f"c-{number % 9}")).result()
+        if number % 20 == 19:
+            other.rebuild("totals").result()
+    eventually(lambda: len(read(engine.service.store)) >= 100)
+    rows = read(engine.service.store)
+    assert len(rows) == len(set(rows)) == 100
+    with pytest.raises(NotFoundError, match="projection"):
+        other.rebuild("nothing").result()
+    with pytest.raises(NotFoundError, match="projection"):
+        engine.rebuild("nothing").result()
+
+
+class Stuck(Moody):
+    """A read model that takes its time."""
+
+    def __init__(self) -> None:
+        super().__init__("stuck")
+        self.inside, self.gate = threading.Event(), threading.Event()
+
+    def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
+        self.inside.set()
+        self.gate.wait(20)
+
+
+def test_whoever_waits_for_a_rebuild_hears_that_the_engine_was_stopped(live: Live) -> None:
+    """The reply always comes."""
+    stuck = Stuck()
+    engine = live.engine().register(Counter()).project(stuck).start_worker()
+    engine.execute(Counter, Add("c-1")).result()
+    arrives(stuck.inside)
+    reply: Reply[None] = engine.rebuild("stuck")
+    stopping = threading.Thread(target=engine.stop)
+    stopping.start()
+    error = reply.exception(20)
+    stuck.gate.set()
+    stopping.join()
+    assert isinstance(error, StoppedError)
+
+
+def test_a_rebuild_that_fails_says_so(live: Live) -> None:
+    """Whatever `clear` raises goes to whoever asked, and the loop goes on."""
+    broken = Broken("broken")
+    engine = live.engine().register(Counter()).project(broken).start_worker()
+    with pytest.raises(SystemExit):
+        engine.rebuild("broken").result()
+    engine.execute(Counter, Add("c-1")).result()
+    eventually(lambda: broken.seen == 1)
+
+
+class Broken(Moody):
+    """A read model that cannot forget."""
+
+    def clear(self, connection: object) -> None:
+        raise SystemExit(1)

@@ -170,7 +170,8 @@ def test_a_timer_whose_process_died_while_firing_fires_again(place: Place) -> No
     engine = place.engine().register(clockwork())
     engine.execute(Puppet, Do("p-1", "set")).result()
     place.clock.move(HOUR)
-    claimed = place.store.timers().claim(place.clock.now(), hold=MINUTE, limit=10)
+    words = engine.registry.commands()
+    claimed = place.store.timers().claim(place.clock.now(), words=words, hold=MINUTE, limit=10)
     assert len(claimed.timers) == 1
     engine.drain()
     assert engine.load_state(Puppet, "p-1").result() == ("set",)

@@ -22,6 +22,7 @@ RUNNABLE = [
     "docs/how-to/deploy-deciders.md",
     "docs/how-to/operate-sagas.md",
     "docs/reference/deciders.md",
+    "docs/how-to/project-events.md",
 ]
 
 

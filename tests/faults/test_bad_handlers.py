@@ -262,8 +262,9 @@ def test_an_old_attempt_that_ends_does_not_hide_the_new_one(live: Live) -> None:
     gates[1].set()
 
 
-def test_an_effect_that_cannot_be_read_is_buried_with_its_code(place: Place) -> None:
-    """An effect of a type that the code no longer has waits out its attempts and is a dead letter that says so."""
+@pytest.mark.row("D-059")
+def test_an_effect_that_cannot_be_read_is_not_touched(place: Place) -> None:
+    """An effect of a type that the code no longer has waits for code that has it, with all its attempts, and that is reported."""
 
     class Other(Puppet):
         """The same type after a deployment that removed the effect."""
@@ -275,10 +276,9 @@ def test_an_effect_that_cannot_be_read_is_buried_with_its_code(place: Place) -> 
     ledger = Ledger()
     engine = place.engine().register(Other(act), lambda context, effect: ledger.add(effect))
     engine.advance(hours=1)
-    (letter,) = engine.dead_letters().result()
-    assert (letter.reason, letter.type) == ("bad_payload", "Gone")
-    assert "'Gone'" in letter.error
-    assert ledger.entries == []
+    (waiting,) = engine.get(Other, "p-1").result().effects
+    assert (waiting.type, waiting.attempts, engine.dead_letters().result(), ledger.entries) == ("Gone", 0, [], [])
+    assert [each.word.type for each in engine.runtime.housekeeping.unread.look()] == ["Gone"]
 
 
 # -- Handlers inside a transaction.

@@ -22,7 +22,14 @@ from holdfast.store.port import Store
 from holdfast.store.postgres.faults import translated
 from holdfast.store.shapes import Address, StoredMessage
 from support.databases import Databases
-from support.rows import NOW, by_id, by_key, message, new_id
+from support.rows import (
+    NOW,
+    WORDS,
+    by_id,
+    by_key,
+    message,
+    new_id,
+)
 
 HOLD = timedelta(seconds=10)
 
@@ -46,7 +53,7 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store
 
 def delivered(store: Store) -> list[StoredMessage]:
     """What lies in the inbox."""
-    return store.inbox().claim(NOW, hold=HOLD, limit=9)
+    return store.inbox().claim(NOW, words=WORDS, hold=HOLD, limit=9)
 
 
 @pytest.mark.row("D-106")
@@ -290,5 +297,9 @@ def test_plain_sql_names_the_same_target_as_the_engine(database: tuple[Store, ps
 def message_to(definition: str, key: str) -> StoredMessage:
     """A message to an instance of another definition."""
     return StoredMessage(
-        address=Address(tenant="default", definition=definition, key=key), type="Tell", data=b"x", actor="ada"
+        address=Address(tenant="default", definition=definition, key=key),
+        language=definition,
+        type="Tell",
+        data=b"x",
+        actor="ada",
     )

@@ -10,7 +10,17 @@ import pytest
 from holdfast.kernel.ids import InstanceId
 from holdfast.store.shapes import StoredEffect, Wanted
 from support.desks import Desk
-from support.rows import HOUR, LATER, NOW, born, effect, letter, new_id, new_worker
+from support.rows import (
+    HOUR,
+    LATER,
+    NOW,
+    SHIP_WORDS,
+    born,
+    effect,
+    letter,
+    new_id,
+    new_worker,
+)
 
 SHIP = [Wanted("ship", 9)]
 LEASE = timedelta(seconds=10)
@@ -26,7 +36,7 @@ def claimed(desk: Desk, now: datetime | None = NOW) -> StoredEffect:
     identity, worker = new_id(), new_worker()
     desk.commit(born(identity, issued=1, effects=[effect(identity)]))
     desk.workers.beat(worker, [], name="w", handlers=["ship"], lease=LEASE, now=NOW)
-    (owned,) = desk.effects.claim(worker, SHIP, 9, now)
+    (owned,) = desk.effects.claim(worker, SHIP, 9, now, words=SHIP_WORDS)
     return owned
 
 
@@ -39,7 +49,7 @@ def test_a_claim_says_when(desk: Desk) -> None:
     assert [each.claimed_at for each in desk.effects.waiting("ship", waited=HOUR, now=NOW + HOUR, limit=9)] == [
         None
     ] * 3
-    taken = desk.effects.claim(new_worker(), SHIP, 2, LATER)
+    taken = desk.effects.claim(new_worker(), SHIP, 2, LATER, words=SHIP_WORDS)
     assert [each.claimed_at for each in taken] == [LATER, LATER]
     assert [each.created_at for each in taken] == [NOW, NOW]
     assert sorted(at is None for at in claim_times(desk, identity)) == [False, False, True]
@@ -97,7 +107,7 @@ def test_what_is_given_back_is_not_claimed(desk: Desk, way: str) -> None:
     WAYS_BACK[way](desk, owned)
     assert claim_times(desk, owned.instance) == [None]
     desk.effects.wake(LATER)
-    (again,) = desk.effects.claim(new_worker(), SHIP, 9, LATER)
+    (again,) = desk.effects.claim(new_worker(), SHIP, 9, LATER, words=SHIP_WORDS)
     assert again.claimed_at == LATER
     assert claim_times(desk, owned.instance) == [LATER]
 

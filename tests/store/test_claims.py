@@ -23,6 +23,7 @@ from support.desks import Desk
 from support.rows import (
     NOW,
     OTHER_TENANT,
+    SHIP_WORDS,
     born,
     effect,
     message,
@@ -41,7 +42,7 @@ def work_of(desk: Desk) -> tuple[Any, list[Claim]]:
     letter = DeadLetterRaised(source="step", number=1, name="a", reason="no", error="no")
     work: dict[str, Any] = {"effects": [effect(identity)], "timers": [timer(identity, number=1)], "records": [letter]}
     head = desk.born(born(identity, issued=2, **work))
-    (owned,) = desk.effects.claim(worker, [Wanted("ship", 1)], 1)
+    (owned,) = desk.effects.claim(worker, [Wanted("ship", 1)], 1, words=SHIP_WORDS)
     (number,) = desk.writer.accept([message()], NOW)
     (dead,) = desk.reader.dead_letters(instance=identity)
     return head, [owned.claim, TimerClaim(identity, "reminder", 1), InboxClaim(number), dead.claim]
@@ -171,7 +172,7 @@ def test_a_worker_can_disown_what_it_does_not_know_of(desk: Desk) -> None:
     known = EffectClaim(identity, 0, worker, 1)
     stale = EffectClaim(identity, 1, worker, 9)
     assert desk.writer.disown(worker, [known, stale]) == 2
-    freed = desk.effects.claim(new_worker(), [Wanted("ship", 9)], 9)
+    freed = desk.effects.claim(new_worker(), [Wanted("ship", 9)], 9, words=SHIP_WORDS)
     assert sorted((each.number, each.attempts) for each in freed) == [(1, 1), (2, 1)]
     with desk.writer.unit() as unit:
         assert unit.void([known]) == set()
@@ -182,7 +183,7 @@ def test_effects_can_be_withdrawn(desk: Desk) -> None:
     """A change takes back effects by number, claimed or not; a claim on one of them is void from then on."""
     identity = new_id()
     head = desk.born(born(identity, issued=3, effects=[effect(identity, number) for number in range(3)]))
-    (owned,) = desk.effects.claim(new_worker(), [Wanted("ship", 1)], 1)
+    (owned,) = desk.effects.claim(new_worker(), [Wanted("ship", 1)], 1, words=SHIP_WORDS)
     desk.commit(moved(head, withdrawn=[0, 2, 77]))
     assert [each.number for each in desk.reader.work(identity)[0]] == [1]
     with desk.writer.unit() as unit:

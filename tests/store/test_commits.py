@@ -16,6 +16,7 @@ from support.rows import (
     LATER,
     NOW,
     OTHER_TENANT,
+    WORDS,
     born,
     by_id,
     by_key,
@@ -216,7 +217,7 @@ def test_payloads_are_bytes(desk: Desk, data: bytes) -> None:
     change.events = [msgspec.structs.replace(event, data=data) for event in change.events]
     desk.commit(change)
     effects, timers = desk.reader.work(identity)
-    (told,) = desk.inbox.claim(NOW, hold=timedelta(0), limit=9)
+    (told,) = desk.inbox.claim(NOW, words=WORDS, hold=timedelta(0), limit=9)
     assert [desk.loaded(identity).events[0].data, effects[0].data, effects[0].options] == [data] * 3
     assert [timers[0].data, told.data] == [data] * 2
 

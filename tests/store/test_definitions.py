@@ -6,9 +6,17 @@ from functools import partial
 
 import msgspec
 
-from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
+from holdfast.store.findings import PublishedDefinition
+from holdfast.store.shapes import SHARED_TENANT, StoredDefinition, Word
 from support.desks import Desk
-from support.rows import LATER, NOW, OTHER_TENANT, definition
+from support.rows import (
+    HOUR,
+    LATER,
+    NOW,
+    OTHER_TENANT,
+    definition,
+    message,
+)
 from support.waiting import together
 
 
@@ -35,7 +43,7 @@ def test_versions_are_listed_oldest_first(desk: Desk) -> None:
         desk.definitions.publish(definition(version), NOW.replace(minute=number))
     desk.definitions.publish(definition(name="approval"), NOW)
     assert desk.definitions.versions("default", "order") == ["10", "9", "beta"]
-    assert desk.definitions.names("default") == ["approval", "order"]
+    assert [each.name for each in desk.definitions.listed("default")] == ["approval", "order", "order", "order"]
     assert desk.definitions.versions("default", "refund") == []
 
 
@@ -47,8 +55,29 @@ def test_definitions_belong_to_their_tenant(desk: Desk) -> None:
         found = desk.definitions.get(tenant, "order", "1")
         assert found is not None
         assert found.hash == f"of {tenant}"
-        assert desk.definitions.names(tenant) == ["order"]
-    assert desk.definitions.names("stranger") == []
+        assert [each.name for each in desk.definitions.listed(tenant)] == ["order"]
+    assert desk.definitions.listed("stranger") == []
+
+
+def test_a_list_says_what_is_published(desk: Desk) -> None:
+    """Name, version, kind, hash and time of every published version; drafts are not in it."""
+    desk.definitions.publish(definition("2", kind="process"), LATER)
+    desk.definitions.publish(definition("1"), NOW)
+    desk.definitions.publish(definition("3", status="draft"), NOW)
+    assert desk.definitions.listed("default") == [
+        PublishedDefinition(name="order", version="1", kind="saga", hash="hash of 1", published_at=NOW),
+        PublishedDefinition(name="order", version="2", kind="process", hash="hash of 2", published_at=LATER),
+    ]
+
+
+def test_messages_that_came_first_are_for_the_graph(desk: Desk) -> None:
+    """A message to a name that nobody had published was taken for one to a decider; once it is published, graphs read it."""
+    desk.writer.accept([message()], NOW)
+    desk.definitions.publish(definition(name="refund", tenant=SHARED_TENANT), NOW)
+    graphs = [Word("$graph", "Tell", 1)]
+    assert desk.inbox.claim(NOW, words=graphs, hold=HOUR, limit=9) == []
+    desk.definitions.publish(definition(tenant=SHARED_TENANT), NOW)
+    assert len(desk.inbox.claim(NOW, words=graphs, hold=HOUR, limit=9)) == 1
 
 
 def publish(desk: Desk, version: str, mark: str, stood: list[StoredDefinition]) -> None:

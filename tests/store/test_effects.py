@@ -11,7 +11,17 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.store.ranks import effective_priority, rank_of
 from holdfast.store.shapes import DeadLetter, EffectClaim, StoredEffect, Wanted
 from support.desks import Desk
-from support.rows import HOUR, LATER, NOW, born, effect, letter, new_id, new_worker
+from support.rows import (
+    HOUR,
+    LATER,
+    NOW,
+    SHIP_WORDS,
+    born,
+    effect,
+    letter,
+    new_id,
+    new_worker,
+)
 
 SHIP = [Wanted("ship", 100)]
 
@@ -39,7 +49,7 @@ def test_effects_are_there_with_their_commit(desk: Desk) -> None:
     wanted = effect(identity, 3, options=b"opts", priority=7)
     waiting(desk, wanted)
     worker = new_worker()
-    (owned,) = desk.effects.claim(worker, SHIP, 10)
+    (owned,) = desk.effects.claim(worker, SHIP, 10, words=SHIP_WORDS)
     assert (owned.instance, owned.number, owned.tenant, owned.definition) == (identity, 3, "default", "order")
     assert (owned.type, owned.version, owned.data, owned.options) == ("Ship", 1, b"effect 3", b"opts")
     assert (owned.priority, owned.rank, owned.created_at) == (7, wanted.rank, NOW)
@@ -56,7 +66,7 @@ def test_the_order_is_by_rank(desk: Desk) -> None:
         for number, (at, (_, priority)) in enumerate(zip(ready, plan, strict=True))
     ]
     waiting(desk, *reversed(work))
-    assert numbers(desk.effects.claim(new_worker(), SHIP, 10)) == [4, 2, 0, 3, 1]
+    assert numbers(desk.effects.claim(new_worker(), SHIP, 10, words=SHIP_WORDS)) == [4, 2, 0, 3, 1]
 
 
 @pytest.mark.row("F-115")
@@ -70,7 +80,7 @@ def test_effects_of_equal_rank_are_taken_in_the_order_of_their_numbers(desk: Des
         desk.commit(born(identity, issued=len(names), effects=list(reversed(rows))))
     wanted = [Wanted(name, limit) for name in sorted(set(names))]
     taken: list[tuple[object, int]] = []
-    while found := desk.effects.claim(new_worker(), wanted, limit):
+    while found := desk.effects.claim(new_worker(), wanted, limit, words=SHIP_WORDS):
         taken += [(each.instance, each.number) for each in found]
     assert taken == [(identity, number) for identity in (first, second) for number in range(len(names))]
 
@@ -81,7 +91,12 @@ def test_the_order_holds_over_claims(desk: Desk) -> None:
     work = [effect(identity, number, ready=NOW - timedelta(seconds=number)) for number in (2, 4, 0, 1, 3)]
     waiting(desk, *work)
     worker = new_worker()
-    assert [numbers(desk.effects.claim(worker, SHIP, 2)) for _ in range(4)] == [[4, 3], [2, 1], [0], []]
+    assert [numbers(desk.effects.claim(worker, SHIP, 2, words=SHIP_WORDS)) for _ in range(4)] == [
+        [4, 3],
+        [2, 1],
+        [0],
+        [],
+    ]
 
 
 def test_a_worker_takes_only_what_it_can(desk: Desk) -> None:
@@ -94,14 +109,16 @@ def test_a_worker_takes_only_what_it_can(desk: Desk) -> None:
     ]
     waiting(desk, *work)
     worker = new_worker()
-    assert numbers(desk.effects.claim(worker, [Wanted("ship", 2), Wanted("mail", 1), Wanted("fax", 9)], 10)) == [
+    assert numbers(
+        desk.effects.claim(worker, [Wanted("ship", 2), Wanted("mail", 1), Wanted("fax", 9)], 10, words=SHIP_WORDS)
+    ) == [
         0,
         1,
         3,
     ]
-    assert numbers(desk.effects.claim(worker, [Wanted("ship", 9), Wanted("mail", 9)], 1)) == [2]
-    assert desk.effects.claim(worker, [], 10) == []
-    assert desk.effects.claim(worker, [Wanted("charge", 0)], 10) == []
+    assert numbers(desk.effects.claim(worker, [Wanted("ship", 9), Wanted("mail", 9)], 1, words=SHIP_WORDS)) == [2]
+    assert desk.effects.claim(worker, [], 10, words=SHIP_WORDS) == []
+    assert desk.effects.claim(worker, [Wanted("charge", 0)], 10, words=SHIP_WORDS) == []
 
 
 @pytest.mark.row("D-059")
@@ -109,7 +126,7 @@ def test_effects_of_other_handlers_stay_untouched(desk: Desk) -> None:
     """An effect whose handler nobody has is never claimed, so no attempt of it is burnt."""
     identity = new_id()
     waiting(desk, effect(identity, handler="fax"))
-    assert desk.effects.claim(new_worker(), SHIP, 10) == []
+    assert desk.effects.claim(new_worker(), SHIP, 10, words=SHIP_WORDS) == []
     (left,) = desk.reader.work(identity)[0]
     assert (left.attempts, left.fence, left.owner) == (0, 0, None)
 
@@ -119,15 +136,15 @@ def test_an_effect_has_one_owner(desk: Desk) -> None:
     """What one worker holds no other gets, from whatever desk it asks."""
     _, work = numbered(3)
     waiting(desk, *work)
-    assert numbers(desk.effects.claim(new_worker(), SHIP, 2)) == [0, 1]
-    assert numbers(desk.another().effects.claim(new_worker(), SHIP, 10)) == [2]
+    assert numbers(desk.effects.claim(new_worker(), SHIP, 2, words=SHIP_WORDS)) == [0, 1]
+    assert numbers(desk.another().effects.claim(new_worker(), SHIP, 10, words=SHIP_WORDS)) == [2]
 
 
 def test_a_commit_can_lease_at_once(desk: Desk) -> None:
     """An effect that is written with an owner is nobody else's, and its claim is good."""
     identity, worker = new_id(), new_worker()
     waiting(desk, effect(identity, owner=worker, fence=1, attempts=1))
-    assert desk.effects.claim(new_worker(), SHIP, 10) == []
+    assert desk.effects.claim(new_worker(), SHIP, 10, words=SHIP_WORDS) == []
     with desk.writer.unit() as unit:
         assert unit.void([EffectClaim(identity, 0, worker, 1)]) == set()
 
@@ -137,13 +154,13 @@ def test_a_failed_attempt_is_kept_on_the_row(desk: Desk) -> None:
     """A retry keeps the error and the count, waits until its time, and the next claim has a new fence."""
     _, work = numbered(1)
     waiting(desk, *work)
-    (first,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (first,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     assert desk.effects.retry(first.claim, error="no stamps", until=LATER)
     (parked,) = desk.reader.work(first.instance)[0]
     assert (parked.error, parked.attempts, parked.parked_until, parked.owner) == ("no stamps", 1, LATER, None)
-    assert desk.effects.claim(new_worker(), SHIP, 1) == []
+    assert desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS) == []
     assert desk.effects.wake(LATER) == (["ship"], None)
-    (second,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (second,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     assert (second.attempts, second.error, second.parked_until) == (2, "no stamps", None)
     assert second.fence > first.fence
 
@@ -152,9 +169,9 @@ def test_a_retry_can_be_at_once(desk: Desk) -> None:
     """Without a time the effect is claimable again immediately."""
     _, work = numbered(1)
     waiting(desk, *work)
-    (owned,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (owned,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     assert desk.effects.retry(owned.claim, error="", until=None)
-    assert numbers(desk.effects.claim(new_worker(), SHIP, 1)) == [0]
+    assert numbers(desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)) == [0]
 
 
 def test_parked_effects_wake_when_their_time_has_come(desk: Desk) -> None:
@@ -164,10 +181,10 @@ def test_parked_effects_wake_when_their_time_has_come(desk: Desk) -> None:
     work = [effect(identity, number, handler=f"h{number}", parked_until=until) for number, until in enumerate(times)]
     waiting(desk, *work)
     every = [Wanted(f"h{number}", 9) for number in range(4)]
-    assert numbers(desk.effects.claim(new_worker(), every, 9)) == [3]
+    assert numbers(desk.effects.claim(new_worker(), every, 9, words=SHIP_WORDS)) == [3]
     assert desk.effects.wake(NOW - HOUR) == ([], NOW)
     assert desk.effects.wake(NOW + HOUR) == (["h0", "h1"], NOW + 2 * HOUR)
-    assert sorted(numbers(desk.effects.claim(new_worker(), every, 9))) == [0, 1]
+    assert sorted(numbers(desk.effects.claim(new_worker(), every, 9, words=SHIP_WORDS))) == [0, 1]
     assert desk.effects.wake(NOW + 9 * HOUR) == (["h2"], None)
 
 
@@ -183,10 +200,10 @@ def test_a_release_does_not_count(desk: Desk) -> None:
     """Effects that are given back untried have the attempt taken off again."""
     _, work = numbered(3)
     waiting(desk, *work)
-    owned = desk.effects.claim(new_worker(), SHIP, 3)
+    owned = desk.effects.claim(new_worker(), SHIP, 3, words=SHIP_WORDS)
     assert desk.effects.release([each.claim for each in owned[:2]]) == 2
     assert desk.effects.release([]) == 0
-    again = desk.effects.claim(new_worker(), SHIP, 3)
+    again = desk.effects.claim(new_worker(), SHIP, 3, words=SHIP_WORDS)
     assert [(each.number, each.attempts) for each in again] == [(0, 1), (1, 1)]
 
 
@@ -200,7 +217,7 @@ def test_giving_up_moves_the_effect_to_the_dead_letters(desk: Desk) -> None:
     """The row goes and the letter comes, in one step; it is never claimed again."""
     _, work = numbered(1)
     waiting(desk, *work)
-    (owned,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (owned,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     assert desk.effects.bury(owned.claim, buried(owned))
     assert desk.reader.work(owned.instance) == ([], [])
     (found,) = desk.reader.dead_letters(instance=owned.instance)
@@ -212,9 +229,9 @@ def test_a_late_owner_has_no_say(desk: Desk) -> None:
     """After a takeover the first owner can neither retry, release, bury nor finish the effect."""
     _, work = numbered(1)
     waiting(desk, *work)
-    (late,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (late,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     assert desk.effects.release([late.claim]) == 1
-    (present,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (present,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     assert not desk.effects.retry(late.claim, error="late", until=None)
     assert desk.effects.release([late.claim]) == 0
     assert not desk.effects.bury(late.claim, buried(late))
@@ -229,7 +246,7 @@ def test_owner_and_fence_must_both_be_right(desk: Desk) -> None:
     """A claim with the right owner and an old fence, or with the right fence and another owner, is void."""
     _, work = numbered(1)
     waiting(desk, *work)
-    (owned,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (owned,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     good = owned.claim
     for void in (
         EffectClaim(good.instance, good.number, good.worker, good.fence - 1),
@@ -251,10 +268,10 @@ def test_a_fence_never_comes_back(desk: Desk) -> None:
     worker = new_worker()
     fences = []
     for give_back in (desk.effects.release, lambda claims: desk.effects.retry(claims[0], error="", until=None)):
-        (owned,) = desk.effects.claim(worker, SHIP, 1)
+        (owned,) = desk.effects.claim(worker, SHIP, 1, words=SHIP_WORDS)
         fences.append(owned.fence)
         assert give_back([owned.claim])
-    (owned,) = desk.effects.claim(worker, SHIP, 1)
+    (owned,) = desk.effects.claim(worker, SHIP, 1, words=SHIP_WORDS)
     assert len({*fences, owned.fence}) == 3
 
 

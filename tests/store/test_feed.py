@@ -9,11 +9,19 @@ from typing import Any
 import pytest
 
 from holdfast.kernel.history import StoredEvent
+from holdfast.store.findings import FedEvent
 from holdfast.store.opening import open_store
 from holdfast.store.reading import Feed
 from holdfast.store.shapes import Change, Header
 from support.desks import Desk
-from support.rows import LATER, NOW, OTHER_TENANT, born, by_id, moved
+from support.rows import (
+    LATER,
+    NOW,
+    OTHER_TENANT,
+    born,
+    by_id,
+    moved,
+)
 from support.waiting import together
 
 
@@ -44,7 +52,7 @@ def test_the_order_is_that_of_the_commits(desk: Desk) -> None:
     assert [(event.tenant, event.data) for event in events[2:]] == [(OTHER_TENANT, b'{"n":1}'), ("default", b'{"n":3}')]
 
 
-def pages(feed: Feed, limit: int) -> Iterator[list[StoredEvent]]:
+def pages(feed: Feed, limit: int) -> Iterator[list[FedEvent]]:
     """The whole feed, a page at a time."""
     after = 0
     while page := feed.read(after=after, limit=limit):

@@ -10,7 +10,12 @@ from holdfast.errors import StoreError
 from holdfast.kernel.records import Record, StepMoved, StepOpened, StepStatus, TaskClosed, TaskOpened
 from holdfast.store.opening import open_store
 from support.desks import Desk
-from support.rows import NOW, born, moved, new_id
+from support.rows import (
+    NOW,
+    born,
+    moved,
+    new_id,
+)
 
 ENDS: list[StepStatus] = ["completed", "failed", "skipped", "cancelled"]
 

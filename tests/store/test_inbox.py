@@ -7,16 +7,25 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.store.shapes import InboxClaim, StoredMessage
+from holdfast.store.shapes import InboxClaim, StoredMessage, Word
 from support.desks import Desk
-from support.rows import NOW, OTHER_TENANT, born, letter, message, moved, new_id
+from support.rows import (
+    NOW,
+    OTHER_TENANT,
+    WORDS,
+    born,
+    letter,
+    message,
+    moved,
+    new_id,
+)
 
 HOLD = timedelta(seconds=10)
 
 
 def taken(desk: Desk, at: timedelta = timedelta(0), limit: int = 10) -> list[StoredMessage]:
     """The messages that are claimed at an instant."""
-    return desk.inbox.claim(NOW + at, hold=HOLD, limit=limit)
+    return desk.inbox.claim(NOW + at, words=WORDS, hold=HOLD, limit=limit)
 
 
 def said(messages: Iterable[StoredMessage]) -> list[str]:
@@ -169,11 +178,23 @@ def test_the_depth_is_what_waits(desk: Desk) -> None:
 
 
 def test_messages_for_unknown_definitions_stay_untouched(desk: Desk) -> None:
-    """A process takes only messages for definitions that it knows; none at all if it knows none."""
+    """A process takes only messages that it can read; none at all if it can read none."""
     accept(desk, "a1")
-    assert desk.inbox.claim(NOW, hold=HOLD, limit=9, definitions=[]) == []
-    assert desk.inbox.claim(NOW, hold=HOLD, limit=9, definitions=["refund"]) == []
-    assert said(desk.inbox.claim(NOW, hold=HOLD, limit=9, definitions=["refund", "order"])) == ["a1"]
+    assert desk.inbox.claim(NOW, words=[], hold=HOLD, limit=9) == []
+    for strange in (Word("refund", "Tell", 1), Word("order", "Tell", 2), Word("order", "Ask", 1)):
+        assert desk.inbox.claim(NOW, words=[strange], hold=HOLD, limit=9) == []
+    assert said(desk.inbox.claim(NOW, words=WORDS, hold=HOLD, limit=9)) == ["a1"]
+
+
+def test_a_message_behind_one_that_cannot_be_read_waits_with_it(desk: Desk) -> None:
+    """No message overtakes another of the same target, also where a process could read the later one alone."""
+    new = message(key="a", text="new", type="Ask")
+    desk.writer.accept([message(key="a", text="first"), new, message(key="a", text="last"), message(key="b")], NOW)
+    assert said(desk.inbox.claim(NOW, words=WORDS, hold=HOLD, limit=9)) == ["first", "hello"]
+    desk.commit(finished=(InboxClaim(1), InboxClaim(4)))
+    assert desk.inbox.claim(NOW + 2 * HOLD, words=WORDS, hold=HOLD, limit=9) == []
+    both = [*WORDS, Word("order", "Ask", 1)]
+    assert said(desk.inbox.claim(NOW + 2 * HOLD, words=both, hold=HOLD, limit=9)) == ["new", "last"]
 
 
 def test_the_next_retry_is_told(desk: Desk) -> None:
@@ -190,7 +211,7 @@ def test_the_next_retry_is_told(desk: Desk) -> None:
 def test_the_inbox_goes_by_the_databases_clock(desk: Desk) -> None:
     """Without an instant the database's own clock judges holds and retries."""
     accept(desk, "a1")
-    (first,) = desk.inbox.claim(None, hold=timedelta(hours=1), limit=9)
-    assert desk.inbox.claim(None, hold=HOLD, limit=9) == []
+    (first,) = desk.inbox.claim(None, words=WORDS, hold=timedelta(hours=1), limit=9)
+    assert desk.inbox.claim(None, words=WORDS, hold=HOLD, limit=9) == []
     desk.inbox.retry(first.claim, error="", until=desk.store.now() - HOLD)
-    assert said(desk.inbox.claim(None, hold=HOLD, limit=9)) == ["a1"]
+    assert said(desk.inbox.claim(None, words=WORDS, hold=HOLD, limit=9)) == ["a1"]

@@ -21,6 +21,8 @@ from support.rows import (
     LATER,
     NOW,
     OTHER_TENANT,
+    SHIP_WORDS,
+    WORDS,
     born,
     by_id,
     effect,
@@ -42,7 +44,7 @@ def dead_effect(desk: Desk, **rest: Any) -> DeadLetter:
     """An effect that gave up, as its letter."""
     identity = new_id()
     desk.commit(born(identity, issued=1, effects=[effect(identity, priority=50)]))
-    (owned,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (owned,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     told = {"instance": identity, "number": 0, "priority": 50, "options": b"o", "version": 2} | rest
     assert desk.effects.bury(owned.claim, letter("effect", **told))
     return desk.reader.dead_letters(instance=identity)[0]
@@ -51,7 +53,7 @@ def dead_effect(desk: Desk, **rest: Any) -> DeadLetter:
 def dead_message(desk: Desk, tenant: str = "default") -> DeadLetter:
     """A message that gave up before it had an instance, as its letter."""
     desk.writer.accept([message("o-1", "hello", tenant=tenant)], NOW)
-    (taken,) = desk.inbox.claim(NOW, hold=HOLD, limit=1)
+    (taken,) = desk.inbox.claim(NOW, words=WORDS, hold=HOLD, limit=1)
     told = letter(
         "inbox",
         tenant=tenant,
@@ -81,7 +83,7 @@ def test_a_dead_effect_goes_back_to_work(desk: Desk) -> None:
     """Requeued, an effect starts anew: no attempts, no error, ready now, with its payload, options and priority."""
     dead = dead_effect(desk)
     assert desk.keeper.requeue(dead, now=LATER)
-    (again,) = desk.effects.claim(new_worker(), SHIP, 9)
+    (again,) = desk.effects.claim(new_worker(), SHIP, 9, words=SHIP_WORDS)
     assert (again.instance, again.number, again.handler) == (dead.instance, 0, "ship")
     assert (again.type, again.version, again.data, again.options) == ("Ship", 2, b"payload", b"o")
     assert (again.attempts, again.error, again.priority) == (1, "", 50)
@@ -95,7 +97,7 @@ def test_a_dead_message_goes_back_to_work(desk: Desk) -> None:
     dead = dead_message(desk)
     desk.writer.accept([message("o-1", "younger")], NOW)
     assert desk.keeper.requeue(dead, now=LATER)
-    found = desk.inbox.claim(LATER, hold=HOLD, limit=9)
+    found = desk.inbox.claim(LATER, words=WORDS, hold=HOLD, limit=9)
     assert [(each.address.key, each.data, each.attempts) for each in found] == [
         ("o-1", b"younger", 0),
         ("o-1", b"hello", 0),
@@ -108,13 +110,13 @@ def test_a_dead_start_goes_back_to_work(desk: Desk) -> None:
     """Requeued, a message that starts an instance still names the parent and the version."""
     parent, child = new_id(), new_id()
     desk.writer.accept([message(instance=child, parent=parent, definition_version="7")], NOW)
-    (taken,) = desk.inbox.claim(NOW, hold=HOLD, limit=1)
-    told = letter("inbox", instance=child, name=taken.target, parent=parent, definition_version="7")
+    (taken,) = desk.inbox.claim(NOW, words=WORDS, hold=HOLD, limit=1)
+    told = letter("inbox", instance=child, name=taken.target, type="Tell", parent=parent, definition_version="7")
     assert desk.inbox.bury(taken.claim, told)
     (dead,) = desk.reader.dead_letters()
     assert (dead.parent, dead.definition_version) == (parent, "7")
     assert desk.keeper.requeue(dead, now=LATER)
-    (again,) = desk.inbox.claim(LATER, hold=HOLD, limit=9)
+    (again,) = desk.inbox.claim(LATER, words=WORDS, hold=HOLD, limit=9)
     assert (again.address.instance, again.parent, again.definition_version) == (child, parent, "7")
 
 
@@ -122,7 +124,7 @@ def test_a_requeued_effect_ages_as_the_others_do(desk: Desk) -> None:
     """Its place in the order is counted with the rate that the engine uses, also where waiting counts for nothing."""
     dead = dead_effect(desk)
     assert desk.keeper.requeue(dead, now=LATER, ageing=0)
-    (again,) = desk.effects.claim(new_worker(), SHIP, 9)
+    (again,) = desk.effects.claim(new_worker(), SHIP, 9, words=SHIP_WORDS)
     assert again.rank == rank_of(LATER, 50, ageing=0)
 
 
@@ -290,7 +292,7 @@ def test_the_backlog_counts_what_waits(desk: Desk) -> None:
     identity = new_id()
     work = [effect(identity, 0), effect(identity, 1), effect(identity, 2, handler="mail", parked_until=LATER)]
     desk.commit(born(identity, issued=4, effects=work, timers=[timer(identity, number=3)], messages=[message()]))
-    desk.effects.claim(new_worker(), SHIP, 1)
+    desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     assert desk.keeper.backlog() == [
         Backlog("effect", "mail", 1),
         Backlog("effect", "ship", 2),
@@ -316,7 +318,7 @@ def test_work_that_nobody_can_do_is_found(desk: Desk) -> None:
         for number, name in enumerate(names)
     ]
     desk.commit(born(identity, issued=len(work), effects=work))
-    desk.effects.claim(alive(desk, "ship", "tea"), [Wanted("held", 1)], 1)
+    desk.effects.claim(alive(desk, "ship", "tea"), [Wanted("held", 1)], 1, words=SHIP_WORDS)
     desk.workers.beat(new_worker(), [], name="w", handlers=["fax"], lease=timedelta(0), now=NOW)
     found = desk.keeper.unhandled(waited=timedelta(0), now=LATER)
     assert found == [Unhandled("ended", 1, NOW), Unhandled("fax", 2, NOW), Unhandled("mail", 1, NOW)]
@@ -364,9 +366,9 @@ def test_maintenance_stops_claims(desk: Desk, mode: Maintenance) -> None:
 
     def claimed() -> list[int]:
         return [
-            len(desk.effects.claim(new_worker(), SHIP, 9)),
-            len(desk.timers.claim(NOW, hold=HOLD, limit=9).timers),
-            len(desk.inbox.claim(NOW, hold=HOLD, limit=9)),
+            len(desk.effects.claim(new_worker(), SHIP, 9, words=SHIP_WORDS)),
+            len(desk.timers.claim(NOW, words=WORDS, hold=HOLD, limit=9).timers),
+            len(desk.inbox.claim(NOW, words=WORDS, hold=HOLD, limit=9)),
         ]
 
     assert claimed() == [0, 0, 0]

@@ -22,7 +22,10 @@ from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import _Schema
 from support.databases import Databases
 from support.desks import Desk
-from support.rows import born, by_id
+from support.rows import (
+    born,
+    by_id,
+)
 from support.waiting import together
 
 DRIVERS = ["holdfast.store.sqlite", "holdfast.store.postgres"]

@@ -12,7 +12,10 @@ from holdfast.errors import ConfigurationError, StoreUnavailableError
 from holdfast.store.opening import DEFAULT_URL, open_store
 from holdfast.store.port import Store
 from support.desks import Desk
-from support.rows import born, by_id
+from support.rows import (
+    born,
+    by_id,
+)
 
 
 @pytest.mark.parametrize("url", ["", "holdfast.db", "mysql://host/db", "sqlite3:///x.db", "/tmp/x.db", "POSTGRES"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,12 +21,25 @@ from holdfast.store.postgres import loading as postgres_loading
 from holdfast.store.postgres import reads as postgres_reads
 from holdfast.store.postgres import workers as postgres_workers
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Change, InstanceQuery, Wanted
+from holdfast.store.shapes import Change, InstanceQuery, Wanted, Word
 from holdfast.store.sqlite import commits as sqlite_commits
 from holdfast.store.sqlite import reads as sqlite_reads
 from holdfast.store.statements import numbered
 from support.desks import Desk
-from support.rows import LATER, NOW, OTHER_TENANT, born, effect, new_id, new_worker
+from support.rows import (
+    HOUR,
+    LATER,
+    NOW,
+    OTHER_TENANT,
+    SHIP_WORDS,
+    WORDS,
+    born,
+    effect,
+    message,
+    new_id,
+    new_worker,
+    timer,
+)
 
 MANY = 1500
 FEW = 3
@@ -101,7 +114,7 @@ class Effort:
 
 def one(status: str = "running", at: datetime = NOW, **rest: Any) -> Change:
     """An instance in this status."""
-    header = {name: rest.pop(name) for name in ("parent", "definition_version") if name in rest}
+    header = {name: rest.pop(name) for name in ("parent", "definition_version", "kind", "begun") if name in rest}
     change = born(new_id(at), **rest)
     change.header = msgspec.structs.replace(change.header, status=status, created_at=at, **header)
     return change
@@ -114,6 +127,7 @@ def crowd(desk: Desk) -> None:
     )
     desk.commit(*(one("completed", at=OLD, definition="old", key=f"k{number}") for number in range(FEW)), now=OLD)
     desk.commit(*(one(definition="rare", definition_version="2", parent=PARENT) for _ in range(FEW)))
+    desk.commit(*(one(definition="pay", kind="saga", begun=False) for _ in range(FEW)))
     desk.commit(*(one("failed", records=[letter(number)]) for number in range(FEW)))
     desk.commit(*(one(tenant=OTHER_TENANT, key="theirs") for _ in range(1)))
     desk.commit(*(one(records=[TaskOpened(number=1, role="boss")]) for _ in range(FEW)))
@@ -137,6 +151,11 @@ LISTS: dict[str, tuple[InstanceQuery, int]] = {
     "parent": (InstanceQuery(parent=PARENT), FEW),
     "time": (InstanceQuery(created_before=OLD + timedelta(seconds=1)), FEW),
     "time and status": (InstanceQuery(statuses=("completed",), created_after=OLD, created_before=LATER, limit=5), 5),
+    "kind": (InstanceQuery(kinds=("saga",)), FEW),
+    "kind and status": (InstanceQuery(kinds=("saga", "process"), statuses=("failed", "running")), FEW),
+    "waiting": (InstanceQuery(begun=False, kinds=("saga",)), FEW),
+    "waiting of a definition": (InstanceQuery(begun=False, definition="pay"), FEW),
+    "begun of a definition": (InstanceQuery(begun=True, definition="pay"), 0),
     "next page": (InstanceQuery(before=new_id(OLD + timedelta(days=1))), FEW),
 }
 
@@ -158,7 +177,8 @@ QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
     "open tasks of a role": (lambda reader: reader.open_tasks(role="boss"), "default"),
     "a page of dead letters": (lambda reader: reader.dead_letters(limit=3), "default"),
     "rows of named instances": (lambda reader: reader.headers([PARENT, new_id()]), "default"),
-    "what has begun": (lambda reader: reader.begun([PARENT]), "default"),
+    "what is in hand": (lambda reader: reader.in_hand([PARENT]), "default"),
+    "names of steps": (lambda reader: reader.step_names(PARENT, [1, 2]), "default"),
 }
 
 
@@ -221,8 +241,63 @@ def test_a_claim_looks_at_what_it_takes(desk: Desk, now: datetime | None) -> Non
     handled(desk)
     effort = Effort(desk)
     with effort.of(desk.effects):
-        taken = desk.effects.claim(new_worker(), [Wanted("h0", FEW), Wanted("h1", FEW), Wanted("h2", FEW)], 4, now)
+        taken = desk.effects.claim(
+            new_worker(), [Wanted("h0", FEW), Wanted("h1", FEW), Wanted("h2", FEW)], 4, now, words=SHIP_WORDS
+        )
     assert len(taken) == 4
+    assert effort.is_small, f"{effort.spent}"
+
+
+NEWER = Word("order", "Deliver", 1)
+"""What an older process cannot read."""
+
+
+def unreadable(desk: Desk) -> None:
+    """Much work in front that this process cannot read, and a little behind it that it can."""
+    strange, plain = new_id(), new_id()
+    word: dict[str, Any] = {"language": NEWER.language, "type": NEWER.type}
+    effects = [effect(strange, number, **word) for number in range(MANY)]
+    timers = [timer(strange, f"t{number}", MANY + number, due=NOW - HOUR, **word) for number in range(MANY)]
+    desk.commit(born(strange, issued=2 * MANY, effects=effects, timers=timers))
+    desk.writer.accept([message(key=f"k{number}", **word) for number in range(MANY)], NOW)
+    mine: dict[str, Any] = {"effects": [effect(plain, 0, ready=LATER)], "timers": [timer(plain, "mine", 1)]}
+    desk.commit(born(plain, issued=2, **mine))
+    desk.writer.accept([message(key="mine")], NOW)
+
+
+CLAIMS: dict[str, tuple[str, Callable[[Any], Sequence[object]]]] = {
+    "effects": ("effects", lambda part: part.claim(new_worker(), [Wanted("ship", 9)], 9, LATER, words=SHIP_WORDS)),
+    "timers": ("timers", lambda part: part.claim(LATER, words=WORDS, hold=HOUR, limit=9).timers),
+    "messages": ("inbox", lambda part: part.claim(LATER, words=WORDS, hold=HOUR, limit=9)),
+}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_work_that_cannot_be_read_is_passed_over_at_once(desk: Desk, name: str) -> None:
+    """However much of it stands in front: the words that a process knows lead it to what it can do."""
+    unreadable(desk)
+    part, claim = CLAIMS[name]
+    effort = Effort(desk)
+    with effort.of(getattr(desk, part)):
+        assert len(claim(getattr(desk, part))) == 1
+    assert effort.is_small, f"{effort.spent}"
+
+
+def test_the_words_that_work_waits_with_are_found_at_once(desk: Desk) -> None:
+    """From one word to the next, however much work waits with each."""
+    unreadable(desk)
+    effort = Effort(desk)
+    with effort.of(desk.keeper):
+        found = desk.keeper.waiting_words(["fax", "ship"], waited=timedelta(0), now=LATER)
+    assert [(each.kind, each.word.type) for each in found] == [
+        ("effect", "Deliver"),
+        ("effect", "Ship"),
+        ("inbox", "Deliver"),
+        ("inbox", "Tell"),
+        ("timer", "Deliver"),
+        ("timer", "Remind"),
+    ]
+    assert {each.since for each in found if each.kind == "timer"} == {NOW - HOUR, NOW}
     assert effort.is_small, f"{effort.spent}"
 
 

@@ -23,7 +23,12 @@ from holdfast.store.opening import open_store
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import Change, InstanceQuery
 from support.desks import Desk
-from support.rows import NOW, born, by_id, moved
+from support.rows import (
+    NOW,
+    born,
+    by_id,
+    moved,
+)
 from support.waiting import eventually, together
 
 

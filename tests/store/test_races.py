@@ -11,7 +11,19 @@ import pytest
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import Header, InstanceQuery, StoredEffect, Wanted
 from support.desks import Desk
-from support.rows import NOW, born, by_id, by_key, effect, message, moved, new_id, new_worker
+from support.rows import (
+    NOW,
+    SHIP_WORDS,
+    WORDS,
+    born,
+    by_id,
+    by_key,
+    effect,
+    message,
+    moved,
+    new_id,
+    new_worker,
+)
 from support.waiting import together
 
 ROUNDS = 8
@@ -98,7 +110,7 @@ def test_locks_are_taken_in_one_order(desk: Desk) -> None:
 def drain(desk: Desk, taken: list[StoredEffect]) -> None:
     """Claim until there is nothing left."""
     worker = new_worker()
-    while found := desk.effects.claim(worker, [Wanted("ship", 3)], 3):
+    while found := desk.effects.claim(worker, [Wanted("ship", 3)], 3, words=SHIP_WORDS):
         taken += found
 
 
@@ -115,7 +127,7 @@ def test_every_effect_is_claimed_once(desk: Desk) -> None:
 def deliver(desk: Desk, delivered: list[str]) -> None:
     """Take and deliver messages until there are none."""
     while desk.inbox.depth():
-        for one in desk.inbox.claim(NOW, hold=timedelta(hours=1), limit=5):
+        for one in desk.inbox.claim(NOW, words=WORDS, hold=timedelta(hours=1), limit=5):
             delivered.append(one.data.decode())
             desk.commit(finished=(one.claim,))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,22 +22,32 @@ from holdfast.kernel.records import (
 )
 from holdfast.store.findings import StoredTask, Transition
 from holdfast.store.reading import DeadLetters, Instances, Reader, Work
-from holdfast.store.shapes import Header, InstanceQuery, Snapshot, Wanted
+from holdfast.store.shapes import Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
 from support.desks import Desk
 from support.rows import (
     LATER,
     NOW,
     OTHER_TENANT,
+    SHIP_WORDS,
     born,
     by_id,
     by_key,
     effect,
+    letter,
+    message,
     moved,
     new_id,
     new_worker,
     observation,
     timer,
 )
+
+
+def looked(reader: Reader, one: InstanceId) -> object:
+    """What is seen in one look."""
+    with reader.look() as seen:
+        return [*seen.headers([one]), *seen.events(one)]
+
 
 QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "load": lambda reader, one: [
@@ -52,7 +63,10 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "tasks": lambda reader, one: reader.tasks(one),
     "subscriptions": lambda reader, one: reader.subscriptions(one),
     "open_tasks": lambda reader, one: [*reader.open_tasks(), *reader.open_tasks(role="boss")],
-    "begun": lambda reader, one: reader.begun([one]),
+    "in_hand": lambda reader, one: reader.in_hand([one]),
+    "look": looked,
+    "step_names": lambda reader, one: reader.step_names(one, [1]),
+    "count_letters": lambda reader, one: [reader.count_letters() or None],
     "dead_letters": lambda reader, one: [*reader.dead_letters(), *reader.dead_letters(instance=one)],
     "dead_letter": lambda reader, one: [reader.dead_letter(number) for number in range(1, 10)],
     "observations": lambda reader, one: [*reader.observations(), *reader.observations(instance=one)],
@@ -75,7 +89,7 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
         key="o-1",
         tenant=tenant,
         issued=2,
-        effects=[effect(identity, tenant=tenant)],
+        effects=[effect(identity, tenant=tenant, owner=new_worker())],
         timers=[timer(identity, number=1, tenant=tenant)],
         records=records,
         snapshot=Snapshot(version=1, state_version=1, data=b"state"),
@@ -341,19 +355,88 @@ def test_open_questions_of_all_instances_are_listed(desk: Desk) -> None:
     assert (task.subject, task.role, task.opened_at, task.closed_at) == ("boss?", "boss", LATER, None)
 
 
-def test_what_has_begun_is_told_apart(desk: Desk) -> None:
-    """An instance has begun when a step of it is not plainly waiting, or when somebody holds an effect of it."""
-    idle = desk.born(born(records=[StepOpened(number=1, node="a"), StepOpened(number=2, node="b")]))
-    moves = [StepMoved(number=1, status="running"), StepMoved(number=1, status="pending", attempts=1)]
-    begun = [desk.born(born(records=[StepOpened(number=1, node="a")])) for _ in moves]
-    desk.commit(*(moved(head, records=[move]) for head, move in zip(begun, moves, strict=True)))
-    identity = new_id()
-    waiting = desk.born(born(identity, issued=1, effects=[effect(identity)]))
-    every = [idle.id, *(head.id for head in begun), waiting.id, new_id()]
-    assert desk.reader.begun(every) == {head.id for head in begun}
-    desk.effects.claim(new_worker(), [Wanted("ship", 1)], 1)
-    assert desk.reader.begun(every) == {waiting.id, *(head.id for head in begun)}
-    assert desk.reader.begun([]) == set()
+def unbegun(**rest: Any) -> Change:
+    """An instance that nobody has worked on."""
+    change = born(**rest)
+    change.header = msgspec.structs.replace(change.header, begun=False, kind="saga")
+    return change
+
+
+def test_a_list_tells_apart_what_has_begun(desk: Desk) -> None:
+    """An instance has begun when a commit says so, or while somebody holds an effect of it; pages are cut after that is asked."""
+    old = [desk.born(unbegun()).id for _ in range(3)]
+    identities = [new_id(), new_id()]
+    held = [desk.born(unbegun(identity=each, issued=1, effects=[effect(each)])).id for each in identities]
+    (done,) = [head.id for head in map(desk.born, [born(key="done")])]
+    new = [desk.born(unbegun(key=f"k-{number}")).id for number in range(3)]
+    desk.effects.claim(new_worker(), [Wanted("ship", 9)], 9, words=SHIP_WORDS)
+    assert desk.reader.in_hand([*old, *held, *new, new_id()]) == set(held)
+    narrows: list[dict[str, Any]] = [{}, {"definition": "order"}, {"statuses": ("running",)}]
+    for narrow in narrows:
+        waiting, begun = InstanceQuery(begun=False, **narrow), InstanceQuery(begun=True, **narrow)
+        assert [head.id for head in desk.reader.instances(waiting)] == [*new[::-1], *old[::-1]]
+        assert [head.id for head in desk.reader.instances(begun)] == [done, *held[::-1]]
+        page = desk.reader.instances(msgspec.structs.replace(begun, limit=2))
+        assert [head.id for head in page] == [done, held[1]]
+    assert [head.id for head in desk.reader.instances(InstanceQuery(begun=False, key="k-1"))] == [new[1]]
+    assert desk.reader.instances(InstanceQuery(begun=False, key="done")) == []
+
+
+def test_a_list_tells_kinds_apart(desk: Desk) -> None:
+    """Instances of deciders and of workflows can be listed alone, whatever else narrows the list."""
+    decider, saga = desk.born(born(key="a")).id, desk.born(unbegun(key="a", definition="pay")).id
+    narrows: list[dict[str, Any]] = [{}, {"key": "a"}, {"statuses": ("running", "failed")}]
+    for narrow in narrows:
+        assert [head.id for head in desk.reader.instances(InstanceQuery(kinds=("saga", "process"), **narrow))] == [saga]
+        assert [head.id for head in desk.reader.instances(InstanceQuery(kinds=("decider",), **narrow))] == [decider]
+        assert len(desk.reader.instances(InstanceQuery(**narrow))) == 2
+    assert desk.reader.instances(InstanceQuery(definition="pay", kinds=("decider",))) == []
+
+
+def test_the_steps_of_a_page_are_named(desk: Desk) -> None:
+    """The nodes of the steps that are asked for, and what they undo; others are not read."""
+    opened = [StepOpened(number=number, node=f"n{number}") for number in (1, 2)]
+    undoing = StepOpened(number=3, node="n1", kind="compensation", compensates=1)
+    head = desk.born(born(records=[*opened, undoing]))
+    assert desk.reader.step_names(head.id, [1, 3, 9]) == {1: ("n1", None), 3: ("n1", 1)}
+
+
+def test_a_look_is_one_moment(desk: Desk) -> None:
+    """Whatever is asked inside a look is answered as of its beginning, also when others commit meanwhile."""
+    head = desk.born(born(records=[StepOpened(number=1, node="a")]))
+    change = moved(head, ends=True, records=[StepMoved(number=1, status="completed")])
+    other = threading.Thread(target=desk.another().commit, args=[change])
+    with desk.reader.look() as seen:
+        assert [each.version for each in seen.headers([head.id])] == [1]
+        other.start()
+        if desk.store.url != "sqlite://":  # In memory there is one connection: others wait until the look is over.
+            other.join()
+        assert [each.version for each in seen.headers([head.id])] == [1]
+        assert [each.sequence for each in seen.events(head.id)] == [1]
+        assert [each.status for each in seen.steps(head.id)] == ["pending"]
+        assert [each.status for each in seen.instances(InstanceQuery())] == ["running"]
+    other.join()
+    assert [each.version for each in desk.reader.headers([head.id])] == [2]
+
+
+def bury(desk: Desk, dead: DeadLetter) -> None:
+    """Write a dead letter."""
+    (number,) = desk.writer.accept([message()], NOW)
+    assert desk.inbox.bury(InboxClaim(number), dead)
+
+
+def test_dead_letters_are_found_by_key_and_counted(desk: Desk) -> None:
+    """The key is that of the letter, or of the instance that it belongs to."""
+    mine, other = desk.born(born(key="o-1")), desk.born(born(key="o-2"))
+    for instance in (mine.id, mine.id, other.id):
+        bury(desk, letter("effect", instance=instance))
+    bury(desk, letter("inbox", key="o-1"))
+    assert [each.source for each in desk.reader.dead_letters(key="o-1")] == ["effect", "effect", "inbox"]
+    assert [each.source for each in desk.reader.dead_letters(key="o-1", source="inbox")] == ["inbox"]
+    assert desk.reader.dead_letters(instance=mine.id, key="o-2") == []
+    count = desk.reader.count_letters
+    assert [count(), count(key="o-1"), count(source="timer")] == [4, 3, 0]
+    assert desk.reader.count_letters(instance=other.id, definition="order") == 1
 
 
 @pytest.mark.row("D-043", "D-092")

@@ -18,6 +18,8 @@ from support.rows import (
     LATER,
     NOW,
     OTHER_TENANT,
+    SHIP_WORDS,
+    WORDS,
     born,
     effect,
     message,
@@ -45,7 +47,7 @@ def effects_of(desk: Desk, instance: InstanceId) -> list[StoredEffect]:
 
 def told(desk: Desk) -> list[str]:
     """What the messages in the inbox say."""
-    return [each.data.decode() for each in desk.inbox.claim(LATER, hold=HOUR, limit=99)]
+    return [each.data.decode() for each in desk.inbox.claim(LATER, words=WORDS, hold=HOUR, limit=99)]
 
 
 def test_an_effect_that_nobody_holds_is_taken_back(desk: Desk) -> None:
@@ -53,7 +55,7 @@ def test_an_effect_that_nobody_holds_is_taken_back(desk: Desk) -> None:
     head = waiting(desk, 3)
     desk.commit(moved(head, recalls=[recall(head.id, 1)]))
     assert [each.number for each in effects_of(desk, head.id)] == [0, 2]
-    (found,) = desk.inbox.claim(LATER, hold=HOUR, limit=9)
+    (found,) = desk.inbox.claim(LATER, words=WORDS, hold=HOUR, limit=9)
     assert (found.address.instance, found.data, found.type) == (head.id, b"taken back 1", "Tell")
     assert found.target == f"{head.id}"
 
@@ -62,7 +64,7 @@ def test_a_parked_effect_is_taken_back(desk: Desk) -> None:
     """An effect that waits for its time, or for its next attempt, is in nobody's hands either."""
     identity = new_id()
     head = desk.born(born(identity, issued=2, effects=[effect(identity, 0, parked_until=LATER), effect(identity, 1)]))
-    (failed,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (failed,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     desk.effects.retry(failed.claim, error="no", until=LATER)
     desk.commit(moved(head, recalls=[recall(head.id, 0), recall(head.id, 1, stop=True)]))
     assert effects_of(desk, head.id) == []
@@ -74,7 +76,7 @@ def test_an_effect_in_hand_stays(desk: Desk, *, stop: bool) -> None:
     """Its claim stays good, nothing is told, and whoever holds it hears of the wish to stop if there is one."""
     head = waiting(desk, 2)
     worker = new_worker()
-    first, second = desk.effects.claim(worker, SHIP, 2)
+    first, second = desk.effects.claim(worker, SHIP, 2, words=SHIP_WORDS)
     desk.commit(moved(head, recalls=[recall(head.id, 0, stop=stop)]))
     assert [(each.number, each.owner, each.stop_requested) for each in effects_of(desk, head.id)] == [
         (0, worker, stop),
@@ -91,17 +93,17 @@ def test_an_effect_in_hand_stays(desk: Desk, *, stop: bool) -> None:
 def test_the_wish_to_stop_outlives_the_one_who_holds_it(desk: Desk) -> None:
     """Given back by its worker, the effect still says that it is to be stopped; whoever claims it next sees that."""
     head = waiting(desk)
-    (held,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (held,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     desk.commit(moved(head, recalls=[recall(head.id, stop=True)]))
     desk.effects.release([held.claim])
-    (again,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (again,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     assert again.stop_requested
 
 
 def test_an_effect_that_has_ended_needs_nothing(desk: Desk) -> None:
     """An effect that is gone, or never was, cannot be taken back: nothing happens and nothing is told."""
     head = waiting(desk)
-    (held,) = desk.effects.claim(new_worker(), SHIP, 1)
+    (held,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
     desk.commit(finished=(held.claim,))
     desk.commit(moved(head, recalls=[recall(head.id, 0, stop=True), recall(head.id, 7)]))
     assert (effects_of(desk, head.id), told(desk)) == ([], [])
@@ -118,7 +120,7 @@ def test_only_effects_of_the_same_instance_are_taken_back(desk: Desk) -> None:
 def test_many_recalls_share_a_commit(desk: Desk) -> None:
     """Each of them is judged by itself, whatever its neighbours are; messages come in the order of the decision."""
     heads = [waiting(desk, 3, tenant) for tenant in ("default", OTHER_TENANT)]
-    held = desk.effects.claim(new_worker(), SHIP, 2)
+    held = desk.effects.claim(new_worker(), SHIP, 2, words=SHIP_WORDS)
     changes = [
         moved(
             head,
@@ -131,7 +133,7 @@ def test_many_recalls_share_a_commit(desk: Desk) -> None:
     left = [*desk.reader.work(heads[0].id)[0], *desk.reading(OTHER_TENANT).work(heads[1].id)[0]]
     assert {(each.instance, each.number) for each in left} == {(each.instance, each.number) for each in held}
     assert {each.number: each.stop_requested for each in left if each.number == 1} in ({}, {1: True})
-    found = desk.inbox.claim(LATER, hold=HOUR, limit=99)
+    found = desk.inbox.claim(LATER, words=WORDS, hold=HOUR, limit=99)
     for head in heads:
         mine = [each.data.decode() for each in found if each.address.instance == head.id]
         kept = {each.number for each in held if each.instance == head.id}
@@ -151,7 +153,7 @@ def test_a_change_that_loses_takes_nothing_back(desk: Desk) -> None:
 def test_an_effect_may_end_while_it_is_recalled(desk: Desk) -> None:
     """Finished work and the wish to stop it in one commit: it is finished, and does not linger."""
     head = waiting(desk, 2)
-    first, second = desk.effects.claim(new_worker(), SHIP, 2)
+    first, second = desk.effects.claim(new_worker(), SHIP, 2, words=SHIP_WORDS)
     recalls = [recall(head.id, number, stop=True) for number in (0, 1)]
     desk.commit(moved(head, recalls=recalls), finished=(first.claim,))
     assert [(each.number, each.stop_requested) for each in effects_of(desk, head.id)] == [(1, True)]
@@ -169,7 +171,7 @@ def test_a_unit_takes_back_as_well(desk: Desk) -> None:
 
 def claim_one(desk: Desk, taken: list[StoredEffect]) -> None:
     """Try to get the effect."""
-    taken += desk.effects.claim(new_worker(), SHIP, 1)
+    taken += desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
 
 
 def test_a_claim_and_a_recall_have_one_winner(desk: Desk) -> None:

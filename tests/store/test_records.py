@@ -20,7 +20,13 @@ from holdfast.kernel.records import (
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import Header
 from support.desks import Desk
-from support.rows import HOUR, LATER, NOW, born, moved
+from support.rows import (
+    HOUR,
+    LATER,
+    NOW,
+    born,
+    moved,
+)
 
 FULL_STEP = StepOpened(
     number=2,

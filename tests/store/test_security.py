@@ -24,6 +24,8 @@ from support.desks import Desk
 from support.rows import (
     NOW,
     OTHER_TENANT,
+    SHIP_WORDS,
+    WORDS,
     born,
     by_id,
     effect,
@@ -68,7 +70,7 @@ def full(desk: Desk, tenant: str) -> None:
         snapshot=Snapshot(version=1, state_version=1, data=b"x"),
     )
     desk.writer.write([change], observations=[observation(identity, tenant=tenant)], now=NOW)
-    dead = desk.inbox.claim(NOW, hold=timedelta(0), limit=9)[-1]
+    dead = desk.inbox.claim(NOW, words=WORDS, hold=timedelta(0), limit=9)[-1]
     desk.inbox.bury(dead.claim, letter("inbox", tenant=tenant))
     values = f"'{tenant}', 's', '', '', '{NOW}', '{NOW}'"
     desk.run(f"insert into {{}}signals (tenant, signal, correlation, data, received_at, expires_at) values ({values})")
@@ -125,7 +127,8 @@ def test_every_table_has_a_wall(connection: Connection) -> None:
     for name, (_, _, policies) in found.items():
         if name not in REVIEWED:
             own = {"engine", "identity"} if name == "meta" else {"engine"}
-            assert policies == (own if name in WITHOUT_TENANT else {"engine", "tenant"}), name
+            shared = {"shared"} if name == "definitions" else set()
+            assert policies == (own if name in WITHOUT_TENANT else {"engine", "tenant", *shared}), name
 
 
 def test_policies_check_what_is_written(connection: Connection) -> None:
@@ -294,10 +297,10 @@ def test_a_plain_user_with_the_engines_role_is_enough(postgres_dsn: str) -> None
         head = desk.born(
             born(identity, effects=[effect(identity)], timers=[timer(identity, number=1)], messages=[message()])
         )
-        (owned,) = desk.effects.claim(new_worker(), [Wanted("ship", 1)], 1)
+        (owned,) = desk.effects.claim(new_worker(), [Wanted("ship", 1)], 1, words=SHIP_WORDS)
         desk.commit(moved(head, ends=True, consumed=[owned.claim], records=[StepOpened(number=1, node="a")]))
-        assert len(desk.timers.claim(NOW, hold=timedelta(0), limit=9).timers) == 1
-        assert len(desk.inbox.claim(NOW, hold=timedelta(0), limit=9)) == 1
+        assert len(desk.timers.claim(NOW, words=WORDS, hold=timedelta(0), limit=9).timers) == 1
+        assert len(desk.inbox.claim(NOW, words=WORDS, hold=timedelta(0), limit=9)) == 1
         desk.workers.beat(new_worker(), [], name="w", handlers=[], lease=timedelta(1), now=NOW)
         assert len(desk.feed.read(after=0, limit=9)) == 2
         assert desk.reader.load(by_id(identity)) is not None

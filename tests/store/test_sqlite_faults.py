@@ -19,7 +19,13 @@ from holdfast.store.opening import open_store
 from holdfast.store.shapes import Change, InstanceQuery
 from holdfast.store.sqlite.store import SQLiteStore
 from support.desks import Desk
-from support.rows import NOW, born, by_id, by_key, moved
+from support.rows import (
+    NOW,
+    born,
+    by_id,
+    by_key,
+    moved,
+)
 from support.unprivileged import as_nobody, public_folder
 from support.waiting import arrives, together
 

@@ -7,10 +7,20 @@ from datetime import timedelta
 import pytest
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.store.findings import Due
 from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import StoredTimer, TimerClaim
+from holdfast.store.shapes import StoredTimer, TimerClaim, Word
 from support.desks import Desk
-from support.rows import HOUR, NOW, born, letter, moved, new_id, timer
+from support.rows import (
+    HOUR,
+    NOW,
+    WORDS,
+    born,
+    letter,
+    moved,
+    new_id,
+    timer,
+)
 
 HOLD = timedelta(seconds=10)
 
@@ -24,7 +34,7 @@ def setting(desk: Desk, *timers: StoredTimer) -> InstanceId:
 
 def due(desk: Desk, at: timedelta = timedelta(0), limit: int = 10) -> list[str]:
     """The keys of the timers that are claimed at an instant, in order."""
-    return [each.key for each in desk.timers.claim(NOW + at, hold=HOLD, limit=limit).timers]
+    return [each.key for each in desk.timers.claim(NOW + at, words=WORDS, hold=HOLD, limit=limit).timers]
 
 
 @pytest.mark.row("D-042", "D-061")
@@ -33,7 +43,7 @@ def test_a_timer_is_never_early(desk: Desk) -> None:
     identity = new_id()
     setting(desk, timer(identity, "k", 4, due=NOW))
     assert due(desk, -timedelta(microseconds=1)) == []
-    (found,) = desk.timers.claim(NOW, hold=HOLD, limit=9).timers
+    (found,) = desk.timers.claim(NOW, words=WORDS, hold=HOLD, limit=9).timers
     assert found == timer(identity, "k", 4, due=NOW)
     assert found.claim == TimerClaim(identity, "k", 4)
 
@@ -53,10 +63,10 @@ def test_timers_come_in_the_order_of_their_time(desk: Desk) -> None:
     """The earliest comes first, at most as many as were asked for, and the time of the next future one is told."""
     identity = new_id()
     setting(desk, *(timer(identity, f"{hour}", hour, due=NOW + hour * HOUR) for hour in (3, 1, 0, 2, 5)))
-    first = desk.timers.claim(NOW + 3 * HOUR, hold=HOLD, limit=2)
+    first = desk.timers.claim(NOW + 3 * HOUR, words=WORDS, hold=HOLD, limit=2)
     assert ([each.key for each in first.timers], first.next_at) == (["0", "1"], NOW + 5 * HOUR)
     assert due(desk, 3 * HOUR) == ["2", "3"]
-    assert desk.timers.claim(NOW + 9 * HOUR, hold=HOLD, limit=9).next_at is None
+    assert desk.timers.claim(NOW + 9 * HOUR, words=WORDS, hold=HOLD, limit=9).next_at is None
 
 
 @pytest.mark.row("D-075")
@@ -72,7 +82,7 @@ def test_a_timer_has_one_holder_for_a_while(desk: Desk) -> None:
 def test_a_key_replaces_the_pending_timer(desk: Desk) -> None:
     """The new timer stands instead of the old one, whose claim is void from then on."""
     identity = setting(desk, timer(new_id(), "k", 0, due=NOW))
-    (old,) = desk.timers.claim(NOW, hold=HOLD, limit=9).timers
+    (old,) = desk.timers.claim(NOW, words=WORDS, hold=HOLD, limit=9).timers
     head = desk.loaded(identity).header
     desk.commit(moved(head, issued=1, cancelled=["k"], timers=[timer(identity, "k", 1, due=NOW + HOUR)]))
     assert desk.loaded(identity).timers == {"k": 1}
@@ -86,7 +96,7 @@ def test_a_key_replaces_the_pending_timer(desk: Desk) -> None:
 def test_a_fired_timer_can_set_its_key_again(desk: Desk) -> None:
     """The commit that a timer leads to may set a timer with the same key."""
     identity = setting(desk, timer(new_id(), "k", 0))
-    (fired,) = desk.timers.claim(NOW, hold=HOLD, limit=9).timers
+    (fired,) = desk.timers.claim(NOW, words=WORDS, hold=HOLD, limit=9).timers
     again = timer(identity, "k", 1, due=NOW + HOUR)
     desk.commit(moved(desk.loaded(identity).header, issued=1, consumed=[fired.claim], timers=[again]))
     assert desk.loaded(identity).timers == {"k": 1}
@@ -107,7 +117,7 @@ def test_a_cancelled_timer_never_fires(desk: Desk) -> None:
 def test_a_timer_that_is_gone_cannot_be_cancelled(desk: Desk) -> None:
     """A change that cancels a timer which has fired meanwhile does not stand: its history would tell what never happened."""
     identity = setting(desk, timer(new_id(), "k", 0))
-    (fired,) = desk.timers.claim(NOW, hold=HOLD, limit=9).timers
+    (fired,) = desk.timers.claim(NOW, words=WORDS, hold=HOLD, limit=9).timers
     desk.commit(finished=(fired.claim,))
     with pytest.raises(LostRaceError):
         desk.commit(moved(desk.loaded(identity).header, cancelled=["k"]))
@@ -115,13 +125,17 @@ def test_a_timer_that_is_gone_cannot_be_cancelled(desk: Desk) -> None:
 
 
 def test_timers_of_unknown_definitions_stay_untouched(desk: Desk) -> None:
-    """A process takes only the timers of definitions that it knows; none at all if it knows none."""
+    """A process takes only the timers that it can read, and waits only for those; none at all if it can read none."""
     first, second = new_id(), new_id()
     setting(desk, timer(first, "ours"))
-    desk.commit(born(second, definition="refund", timers=[timer(second, "theirs", definition="refund")]))
-    assert desk.timers.claim(NOW, hold=HOLD, limit=9, definitions=[]).timers == []
-    taken = desk.timers.claim(NOW, hold=HOLD, limit=9, definitions=["refund", "fax"]).timers
-    assert [each.key for each in taken] == ["theirs"]
+    theirs = [timer(second, "theirs", language="refund"), timer(second, "later", 1, due=NOW + HOUR, language="refund")]
+    desk.commit(born(second, definition="refund", issued=2, timers=theirs))
+    assert desk.timers.claim(NOW, words=[], hold=HOLD, limit=9).timers == []
+    refund = [Word("refund", "Remind", 1), Word("fax", "Remind", 1)]
+    found = desk.timers.claim(NOW, words=refund, hold=HOLD, limit=9)
+    assert ([each.key for each in found.timers], found.next_at) == (["theirs"], NOW + HOUR)
+    newer = [Word("order", "Remind", 2), Word("order", "Warn", 1)]
+    assert desk.timers.claim(NOW, words=newer, hold=HOLD, limit=9) == Due([], None)
     assert due(desk) == ["ours"]
 
 
@@ -129,10 +143,10 @@ def test_timers_of_unknown_definitions_stay_untouched(desk: Desk) -> None:
 def test_a_timer_can_be_tried_again(desk: Desk) -> None:
     """A retry keeps the error and the count, and lets go of the hold."""
     setting(desk, timer(new_id()))
-    (found,) = desk.timers.claim(NOW, hold=HOLD, limit=9).timers
+    (found,) = desk.timers.claim(NOW, words=WORDS, hold=HOLD, limit=9).timers
     assert desk.timers.retry(found.claim, error="not now", until=NOW + timedelta(seconds=1))
     assert due(desk) == []
-    (again,) = desk.timers.claim(NOW + timedelta(seconds=1), hold=HOLD, limit=9).timers
+    (again,) = desk.timers.claim(NOW + timedelta(seconds=1), words=WORDS, hold=HOLD, limit=9).timers
     assert (again.attempts, again.error, again.claim) == (1, "not now", found.claim)
 
 
@@ -140,7 +154,7 @@ def test_a_timer_can_be_tried_again(desk: Desk) -> None:
 def test_a_timer_can_give_up(desk: Desk) -> None:
     """The row goes and the letter comes, in one step."""
     identity = setting(desk, timer(new_id()))
-    (found,) = desk.timers.claim(NOW, hold=HOLD, limit=9).timers
+    (found,) = desk.timers.claim(NOW, words=WORDS, hold=HOLD, limit=9).timers
     dead = letter("timer", instance=identity, name="reminder", number=0)
     assert desk.timers.bury(found.claim, dead)
     assert due(desk, HOUR) == []
@@ -161,6 +175,6 @@ def test_timers_go_by_the_databases_clock(desk: Desk) -> None:
     """Without an instant the database's own clock judges what is due."""
     now, identity = desk.store.now(), new_id()
     setting(desk, timer(identity, "past", 0, due=now - HOUR), timer(identity, "future", 1, due=now + HOUR))
-    found = desk.timers.claim(None, hold=HOLD, limit=9)
+    found = desk.timers.claim(None, words=WORDS, hold=HOLD, limit=9)
     assert ([each.key for each in found.timers], found.next_at) == (["past"], now + HOUR)
-    assert desk.timers.claim(None, hold=HOLD, limit=9).timers == []
+    assert desk.timers.claim(None, words=WORDS, hold=HOLD, limit=9).timers == []

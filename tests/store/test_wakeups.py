@@ -14,7 +14,9 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
 from support.desks import Desk
-from support.rows import born
+from support.rows import (
+    born,
+)
 
 
 @pytest.fixture

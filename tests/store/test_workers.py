@@ -11,7 +11,17 @@ from holdfast.kernel.ids import WorkerId
 from holdfast.store.findings import Beat
 from holdfast.store.shapes import Maintenance, StoredEffect, Wanted
 from support.desks import Desk
-from support.rows import HOUR, NOW, born, effect, moved, new_id, new_worker, recall
+from support.rows import (
+    HOUR,
+    NOW,
+    SHIP_WORDS,
+    born,
+    effect,
+    moved,
+    new_id,
+    new_worker,
+    recall,
+)
 
 LEASE = timedelta(seconds=10)
 
@@ -27,7 +37,7 @@ def working(desk: Desk, count: int = 2) -> tuple[WorkerId, list[StoredEffect]]:
     identity, worker = new_id(), new_worker()
     desk.commit(born(identity, issued=count, effects=[effect(identity, number) for number in range(count)]))
     beat(desk, worker)
-    return worker, desk.effects.claim(worker, [Wanted("ship", count)], count)
+    return worker, desk.effects.claim(worker, [Wanted("ship", count)], count, words=SHIP_WORDS)
 
 
 def test_a_beat_says_who_is_there(desk: Desk) -> None:
@@ -61,10 +71,10 @@ def test_a_dead_workers_work_is_free(desk: Desk) -> None:
     worker, _ = working(desk)
     heir = new_worker()
     assert beat(desk, heir, at=LEASE).revived == []
-    assert desk.effects.claim(heir, [Wanted("ship", 9)], 9) == []
+    assert desk.effects.claim(heir, [Wanted("ship", 9)], 9, words=SHIP_WORDS) == []
     found = beat(desk, heir, at=LEASE + timedelta(seconds=1))
     assert (found.revived, found.now) == (["ship"], NOW + LEASE + timedelta(seconds=1))
-    taken = desk.effects.claim(heir, [Wanted("ship", 9)], 9)
+    taken = desk.effects.claim(heir, [Wanted("ship", 9)], 9, words=SHIP_WORDS)
     assert sorted(each.attempts for each in taken) == [2, 2]
     assert worker not in {info.id for info in desk.workers.live(NOW)}
 
@@ -127,7 +137,7 @@ def test_a_worker_that_retires_frees_its_work_at_once(desk: Desk) -> None:
     worker, held = working(desk)
     desk.workers.retire(worker)
     assert desk.workers.live(NOW) == []
-    taken = desk.effects.claim(new_worker(), [Wanted("ship", 9)], 9)
+    taken = desk.effects.claim(new_worker(), [Wanted("ship", 9)], 9, words=SHIP_WORDS)
     assert sorted(each.number for each in taken) == [0, 1]
     with desk.writer.unit() as unit:
         assert unit.void([each.claim for each in held]) == {each.claim for each in held}
@@ -141,7 +151,7 @@ def test_orphans_are_found(desk: Desk) -> None:
     heir = new_worker()
     beat(desk, heir)
     desk.keeper.tidy(NOW)
-    assert [each.number for each in desk.effects.claim(heir, [Wanted("ship", 9)], 9)] == [0]
+    assert [each.number for each in desk.effects.claim(heir, [Wanted("ship", 9)], 9, words=SHIP_WORDS)] == [0]
 
 
 def test_housekeeping_leaves_the_living_alone(desk: Desk) -> None:

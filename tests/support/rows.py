@@ -27,12 +27,18 @@ from holdfast.store.shapes import (
     StoredMessage,
     StoredRecall,
     StoredTimer,
+    Word,
 )
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 OTHER_TENANT = "rival"
+
+WORDS = [Word("order", type_, version) for type_ in ("Remind", "Tell", "Place") for version in (1, 2)]
+"""What the timers and messages of these rows say."""
+SHIP_WORDS = [Word("order", "Ship", 1), Word("order", "Ship", 2)]
+"""What their effects say."""
 
 _numbers = count(1)
 
@@ -112,13 +118,18 @@ def effect(
 ) -> StoredEffect:
     """An effect that waits for a handler."""
     priority: int = rest.get("priority", 0)
-    filled: dict[str, Any] = {"tenant": DEFAULT_TENANT, "definition": "order", "rank": rank_of(ready, priority)}
+    filled: dict[str, Any] = {
+        "tenant": DEFAULT_TENANT,
+        "definition": "order",
+        "language": "order",
+        "type": "Ship",
+        "version": 1,
+        "rank": rank_of(ready, priority),
+    }
     return StoredEffect(
         instance=instance,
         number=number,
         handler=handler,
-        type="Ship",
-        version=1,
         data=f"effect {number}".encode(),
         created_at=NOW,
         **(filled | rest),
@@ -129,10 +140,14 @@ def timer(
     instance: InstanceId, key: str = "reminder", number: int = 0, *, due: datetime = NOW, **rest: Any
 ) -> StoredTimer:
     """A timer that is set."""
-    filled = {"tenant": DEFAULT_TENANT, "definition": "order"} | rest
-    return StoredTimer(
-        instance=instance, key=key, number=number, type="Remind", version=1, data=b"remind", due_at=due, **filled
-    )
+    filled: dict[str, Any] = {
+        "tenant": DEFAULT_TENANT,
+        "definition": "order",
+        "language": "order",
+        "type": "Remind",
+        "version": 1,
+    }
+    return StoredTimer(instance=instance, key=key, number=number, data=b"remind", due_at=due, **(filled | rest))
 
 
 def message(key: str = "o-1", text: str = "hello", *, instance: InstanceId | None = None, **rest: Any) -> StoredMessage:
@@ -143,7 +158,8 @@ def message(key: str = "o-1", text: str = "hello", *, instance: InstanceId | Non
         key="" if instance else key,
         instance=instance,
     )
-    return StoredMessage(address=where, type="Tell", data=text.encode(), actor="ada", **rest)
+    filled: dict[str, Any] = {"language": "order", "type": "Tell"}
+    return StoredMessage(address=where, data=text.encode(), actor="ada", **(filled | rest))
 
 
 def recall(instance: InstanceId, number: int = 0, *, stop: bool = False, **rest: Any) -> StoredRecall:
@@ -174,6 +190,7 @@ def letter(source: str, **rest: Any) -> DeadLetter:
         "instance": None,
         "definition": "order",
         "name": "ship",
+        "language": "order",
         "type": "Ship",
         "data": b"payload",
         "attempts": 5,

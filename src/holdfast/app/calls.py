@@ -49,4 +49,4 @@ class Calls(DeciderCalls, WorkflowCalls, Repairs):
                 return self._address(self._program(what), key)
             return self._place(what)
 
-        return self._read(lambda: verified(self._reader, self._registry, place()))
+        return self._look(lambda reader: verified(reader, self._registry, place()))

@@ -17,7 +17,8 @@ from holdfast.runtime.replies import Reply
 from holdfast.runtime.submissions import receipt_key
 from holdfast.runtime.tracking import Tracked
 from holdfast.store.findings import Transition
-from holdfast.store.shapes import Address, Header, Observation, StoredMessage
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address, Header, InstanceQuery, Observation, StoredMessage
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -91,26 +92,36 @@ class DeciderCalls(Desk):
 
     def load_state(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[S]:
         """The state of an instance: the fold of its events."""
-        return self._read(lambda: cast("S", self._tracked(self._program(decider), key).state))
+        return self._look(lambda reader: cast("S", self._tracked(reader, self._program(decider), key).state))
 
-    def load_events(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[list[views.Recorded]]:
-        """The history of an instance, in order."""
+    def load_events(
+        self, decider: Kind[S, C, E, F] | str, key: str, *, after: int = 0, limit: int | None = None
+    ) -> Reply[list[views.Recorded]]:
+        """The history of an instance, in order; give the last sequence as `after` for the next page.
 
-        def read() -> list[views.Recorded]:
+        Nothing is folded: a history that `evolve` fails on can be read all the same, and an event that cannot be decoded is shown
+        as it is stored.
+        """
+
+        def read(reader: Reader) -> list[views.Recorded]:
             program = self._program(decider)
-            return self._history(program, self._header(program, key))
+            where = self._address(program, key)
+            found = reader.instances(InstanceQuery(definition=where.definition, key=where.key, limit=1))
+            if not found:
+                raise NotFoundError(program.type, key)
+            return _history(reader, program, found[0], after=after, limit=limit)
 
-        return self._read(read)
+        return self._look(read)
 
     def _get_decider(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[views.Instance[S]]:
-        def read() -> views.Instance[S]:
+        def read(reader: Reader) -> views.Instance[S]:
             program = self._program(decider)
-            tracked = self._tracked(program, key)
+            tracked = self._tracked(reader, program, key)
             header = tracked.header
-            work = self._reader.work(header.id)
-            return views.instance(header, cast("S", tracked.state), self._history(program, header), work)
+            history, work = _history(reader, program, header), reader.work(header.id)
+            return views.instance(header, cast("S", tracked.state), history, work)
 
-        return self._read(read)
+        return self._look(read)
 
     def observations(self, decider: str = "", instance: InstanceLike | None = None) -> Reply[list[Observation]]:
         """The inputs that were observed, if the engine is told to observe them."""
@@ -151,6 +162,7 @@ class DeciderCalls(Desk):
         checked_text(comment, "comment")
         return StoredMessage(
             address=self._address(program, program.key_of(command)),
+            language=program.language,
             type=encoded.type,
             version=encoded.version,
             data=encoded.data,
@@ -162,17 +174,17 @@ class DeciderCalls(Desk):
     def _address(self, program: Program, key: str) -> Address:
         return Address(tenant=self.tenant, definition=program.type, key=checked_key(key, "key"))
 
-    def _header(self, program: Program, key: str) -> Header:
-        return self._tracked(program, key).header
-
-    def _tracked(self, program: Program, key: str) -> Tracked:
-        tracked = self._folded(self._address(program, key))
+    def _tracked(self, reader: Reader, program: Program, key: str) -> Tracked:
+        tracked = self._folded(reader, self._address(program, key))
         if tracked is None:
             raise NotFoundError(program.type, key)
         return tracked
 
-    def _history(self, program: Program, header: Header) -> list[views.Recorded]:
-        return [views.recorded(event, program) for event in self._reader.events(header.id)]
+
+def _history(
+    reader: Reader, program: Program, header: Header, *, after: int = 0, limit: int | None = None
+) -> list[views.Recorded]:
+    return [views.recorded(event, program) for event in reader.events(header.id, after=after, limit=limit)]
 
 
 def _plain(payload: Mapping[str, object] | bytes | str) -> Mapping[str, object]:

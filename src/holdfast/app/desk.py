@@ -16,6 +16,7 @@ from holdfast.runtime.service import Service
 from holdfast.runtime.submissions import Outcome
 from holdfast.runtime.tracking import Tracked, folded
 from holdfast.store.port import Keeper
+from holdfast.store.reading import Reader
 from holdfast.store.shapes import SHARED_TENANT, Address, Claim, ReceiptKey
 
 T = TypeVar("T")
@@ -102,14 +103,23 @@ class Desk:
         self._readers.ask(question, reply)
         return reply
 
-    def _folded(self, address: Address) -> Tracked | None:
+    def _look(self, question: Callable[[Reader], T]) -> Reply[T]:
+        """Ask the database several things, all of them as of one moment."""
+
+        def look() -> T:
+            with self._reader.look() as reader:
+                return question(reader)
+
+        return self._read(look)
+
+    def _folded(self, reader: Reader, address: Address) -> Tracked | None:
         """An instance as its events tell it; None if there is none."""
-        loaded = self._reader.load(address)
+        loaded = reader.load(address)
         if loaded is None:
             return None
         header = loaded.header
         program = self._registry.get(header.definition, header.definition_version)
-        return folded(loaded, program, lambda: self._reader.load(address, whole=True))
+        return folded(loaded, program, lambda: reader.load(address, whole=True))
 
 
 def answered(reply: Reply[T], question: Callable[[], T]) -> Reply[T]:

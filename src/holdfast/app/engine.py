@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from types import FrameType, TracebackType
 from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
@@ -26,6 +26,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import SYSTEM
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.wire import Codec, JsonCodec
+from holdfast.machine.compiling import compile_data
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.handlers import EffectContext, Function
 from holdfast.runtime.health import Health, Watched, problems_of
@@ -36,7 +37,7 @@ from holdfast.runtime.running import Runtime
 from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.telemetry import Listener
-from holdfast.store.findings import Backlog, Unhandled
+from holdfast.store.findings import Backlog, ProjectionState, Unhandled
 from holdfast.store.opening import DEFAULT_URL, open_store
 from holdfast.store.port import Store
 from holdfast.store.shapes import DEFAULT_TENANT, Header, Maintenance, WorkerInfo
@@ -67,6 +68,8 @@ Handling: TypeAlias = (
 """How a decider's effects are handled: a function or an object with `handle`, plain or async."""
 
 _LAST_WORDS_SECONDS = 1.0
+_MOST_LAG = 10_000
+"""Events that a projection has not read are counted up to here."""
 
 
 class _Database:
@@ -117,7 +120,7 @@ class Engine(Calls):
             clock=clock or DatabaseClock(),
             chance=chance or SystemChance(),
             programs=self.registry.get,
-            definitions=self.registry.names,
+            languages=self.registry,
             has_threads=threads,
         )
         self.runtime = Runtime(self.service)
@@ -222,12 +225,25 @@ class Engine(Calls):
         return add
 
     def _register_saga(self, saga: SagaDefinition) -> Self:
-        if self.registry.is_decider(saga.name):
-            raise ConfigurationError(f"there is already a decider of type {saga.name!r}")
+        self._check_free(saga.name)
         for name, function in saga.handlers.items():
             check_step_handler(function, name)
             self.handle(name, function)
         self.registry.library.publish(saga.graph)
+        return self
+
+    def _check_free(self, name: str) -> None:
+        if self.registry.is_decider(name):
+            raise ConfigurationError(f"there is already a decider of type {name!r}")
+
+    def publish(self, definition: Mapping[str, object] | str | bytes) -> Self:
+        """Publish a workflow that is given as data, a dict or JSON, in the form that `definition_data` gives.
+
+        It is checked like one that was built; its handlers are registered with `handle`.
+        """
+        graph = compile_data(definition)
+        self._check_free(graph.name)
+        self.registry.library.publish(graph)
         return self
 
     def project(self, projection: Projection) -> Self:
@@ -370,12 +386,19 @@ class Engine(Calls):
         return self._store.reader(tenant).headers(list(instances))
 
     def rebuild(self, projection: str) -> Reply[None]:
-        """Have a projection forget everything and read all events again."""
-        return self._read(lambda: self.runtime.projecting.rebuild(projection))
+        """Have a projection forget everything and read all events again; the reply is there when it has forgotten."""
+        projecting = self.runtime.projecting
+        return projecting.rebuild_in_turn(projection) or self._read(lambda: projecting.rebuild(projection))
+
+    def projections(self) -> Reply[list[ProjectionState]]:
+        """How far each projection has read, how much it has still to read, and why it does not go on if it does not."""
+        names = self.runtime.projecting.names()
+        return self._read(lambda: self.service.operate(lambda parts: parts.feed().projections(names, most=_MOST_LAG)))
 
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""
+        known = {*self.registry.names(), *(each.name for each in self.registry.library.listed())}
         for each in self._keep(lambda keeper: keeper.backlog()):
-            if each.kind != "effect" and each.name not in self.registry.names():
+            if each.kind != "effect" and each.name not in known:
                 kind = {"timer": "timers", "inbox": "messages"}[each.kind]
                 _log.warning("%d %s wait for %r, which is not registered here", each.count, kind, each.name)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
-from typing import TypeVar
 
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
 from holdfast.kernel.program import Program
 from holdfast.kernel.wire import Codec
 from holdfast.machine.compiling import graph_bytes, read_graph
-from holdfast.machine.graph import IR_VERSION, Call, Graph
+from holdfast.machine.graph import IR_VERSION, Call, End, Graph, Node
 from holdfast.machine.machine import GraphMachine
 from holdfast.runtime.service import Service
+from holdfast.store.findings import PublishedDefinition
 from holdfast.store.port import Definitions
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
-T = TypeVar("T")
-
 _ID = re.compile(r"(?=-v)")
+
+_NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
 
 
 class Library:
@@ -28,15 +27,19 @@ class Library:
     def __init__(self, codec: Codec, *, limit: int) -> None:
         self._codec = codec
         self._limit = limit
+        self.speaker = Program(GraphMachine(_NO_GRAPH), codec, limit=limit)
+        """Reads and writes what all graphs have in common; it runs none."""
         self._service: Service | None = None
+        self._definitions: Definitions | None = None
         self._programs: dict[tuple[str, str], Program] = {}
         self._newest: dict[str, str] = {}
         """The version that an unversioned start takes, by name."""
         self._lock = threading.Lock()
 
     def attach(self, service: Service) -> None:
-        """Read and publish through this service."""
+        """Read and publish in the database of this service."""
         self._service = service
+        self._definitions = service.store.definitions()
 
     def names(self) -> set[str]:
         """The names of the definitions that this process has met."""
@@ -59,7 +62,7 @@ class Library:
             status="published",
             created_at=now,
         )
-        known = self._ask(lambda definitions: definitions.publish(stored, now))
+        known = self._stored.publish(stored, now)
         if known.hash != graph.hash:
             raise ConfigurationError(
                 f"{graph.name!r} version {graph.version} was published before with another content; "
@@ -86,6 +89,10 @@ class Library:
         wanted = f"{definition} version {version}" if version else definition
         raise NotFoundError("workflow", wanted, hint=f"register it first; known here are: {known}")
 
+    def listed(self) -> list[PublishedDefinition]:
+        """All published versions of all definitions, by name, each oldest first."""
+        return self._stored.listed(SHARED_TENANT)
+
     def graph(self, definition: str, version: str = "") -> Graph:
         """The graph of a definition."""
         program = self.program(*self.find(definition, version))
@@ -93,12 +100,11 @@ class Library:
         return graph_of(program)
 
     def _load(self, name: str, version: str) -> Program | None:
-        stored = self._ask(lambda definitions: definitions.get(SHARED_TENANT, name, version))
+        stored = self._stored.get(SHARED_TENANT, name, version)
         return None if stored is None else self._add(read_graph(stored.compiled), is_newest_known=False)
 
     def _newest_stored(self, name: str) -> str:
-        versions = self._ask(lambda definitions: definitions.versions(SHARED_TENANT, name))
-        return max(versions, key=_age, default="")
+        return max(self._stored.versions(SHARED_TENANT, name), key=_age, default="")
 
     def _add(self, graph: Graph, *, is_newest_known: bool) -> Program:
         with self._lock:
@@ -129,9 +135,15 @@ class Library:
         if missing:
             raise DefinitionError(graph.name, missing)
 
-    def _ask(self, question: Callable[[Definitions], T]) -> T:
-        assert self._service is not None
-        return self._service.operate(lambda parts: question(parts.definitions()))
+    @property
+    def _stored(self) -> Definitions:
+        """The definitions in the database.
+
+        They have a connection of their own: a committer that meets a definition inside a transaction must not wait for anybody who
+        may be waiting for that transaction.
+        """
+        assert self._definitions is not None
+        return self._definitions
 
 
 def copied(graph: Graph) -> Graph:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TypeVar
 
 from holdfast.app.library import Library
 from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.program import Program
+from holdfast.kernel.vocabulary import Vocabulary
 from holdfast.kernel.wire import Codec
+from holdfast.machine.machine import GRAPH_LANGUAGE
+from holdfast.store.shapes import Word
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -28,6 +32,8 @@ class Registry:
         self._limit = limit
         self._deciders: dict[str, Program] = {}
         self.library = Library(codec, limit=limit)
+        graphs = self.library.speaker
+        self._commands, self._effects = _words(graphs, graphs.commands), _words(graphs, graphs.effects)
 
     def add(self, decider: Decider[S, C, E, F]) -> Program:
         """Make a decider known; there can be only one of a type."""
@@ -42,14 +48,30 @@ class Registry:
         if program.type in self._deciders or program.type in self.library.names():
             raise ConfigurationError(f"there is already a decider or workflow of type {program.type!r}")
         self._deciders = {**self._deciders, program.type: program}  # Replaced whole: others read it without a lock.
+        self._commands = (*self._commands, *_words(program, program.commands))
+        self._effects = (*self._effects, *_words(program, program.effects))
         return program
 
     def get(self, name: str, version: str = "", /) -> Program:
         """The program of a definition; deciders have one version, the code."""
         program = self._deciders.get(name) or self.library.program(name, version)
         if program is None:
-            known = ", ".join(sorted(self.names())) or "none"
-            raise NotFoundError("decider or workflow", name, hint=f"register it first; registered are: {known}")
+            raise self._unknown(name)
+        return program
+
+    def commands(self) -> Sequence[Word]:
+        """The commands that this process can read: those of all graphs, and of the deciders of its code."""
+        return self._commands
+
+    def effects(self) -> Sequence[Word]:
+        """The effects that this process can read: the calls of steps, which all graphs share, and those of its deciders."""
+        return self._effects
+
+    def speaker(self, language: str, /) -> Program:
+        """A program that reads and writes a language: a decider its own, and one for all graphs, met or not."""
+        program = self.library.speaker if language == GRAPH_LANGUAGE else self._deciders.get(language)
+        if program is None:
+            raise self._unknown(language)
         return program
 
     def is_decider(self, name: str) -> bool:
@@ -57,5 +79,13 @@ class Registry:
         return name in self._deciders
 
     def names(self) -> set[str]:
-        """The names of all definitions."""
+        """The names of all definitions that this process has met."""
         return {*self._deciders, *self.library.names()}
+
+    def _unknown(self, name: str) -> NotFoundError:
+        known = ", ".join(sorted(self.names())) or "none"
+        return NotFoundError("decider or workflow", name, hint=f"register it first; registered are: {known}")
+
+
+def _words(program: Program, vocabulary: Vocabulary) -> tuple[Word, ...]:
+    return tuple(Word(program.language, *each) for each in sorted(vocabulary.readable()))

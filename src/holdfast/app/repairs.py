@@ -25,16 +25,33 @@ class Repairs(Desk):
         instance: InstanceLike | None = None,
         definition: str = "",
         source: DeadLetterSource | None = None,
+        key: str = "",
         after: int = 0,
         limit: int = 100,
     ) -> Reply[list[DeadLetter]]:
-        """What gave up, oldest first; give the last id as `after` for the next page."""
+        """What gave up, oldest first; give the last id as `after` for the next page. `key` is the business key of the instance."""
 
         def read() -> list[DeadLetter]:
             identity = None if instance is None else checked_instance(instance)
             return self._reader.dead_letters(
-                instance=identity, definition=definition, source=source, after=after, limit=limit
+                instance=identity, definition=definition, source=source, key=key, after=after, limit=limit
             )
+
+        return self._read(read)
+
+    def count_dead_letters(
+        self,
+        *,
+        instance: InstanceLike | None = None,
+        definition: str = "",
+        source: DeadLetterSource | None = None,
+        key: str = "",
+    ) -> Reply[int]:
+        """How much gave up."""
+
+        def read() -> int:
+            identity = None if instance is None else checked_instance(instance)
+            return self._reader.count_letters(instance=identity, definition=definition, source=source, key=key)
 
         return self._read(read)
 

@@ -51,6 +51,11 @@ class StepContext:
         return self._call.tenant
 
     @property
+    def key(self) -> str:
+        """The business key that the instance was started with; empty if it has none."""
+        return self._call.key
+
+    @property
     def workflow(self) -> str:
         """Name of the definition."""
         return self._call.decider

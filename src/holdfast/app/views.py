@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.errors import ReplayError
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.kernel.program import Program
@@ -22,13 +23,15 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int
     type: str
     event: object
-    """The event itself; for events of the engine, such as `$timer_cancelled`, the plain data."""
+    """The event itself; for events of the engine, such as `$timer_cancelled`, and those that cannot be decoded, the plain data."""
     at: datetime
     actor: str
     comment: str
     cause: str
     position: int
     """Place in the order of all events of the database."""
+    error: str = ""
+    """Why the event could not be decoded; empty if it could."""
 
 
 class PendingEffect(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,8 +82,8 @@ class Instance(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
 
 
 def recorded(event: StoredEvent, program: Program) -> Recorded:
-    """A stored event in the decider's words."""
-    value = msgspec.json.decode(event.data) if event.is_system else program.decode(event)
+    """A stored event in the decider's words, as far as the code knows them."""
+    value, error = told(event, program)
     return Recorded(
         sequence=event.sequence,
         type=event.type,
@@ -90,7 +93,18 @@ def recorded(event: StoredEvent, program: Program) -> Recorded:
         comment=event.comment,
         cause=event.cause,
         position=event.position,
+        error=error,
     )
+
+
+def told(event: StoredEvent, program: Program) -> tuple[object, str]:
+    """What an event says, and why it is shown as plain data if the code does not know it."""
+    if event.is_system:
+        return msgspec.json.decode(event.data), ""
+    try:
+        return program.decode(event), ""
+    except ReplayError as error:
+        return program.plain(event), str(error)
 
 
 def pending_effect(effect: StoredEffect) -> PendingEffect:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import msgspec
 
 from holdfast.authoring.saga import words
-from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.machine.commands import RunStep
-from holdfast.machine.graph import Graph, Human
 from holdfast.machine.state import ROOT, State
 from holdfast.store.findings import StoredStep, StoredTask
 from holdfast.store.shapes import Header, StoredEffect
@@ -256,94 +254,3 @@ def _step(row: StoredStep, undoing: StoredStep | None, called: Called, *, is_pau
 
 def _decoded(data: bytes | None) -> object:
     return None if not data else msgspec.json.decode(data)
-
-
-def history(events: Sequence[StoredEvent], program: Program, graph: Graph) -> list[HistoryEntry]:
-    """The history of a run in its own words, from its beginning."""
-    teller = _Teller(program, graph)
-    return [teller.tell(event) for event in events]
-
-
-class _Teller:
-    """Tells events one after the other: what one of them means may depend on those before it."""
-
-    def __init__(self, program: Program, graph: Graph) -> None:
-        self._program = program
-        self._graph = graph
-        self._names: dict[int, str] = {}
-        self._undone: dict[int, int] = {}
-        """The steps that compensations undo."""
-        self._calls: dict[int, int] = {}
-        self._dead: set[int] = set()
-        """Steps that wait for an operator."""
-        self._is_paused = False
-
-    def tell(self, event: StoredEvent) -> HistoryEntry:
-        """An event. What happens to a compensation happens to the step that it undoes."""
-        is_system = event.is_system
-        plain = msgspec.json.decode(event.data) if is_system else msgspec.to_builtins(self._program.decode(event))
-        data: dict[str, object] = {name: value for name, value in plain.items() if value is not None}
-        own = data.get("step")
-        number = self._learn(own, data) if isinstance(own, int) else None
-        status = self._status_after(event.type, number, data)
-        return HistoryEntry(
-            sequence=event.sequence,
-            event_type=event.type,
-            instance=event.instance,
-            step_number=number,
-            step_name=self._names.get(number or 0, ""),
-            status=status,
-            retry_count=self._count(event.type, own, data) if isinstance(own, int) else 0,
-            error=str(data.get("error", "")),
-            timestamp=event.at,
-            actor=event.actor,
-            comment=event.comment,
-            data=data,
-        )
-
-    def _learn(self, own: int, data: Mapping[str, object]) -> int:
-        """The number of the step that an event is about."""
-        if data.get("node"):
-            self._names[own] = str(data["node"])
-        if "of" in data:
-            self._undone[own] = cast("int", data["of"])
-        return self._undone.get(own, own)
-
-    def _status_after(self, type_: str, number: int | None, data: Mapping[str, object]) -> str:
-        node = self._graph.nodes.get(self._names.get(number or 0, ""))
-        status = words.event_status(
-            type_,
-            outcome=str(data.get("outcome", "")),
-            reason=str(data.get("reason", "")),
-            is_human=node is not None and isinstance(node.op, Human),
-            is_paused=self._is_paused,
-            is_dead=number in self._dead,
-        )
-        match type_:
-            case "workflow_paused":
-                self._is_paused = True
-            case "workflow_resumed" | "rollback_started" | "cancellation_started":
-                self._is_paused = False
-            case "step_paused" if number is not None:
-                self._dead.add(number)
-            case "step_requeued" | "step_failed":
-                self._dead.discard(number or 0)
-            case _:
-                pass
-        return status
-
-    def _count(self, type_: str, own: int, data: Mapping[str, object]) -> int:
-        """The calls of a handler up to an event, the one that it begins included."""
-        before = self._calls.get(own, 0)
-        match type_:
-            case "step_started" | "compensation_started" | "step_resumed":
-                now = before + ("effect" in data)
-            case "step_withdrawn":
-                now = before - 1
-            case "step_retry" | "compensation_retry":
-                self._calls[own] = before + 1
-                return before
-            case _:
-                now = before
-        self._calls[own] = now
-        return now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast, get_args
 
 import msgspec
 
@@ -22,19 +22,26 @@ from holdfast.app.references import (
     checked_step,
 )
 from holdfast.app.stepping import plain, plain_data
+from holdfast.app.telling import Teller
 from holdfast.authoring.saga import words
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, UnfinishedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine import commands as c
+from holdfast.machine.compiling import graph_data
 from holdfast.machine.graph import Graph
+from holdfast.machine.graph import Kind as GraphKind
 from holdfast.machine.state import State
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.submissions import Outcome
 from holdfast.runtime.tracking import Tracked
-from holdfast.store.findings import StoredStep, TaskPlace
+from holdfast.store.findings import PublishedDefinition, StoredStep, TaskPlace
+from holdfast.store.paging import newest
+from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Header, InstanceQuery, ReceiptKey
 
 _LARGEST_PAGE = 1000
+_KINDS: tuple[str, ...] = get_args(GraphKind)
+"""What lists of workflows show; instances of deciders are none."""
 
 
 class FinalState(NamedTuple):
@@ -90,7 +97,7 @@ class WorkflowCalls(Desk):
 
         def read(ending: Ending) -> object:
             header = ending.header
-            final = ending.summary or final_state(self._tracked_workflow(header.id).state)
+            final = ending.summary or self._final_state(header.id)
             assert isinstance(final, FinalState)
             if header.status == "completed":
                 return msgspec.json.decode(final.result)
@@ -163,24 +170,30 @@ class WorkflowCalls(Desk):
     def steps(self, instance: InstanceLike) -> Reply[list[views.Step]]:
         """The steps of a workflow, in the order in which they began."""
 
-        def read() -> list[views.Step]:
-            header = self._workflow(instance)
-            return self._shown(header, self._reader.steps(header.id))
+        def read(reader: Reader) -> list[views.Step]:
+            header = _workflow(reader, instance)
+            return self._shown(reader, header, reader.steps(header.id))
 
-        return self._read(read)
+        return self._look(read)
 
     def events(
         self, instance: InstanceLike, *, after: int = 0, limit: int | None = None
     ) -> Reply[list[views.HistoryEntry]]:
-        """The history of a workflow, in order; give the last sequence as `after` for the next page."""
+        """The history of a workflow, in order; give the last sequence as `after` for the next page.
 
-        def read() -> list[views.HistoryEntry]:
-            header = self._workflow(instance)
-            program = self._registry.get(header.definition, header.definition_version)
-            whole = views.history(self._reader.events(header.id), program, self._graph(header))
-            return [entry for entry in whole if entry.sequence > after][:limit]
+        Nothing is folded, and an event that this code does not know is shown with its plain data.
+        """
 
-        return self._read(read)
+        def read(reader: Reader) -> list[views.HistoryEntry]:
+            header = _workflow(reader, instance)
+            try:
+                graph = self._graph(header)
+            except HoldfastError:
+                graph = None  # Written by newer code: the events can be told without it.
+            teller = Teller(self._registry.library.speaker, graph)
+            return teller.page(reader, header.id, after=after, limit=limit)
+
+        return self._look(read)
 
     def list_instances(  # noqa: PLR0913 - filters, all by name
         self,
@@ -202,31 +215,31 @@ class WorkflowCalls(Desk):
             known = ", ".join((*words.ACTIVE, *words.TERMINAL))
             return failed(PayloadError(f"there is no status {unknown[0]!r}; there are {known}"))
 
-        def read() -> views.Page:
+        def read(reader: Reader) -> views.Page:
             size = min(max(limit, 1), _LARGEST_PAGE)
             name, pinned = checked_definition(definition, version) if definition else ("", str(version))
             query = InstanceQuery(
                 definition=name,
                 definition_version=pinned,
-                statuses=tuple(dict.fromkeys(each for word in wanted for each in words.stored_statuses(word))),
+                kinds=_KINDS,
                 key=key,
                 parent=None if parent is None else checked_instance(parent),
                 created_after=created_after,
                 created_before=created_before,
                 before=None if cursor is None else checked_instance(cursor),
-                limit=size,
+                limit=size + 1,
             )
-            headers = self._reader.instances(query)
-            begun = self._reader.begun([header.id for header in headers if header.status == "running"])
-            shown = [
-                views.summary(header, has_begun=header.id in begun)
-                for header in headers
-                if not self._registry.is_decider(header.definition)
+            found = [
+                header
+                for statuses, begun in words.stored_statuses(wanted)
+                for header in reader.instances(msgspec.structs.replace(query, statuses=statuses, begun=begun))
             ]
-            items = [each for each in shown if not wanted or each.status in wanted]
-            return views.Page(items=items, next=headers[-1].id if len(headers) == size else None)
+            headers = newest(found, size)
+            begun = _begun(reader, headers)
+            items = [views.summary(header, has_begun=header.id in begun) for header in headers]
+            return views.Page(items=items, next=headers[-1].id if len(found) > size else None)
 
-        return self._read(read)
+        return self._look(read)
 
     def active_instances(self, *, cursor: InstanceLike | None = None, limit: int = 100) -> Reply[views.Page]:
         """Workflows that have not ended."""
@@ -245,17 +258,25 @@ class WorkflowCalls(Desk):
         Give the last one as `after` for the next page.
         """
 
-        def read() -> list[views.HumanTask]:
+        def read(reader: Reader) -> list[views.HumanTask]:
             if instance is not None:
-                return [views.human_task(each) for each in self._reader.tasks(self._workflow(instance).id)]
+                return [views.human_task(each) for each in reader.tasks(_workflow(reader, instance).id)]
             last = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
-            return [views.human_task(each) for each in self._reader.open_tasks(role=role, after=last, limit=limit)]
+            return [views.human_task(each) for each in reader.open_tasks(role=role, after=last, limit=limit)]
 
-        return self._read(read)
+        return self._look(read)
+
+    def definitions(self) -> Reply[list[PublishedDefinition]]:
+        """All published versions of all workflows, by name, each oldest first."""
+        return self._read(self._registry.library.listed)
 
     def definition(self, definition: DefinitionLike, version: str | int = "") -> Reply[Graph]:
         """The published graph of a workflow."""
         return self._read(lambda: copied(self._registry.library.graph(*checked_definition(definition, version))))
+
+    def definition_data(self, definition: DefinitionLike, version: str | int = "") -> Reply[dict[str, object]]:
+        """The same as plain data, which can be written as JSON, changed, and published as another version."""
+        return self.definition(definition, version).then(graph_data)
 
     def diagram(
         self,
@@ -266,29 +287,29 @@ class WorkflowCalls(Desk):
     ) -> Reply[str]:
         """A drawing of a definition, or of an instance with its live state, as Mermaid, DOT or JSON."""
 
-        def draw() -> str:
+        def draw(reader: Reader) -> str:
             try:
                 instance = checked_instance(definition)
             except PayloadError:
                 return drawn(self._registry.library.graph(*checked_definition(definition, version)), format)
-            header = self._workflow(instance)
-            rows = self._reader.steps(header.id)
-            return drawn(self._graph(header), format, steps=self._shown(header, rows), rows=rows)
+            header = _workflow(reader, instance)
+            rows = reader.steps(header.id)
+            return drawn(self._graph(header), format, steps=self._shown(reader, header, rows), rows=rows)
 
-        return self._read(draw)
+        return self._look(draw)
 
     # -- how
 
     def _get_workflow(self, instance: InstanceLike) -> Reply[views.WorkflowInstance]:
-        def read() -> views.WorkflowInstance:
-            tracked = self._tracked_workflow(checked_instance(instance))
+        def read(reader: Reader) -> views.WorkflowInstance:
+            tracked = self._tracked_workflow(reader, checked_instance(instance))
             header = tracked.header
-            first = self._reader.events(header.id, limit=1)[0]
+            first = reader.events(header.id, limit=1)[0]
             given = cast("dict[str, object]", getattr(tracked.program.decode(first), "input", {}))
-            has_begun = header.status != "running" or bool(self._reader.begun([header.id]))
+            has_begun = bool(_begun(reader, [header]))
             return views.workflow_instance(header, cast("State", tracked.state), given=given, has_begun=has_begun)
 
-        return self._read(read)
+        return self._look(read)
 
     def _tell(self, instance: InstanceLike, command: object, *, actor: str = "", comment: str = "") -> Reply[Outcome]:
         try:
@@ -334,30 +355,42 @@ class WorkflowCalls(Desk):
     def _place(self, instance: InstanceLike) -> Address:
         return Address(tenant=self.tenant, instance=checked_instance(instance))
 
-    def _workflow(self, instance: InstanceLike) -> Header:
-        """The row of a workflow's instance."""
-        identity = checked_instance(instance)
-        found = self._reader.headers([identity])
-        if not found or self._registry.is_decider(found[0].definition):
-            raise NotFoundError("workflow instance", identity)
-        return found[0]
+    def _final_state(self, identity: InstanceId) -> FinalState | None:
+        with self._reader.look() as reader:
+            return final_state(self._tracked_workflow(reader, identity).state)
 
-    def _tracked_workflow(self, identity: InstanceId) -> Tracked:
-        tracked = self._folded(self._place(identity))
+    def _tracked_workflow(self, reader: Reader, identity: InstanceId) -> Tracked:
+        tracked = self._folded(reader, self._place(identity))
         if tracked is None or not isinstance(tracked.state, State):
             raise NotFoundError("workflow instance", identity)
         return tracked
 
-    def _shown(self, header: Header, rows: Sequence[StoredStep]) -> list[views.Step]:
+    def _shown(self, reader: Reader, header: Header, rows: Sequence[StoredStep]) -> list[views.Step]:
         """The steps of a workflow in the words of its front end."""
-        effects, _ = self._reader.work(header.id)
-        called = views.called_steps(effects, self._registry.get(header.definition, header.definition_version))
-        letters = self._reader.dead_letters(instance=header.id, source="step", limit=_LARGEST_PAGE)
+        effects, _ = reader.work(header.id)
+        called = views.called_steps(effects, self._registry.library.speaker)
+        letters = reader.dead_letters(instance=header.id, source="step", limit=_LARGEST_PAGE)
         dead = {letter.number for letter in letters}
         return views.steps(rows, called=called, dead=dead, is_paused=header.status == "paused")
 
     def _graph(self, header: Header) -> Graph:
         return self._registry.library.graph(header.definition, header.definition_version)
+
+
+def _workflow(reader: Reader, instance: InstanceLike) -> Header:
+    """The row of a workflow's instance."""
+    identity = checked_instance(instance)
+    found = reader.headers([identity])
+    if not found or found[0].kind not in _KINDS:
+        raise NotFoundError("workflow instance", identity)
+    return found[0]
+
+
+def _begun(reader: Reader, headers: Sequence[Header]) -> set[InstanceId]:
+    """Those that somebody has worked on, or has in hand."""
+    idle = [header.id for header in headers if not header.begun]
+    held = reader.in_hand(idle) if idle else set()
+    return {header.id for header in headers if header.begun or header.id in held}
 
 
 def _instance_of(outcome: Outcome) -> InstanceId:

@@ -77,6 +77,12 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
 
     definition_version: str = ""
     """Version that new instances are pinned to; empty for deciders, whose version is the code."""
+    kind: str = "decider"
+    """What lists call its instances by: the front end that it was written for."""
+    language: str = ""
+    """Whose words its commands and effects are written in: empty means its own; all graphs share one language."""
+    has_steps: ClassVar[bool] = False
+    """Whether its instances consist of steps, and count as begun only when one of them has."""
 
     @abstractmethod
     def initial(self) -> State:

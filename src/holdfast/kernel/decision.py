@@ -84,6 +84,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Version that a new instance is pinned to."""
     parent: InstanceId | None = None
     """The instance that starts the target; the message may then be the target's first."""
+    elsewhere: bool = False
+    """The decider's code is in another service: `command` has the name and fields of its command, and `key` or `instance` is given."""
 
 
 class Recall(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from holdfast.kernel.readability import Flaw
 from holdfast.kernel.sameness import strict_difference
 from holdfast.kernel.vocabulary import (
     DEFAULT_LIMIT,
+    SYSTEM_PREFIX,
     Upcasters,
     Vocabulary,
     diagnose_members,
@@ -49,6 +50,9 @@ class Program:
         self.decider: object = decider
         self.state_version = decider.state_version
         self.definition_version = decider.definition_version
+        self.kind = decider.kind
+        self.language = decider.language or decider.type
+        self.has_steps = decider.has_steps
 
         def words(members: tuple[type, ...], kind: str, upcasters: Upcasters) -> Vocabulary:
             return Vocabulary(
@@ -196,6 +200,13 @@ class Program:
                 f"of instance {event.instance}: {error}"
             ) from error
 
+    def plain(self, event: StoredEvent) -> object:
+        """The plain data of a stored event whose class the code does not know; its bytes if not even that can be read."""
+        try:
+            return self._codec.decode(event.data, dict)
+        except PayloadError:
+            return event.data
+
 
 class Programs(Protocol):
     """Finds the program that runs a definition; NotFoundError if nobody knows it."""
@@ -238,6 +249,9 @@ def _diagnose_type(decider: Decider[S, C, E, F]) -> list[Diagnostic]:
         return [Diagnostic("missing_type", text, "type")]
     flaw, version = name_flaw(given), decider.state_version
     found = [Diagnostic("invalid_type", f"the type {given!r} of {name} {flaw}", "type")] if flaw else []
+    if given.startswith(SYSTEM_PREFIX):
+        text = f"type {given!r} begins with '$', which Holdfast keeps for itself"
+        found.append(Diagnostic("reserved_name", text, "type"))
     if not is_whole(version, least=0, most=_LAST_STATE_VERSION):
         text = f"state_version of {name} is {version!r}; give a whole number, and a higher one with each change"
         found.append(Diagnostic("invalid_version", text, "state_version"))

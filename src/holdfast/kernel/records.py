@@ -134,6 +134,12 @@ Record: TypeAlias = (
     | SubscriptionClosed
 )
 
+
+def has_begun(record: Record) -> bool:
+    """Whether a record tells that somebody has worked on a step."""
+    return isinstance(record, StepOpened | StepMoved) and (record.status != "pending" or bool(record.attempts))
+
+
 _Row = tuple[str, int]
 
 _TABLE: dict[type[Record], str] = {

@@ -93,6 +93,14 @@ class Vocabulary:
         """The stored names, in the order of declaration."""
         return tuple(self._classes)
 
+    def readable(self) -> frozenset[tuple[str, int]]:
+        """The names and versions that can be read: those of the classes, and the older ones that upcasters bring up to them."""
+        known = set(self._versions.items())
+        for name, version in sorted(self._upcasters, key=lambda each: -each[1]):
+            if (name, version + 1) in known:
+                known.add((name, version))
+        return frozenset(known)
+
     def __contains__(self, value: object) -> bool:
         return type(value) in self._wire
 
@@ -111,6 +119,11 @@ class Vocabulary:
     def own(self, value: object) -> object:
         """The value as it would come back, for a command that is not stored itself."""
         return value if self._is_plain else self.keep(value)[1]
+
+    def encode_for(self, decider: str, value: object) -> Encoded:
+        """The stored form of a word of another decider, whose code is elsewhere, by the rules for a word of its own."""
+        theirs = Vocabulary((type(value),), kind=self.kind, decider=decider, codec=self._codec, limit=self._limit)
+        return theirs.encode(value)
 
     def decode(self, name: str, version: int, data: bytes) -> object:
         """The value of a stored form, brought up to the present version."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -41,6 +41,40 @@ def compile_graph(
     return msgspec.structs.replace(graph, hash=graph_hash(graph))
 
 
+def compile_data(data: Mapping[str, object] | str | bytes) -> Graph:
+    """The graph of plain data, as `graph_data` gives it or as somebody wrote it; DefinitionError with every finding."""
+    name = ""
+    try:
+        plain = msgspec.json.decode(data, type=dict[str, object]) if isinstance(data, str | bytes) else dict(data)
+        name = str(plain.get("name", ""))
+        given = msgspec.convert(plain, _Given)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        message = f"this is no graph: {error}; take the form that the data of a published definition has"
+        raise _refusal(name, "unreadable_graph", message) from error
+    _check_version(_Header(name=given.name, ir_version=given.ir_version))
+    wrong = [
+        Diagnostic("wrong_id", f"node {key!r} has the id {node.id!r}: the two must be the same", key)
+        for key, node in given.nodes.items()
+        if key != node.id
+    ]
+    if wrong:
+        raise DefinitionError(given.name, wrong)
+    return compile_graph(
+        kind=given.kind,
+        name=given.name,
+        version=given.version,
+        entry=given.entry,
+        nodes=list(given.nodes.values()),
+        edges=given.edges,
+        policies=given.policies,
+    )
+
+
+def graph_data(graph: Graph) -> dict[str, object]:
+    """A graph as plain data, which can be written as JSON."""
+    return cast("dict[str, object]", msgspec.to_builtins(graph))
+
+
 def graph_hash(graph: Graph) -> str:
     """The hash over everything that a run depends on."""
     plain = cast("dict[str, object]", msgspec.to_builtins(graph))
@@ -66,6 +100,20 @@ def read_graph(data: bytes) -> Graph:
         message = "the stored graph is not the one that was compiled: something changed it; restore it from a backup"
         raise _refusal(graph.name, "changed_graph", message)
     return graph
+
+
+class _Given(msgspec.Struct, forbid_unknown_fields=True):
+    """A graph as somebody may write it: what the compiler adds may be left out."""
+
+    name: str
+    version: str
+    entry: str
+    nodes: dict[str, Node]
+    edges: tuple[Edge, ...]
+    kind: Kind = "saga"
+    policies: Policies = Policies()
+    ir_version: int = IR_VERSION
+    hash: str = ""
 
 
 class _Header(msgspec.Struct):

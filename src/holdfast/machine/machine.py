@@ -30,17 +30,24 @@ _STATUSES = {
 }
 
 
+GRAPH_LANGUAGE = "$graph"
+"""What all graphs speak: whoever can run one of them can read the commands and effects of all."""
+
+
 class GraphMachine(Decider[State, Command, Event, RunStep]):
     """Runs a graph."""
 
     state_version: ClassVar[int] = 1
     is_plain: ClassVar[bool] = True  # What comes from outside is made plain, and a copy, before it becomes a command.
+    has_steps: ClassVar[bool] = True
+    language = GRAPH_LANGUAGE
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         # Every graph has a type of its own, where a decider written by hand has one for its class.
         self.type = graph.name  # type: ignore[misc]
         self.definition_version = graph.version
+        self.kind = graph.kind
         self._routes = Routes(graph)
 
     def initial(self) -> State:

@@ -49,7 +49,14 @@ class Execution:
     )
 
     def __init__(
-        self, effect: StoredEffect, words: Vocabulary, handler: Handler, options: EffectOptions, *, since: float
+        self,
+        effect: StoredEffect,
+        words: Vocabulary,
+        handler: Handler,
+        options: EffectOptions,
+        *,
+        since: float,
+        find_key: Callable[[str, InstanceId], str],
     ) -> None:
         self.effect = effect
         self.key = key_of(effect.instance, effect.number)
@@ -78,6 +85,7 @@ class Execution:
             decider=effect.definition,
             number=effect.number,
             attempt=effect.attempts,
+            find_key=find_key,
         )
         self._settled = threading.Lock()
 

@@ -14,6 +14,7 @@ from holdfast.runtime.loops import Chores, Turns
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Outcome, Submission, digest_of, receipt_key
 from holdfast.runtime.telemetry import TimerFired
+from holdfast.runtime.unreadable import Unreadable, is_unreadable
 from holdfast.store.port import Parts
 from holdfast.store.shapes import Address, StoredMessage, StoredTimer
 
@@ -32,6 +33,7 @@ class Clockwork:
         self._effects = parts.effects()
         self._shared = shared
         self._verdicts = Verdicts(shared)
+        self._unreadable = Unreadable(shared)
         self._hold = shared.settings.lease
         """How long a timer or message stays with the process that took it."""
         self._effects_ready = effects_ready
@@ -96,16 +98,16 @@ class Clockwork:
 
     def fire(self) -> tuple[int, datetime | None]:
         """Hand in the timers that are due; how many, and when the next one is."""
-        known = sorted(self._shared.definitions())
-        due = self._timers.claim(self._shared.clock.judge(), hold=self._hold, limit=_MOST, definitions=known)
+        words = self._shared.languages.commands()
+        due = self._timers.claim(self._shared.clock.judge(), words=words, hold=self._hold, limit=_MOST)
         for timer in due.timers:
             self._fire(timer)
         return len(due.timers), due.next_at
 
     def deliver(self) -> int:
         """Hand in the messages whose turn has come; how many."""
-        known = sorted(self._shared.definitions())
-        messages = self._inbox.claim(self._shared.clock.judge(), hold=self._hold, limit=_MOST, definitions=known)
+        words = self._shared.languages.commands()
+        messages = self._inbox.claim(self._shared.clock.judge(), words=words, hold=self._hold, limit=_MOST)
         lines: dict[tuple[str, str], deque[StoredMessage]] = {}
         for message in messages:
             lines.setdefault((message.address.tenant, message.target), deque()).append(message)
@@ -133,7 +135,8 @@ class Clockwork:
             late_by = self._shared.clock.now() - timer.due_at
             self._shared.telemetry.tell(TimerFired(instance=timer.instance, key=timer.key, late_by=late_by))
         try:
-            command = self._shared.programs(timer.definition).commands.decode(timer.type, timer.version, timer.data)
+            speaker = self._shared.languages.speaker(timer.language)
+            command = speaker.commands.decode(timer.type, timer.version, timer.data)
         except BaseException as error:  # noqa: BLE001 - what cannot be read must not hold back the others
             settled(None, error)
             return
@@ -144,6 +147,10 @@ class Clockwork:
         )
 
     def _timer_failed(self, timer: StoredTimer, error: BaseException) -> None:
+        if is_unreadable(error):
+            self._timers.retry(timer.claim, error=describe(error), until=self._unreadable.until(), counts=False)
+            self._unreadable.tell(timer.definition, error)
+            return
         at = self._verdicts.retry_command_at(timer.attempts + 1, error)
         if at is not None:
             self._timers.retry(timer.claim, error=describe(error), until=at)
@@ -165,10 +172,10 @@ class Clockwork:
 
         where = message.address
         try:
-            program = self._shared.programs(where.definition, message.definition_version)
-            command = program.commands.decode(message.type, message.version, message.data)
+            speaker = self._shared.languages.speaker(message.language)
+            command = speaker.commands.decode(message.type, message.version, message.data)
             if where.instance is None and not where.key:
-                where = Address(tenant=where.tenant, definition=where.definition, key=program.key_of(command))
+                where = Address(tenant=where.tenant, definition=where.definition, key=speaker.key_of(command))
         except BaseException as error:  # noqa: BLE001 - what cannot be read must not hold back the others
             settled(None, error)
             return
@@ -191,6 +198,10 @@ class Clockwork:
         )
 
     def _message_failed(self, message: StoredMessage, error: BaseException, behind: deque[StoredMessage]) -> None:
+        if is_unreadable(error):
+            self._inbox.retry(message.claim, error=describe(error), until=self._unreadable.until(), counts=False)
+            self._unreadable.tell(message.address.definition, error)
+            return
         at = self._verdicts.retry_command_at(message.attempts + 1, error)
         if at is not None:
             self._inbox.retry(message.claim, error=describe(error), until=at)  # Those behind it wait with it.

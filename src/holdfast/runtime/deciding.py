@@ -168,7 +168,7 @@ class Round:
                 f"{identity} cannot be the id of an instance: give a UUIDv7, which tells when it was made"
             )
         identity = identity or InstanceId(self._new_id(self._now))
-        return Draft(self._around, new_header(each, identity, program.definition_version, self._now), program, None)
+        return Draft(self._around, new_header(each, identity, program, self._now), program, None)
 
     def _may_be_wrong(self, each: Submission, tracked: Tracked | None) -> bool:
         """Whether an answer that writes nothing needs proof: the state is from memory, or the command may have been carried out."""

@@ -17,7 +17,7 @@ from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
-from holdfast.kernel.records import merge
+from holdfast.kernel.records import has_begun, merge
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.checking import UNNAMED, check_decision, check_text
 from holdfast.runtime.heading import moved_header
@@ -183,7 +183,8 @@ class Draft:
         if decision.records:
             change.records = (*change.records, *decision.records)
         version, issued = header.version + len(events), header.issued + len(effects) + len(decision.timers)
-        self.header = moved_header(header, status, version=version, issued=issued, now=now)
+        begun = header.begun or self._begins(decision)
+        self.header = moved_header(header, status, version=version, issued=issued, begun=begun, now=now)
         if submission.receipt is not None:
             change.receipts = (*change.receipts, Receipt(submission.receipt, header.id, version, submission.digest))
         if self._around.observe:
@@ -197,6 +198,10 @@ class Draft:
             return [words.encode(event) for event in decision.events], decision.state
         kept = [words.keep(event) for event in decision.events]
         return [encoded for encoded, _ in kept], self.program.apply(self.state, [event for _, event in kept])
+
+    def _begins(self, decision: Decision) -> bool:
+        """Whether somebody works on the instance from this decision on, or has before it."""
+        return any(each.owner is not None for each in self.change.effects) or any(map(has_begun, decision.records))
 
     def _rest_of(self, decision: Decision) -> _Rest | None:
         """The rows of what few decisions ask for; None if this one does not."""
@@ -212,7 +217,7 @@ class Draft:
         return _Rest(
             timers=[program.commands.encode(timer.command) for timer in decision.timers],
             recalls=[recall_row(each, program, header) for each in decision.recalls],
-            messages=[message_row(each, self._around.programs, header.tenant) for each in decision.messages],
+            messages=[message_row(each, program, self._around.programs, header.tenant) for each in decision.messages],
         )
 
     def _take_rest(self, decision: Decision, rest: _Rest, now: datetime) -> list[Encoded]:
@@ -272,18 +277,18 @@ class Draft:
         change.events = [*change.events, *new] if change.events else new
 
     def _issue(self, effects: Sequence[Effect], bodies: Sequence[Encoded], now: datetime) -> None:
-        header, change, around = self.header, self.change, self._around
+        header, change, around, program = self.header, self.change, self._around, self.program
         leasing = around.leasing
         new = []
         for number, (effect, encoded) in enumerate(zip(effects, bodies, strict=True), start=header.issued):
-            handler = effect.handler or self.program.type
+            handler = effect.handler or program.type
             owner = leasing.worker if leasing and not effect.delay and leasing.reserve(handler) else None
             new.append(
                 effect_row(
                     header,
                     effect,
                     encoded,
-                    handler=handler,
+                    program=program,
                     number=number,
                     owner=owner,
                     now=now,
@@ -336,7 +341,9 @@ class Draft:
             if key not in new:
                 self._drop_timer(key)
             self.timers[key] = number
-            new[key] = timer_row(self.header, timer, encoded, key=key, number=number, now=now)
+            new[key] = timer_row(
+                self.header, timer, encoded, language=self.program.language, key=key, number=number, now=now
+            )
         self.change.timers = [*self.change.timers, *new.values()]
 
     def _cancel_timers(self, keys: tuple[str, ...]) -> list[Encoded]:
@@ -402,7 +409,7 @@ class Draft:
     def _compare_status(self) -> None:
         """What the change makes of the status."""
         old, new = self.before.header if self.before else None, self.header
-        if old is not None and old.status == new.status and old.reason == new.reason:
+        if old is not None and old.status == new.status and old.reason == new.reason and old.begun == new.begun:
             self.change.keeps_status = old.ended_at == new.ended_at
         self.ends = new.ended_at is not None and (old is None or old.ended_at is None)
 

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
+from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import effect_key
+from holdfast.kernel.moment import SYSTEM
 from holdfast.runtime.giving_up import RecalledError, SpentError, Verdicts, dead_effect, describe, failure_of
 from holdfast.runtime.issuing import options_of
 from holdfast.runtime.loops import Chores
@@ -17,9 +19,10 @@ from holdfast.runtime.shared import Shared
 from holdfast.runtime.slots import Room
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import EffectBuried
+from holdfast.runtime.unreadable import UndoneError, Unreadable, is_unreadable
 from holdfast.runtime.worker import Worker
-from holdfast.store.port import Effects
-from holdfast.store.shapes import Address, EffectClaim, StoredEffect, Wanted
+from holdfast.store.port import LostRaceError, Parts
+from holdfast.store.shapes import Address, EffectClaim, StoredEffect, StoredMessage, Wanted
 
 _log = logging.getLogger("holdfast.fetching")
 
@@ -30,11 +33,13 @@ _FEWEST, _MOST = 60, 500
 class Fetching:
     """The claiming side of a worker. One thread steps it; failures are reported from any."""
 
-    def __init__(self, effects: Effects, worker: Worker, shared: Shared) -> None:
-        self._effects = effects
+    def __init__(self, parts: Parts, worker: Worker, shared: Shared) -> None:
+        self._effects = parts.effects()
+        self._writer = parts.writer()
         self._worker = worker
         self._shared = shared
         self._verdicts = Verdicts(shared)
+        self._unreadable = Unreadable(shared)
         self._failing: set[EffectClaim] = set()
         self.claiming = threading.Lock()
         """Held while effects are on their way from the database into the worker's hands, where nobody else sees them."""
@@ -61,6 +66,10 @@ class Fetching:
         """A call was not made: let others make it."""
         self._add(effect, lambda: self._release(effect))
 
+    def hand_on(self, effect: StoredEffect, address: Address, command: object, error: BaseException) -> None:
+        """What a call came to cannot be committed here, because the history of its instance cannot be read: others will do it."""
+        self._add(effect, partial(self._hand_on, effect, address, command, error))
+
     def failing(self) -> list[EffectClaim]:
         """The effects whose failure is reported and not yet dealt with."""
         return list(self._failing.copy())
@@ -81,16 +90,15 @@ class Fetching:
         """Whether the handler of a claimed effect is to be called; if not, that is reported."""
         try:
             self._check_wanted(effect)
-            # Found here, where waiting for the database holds up nobody's call.
-            self._shared.programs(effect.definition)
         except BaseException as error:  # noqa: BLE001 - what cannot be read must not hold back the others
             self.report(effect, error)
             return False
         return True
 
     def claim(self, wanted: list[Wanted], limit: int) -> list[StoredEffect]:
-        """The most urgent effects of these handlers, now ours."""
-        return self._effects.claim(self._worker.identity, wanted, limit, self._shared.clock.judge())
+        """The most urgent effects of these handlers that this process can read, now ours."""
+        words, now = self._shared.languages.effects(), self._shared.clock.judge()
+        return self._effects.claim(self._worker.identity, wanted, limit, now, words=words)
 
     def _add(
         self, effect: StoredEffect, chore: Callable[[], None], otherwise: Callable[[], None] | None = None
@@ -148,6 +156,12 @@ class Fetching:
             raise RecalledError(effect.attempts)
 
     def _settle(self, effect: StoredEffect, error: BaseException, *, may_retry: bool) -> None:
+        if isinstance(error, UndoneError):  # The call does not count.
+            later = self._unreadable.until()
+            self._effects.retry(effect.claim, error=describe(error), until=later, counts=False)
+            self._unreadable.tell(effect.definition, error.why)
+            self.on_parked(later)
+            return
         is_last = isinstance(error, SpentError) or not may_retry
         at = None if is_last else self._verdicts.retry_effect_at(effect, options_of(effect), error)
         if at is None:
@@ -167,7 +181,9 @@ class Fetching:
             return
 
         def settled(_outcome: Outcome | None, refusal: BaseException | None) -> None:
-            if refusal is not None:
+            if refusal is not None and is_unreadable(refusal):
+                self.hand_on(effect, address, command, refusal)
+            elif refusal is not None:
                 name = effect_key(effect.instance, effect.number)
                 _log.warning("effect %s: its instance could not be told of its end: %s", name, refusal)
                 self._add(effect, partial(self._bury, effect, error))
@@ -181,7 +197,7 @@ class Fetching:
     def _told(self, effect: StoredEffect, error: BaseException) -> object:
         """The command that tells an instance of its effect's end; None if it does not want to know, or cannot read it."""
         try:
-            program = self._shared.programs(effect.definition)
+            program = self._shared.languages.speaker(effect.language)
             body = program.effects.decode(effect.type, effect.version, effect.data)
         except Exception:  # noqa: BLE001 - then it is a dead letter, which somebody reads
             return None
@@ -190,6 +206,30 @@ class Fetching:
         except BaseException:  # noqa: BLE001 - then it is a dead letter, which somebody reads
             _log.exception("%r failed on the news that an effect of it gave up", effect.definition)
             return None
+
+    def _hand_on(self, effect: StoredEffect, address: Address, command: object, error: BaseException) -> None:
+        """The command goes through the inbox, where it waits for a process that can read the instance; the effect is used up."""
+        program = self._shared.languages.speaker(effect.language)
+        try:
+            encoded = program.commands.encode(command)
+        except HoldfastError as wrong:
+            self._settle(effect, wrong, may_retry=True)
+            return
+        message = StoredMessage(
+            address=address,
+            language=program.language,
+            type=encoded.type,
+            version=encoded.version,
+            data=encoded.data,
+            actor=SYSTEM,
+        )
+        try:
+            with self._writer.unit() as unit:
+                unit.consume([effect.claim])
+                unit.accept([message], self._shared.clock.now())
+        except LostRaceError:
+            return  # Another worker has taken the effect over.
+        self._unreadable.tell(effect.definition, error)
 
     def _bury(self, effect: StoredEffect, error: BaseException) -> None:
         letter = dead_effect(effect, error, self._shared.clock.now())

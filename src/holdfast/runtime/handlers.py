@@ -36,6 +36,7 @@ class EffectContext:
     """What a handler knows about its call."""
 
     __slots__ = (
+        "_find_key",
         "_is_cancelled",
         "_told",
         "attempt",
@@ -55,6 +56,7 @@ class EffectContext:
         decider: str,
         number: int,
         attempt: int,
+        find_key: Callable[[str, InstanceId], str] = lambda _tenant, _instance: "",
     ) -> None:
         self.instance = instance
         self.tenant = tenant
@@ -66,9 +68,15 @@ class EffectContext:
         """When the call counts as failed; None means never."""
         self.connection: object = None
         """The open transaction's connection, for transactional effects; None otherwise."""
+        self._find_key = find_key
         self._is_cancelled = False
         self._told: threading.Event | None = None
         """Made when somebody waits; few calls ever do."""
+
+    @property
+    def key(self) -> str:
+        """The business key of the instance; empty if it has none."""
+        return self._find_key(self.tenant, self.instance)
 
     @property
     def idempotency_key(self) -> str:

@@ -1,4 +1,4 @@
-"""What has to be done now and then: partitions, a short log, old receipts, finished instances past their time, missing handlers."""
+"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from holdfast.runtime.loops import Turns
 from holdfast.runtime.missing import MissingHandlers
 from holdfast.runtime.shared import Shared
+from holdfast.runtime.unreadable import UnreadWork
 from holdfast.store.port import Parts
 from holdfast.store.shapes import Address
 
@@ -26,6 +27,7 @@ class Housekeeping:
         self._tidy_at: datetime | None = None
         """When to tidy up next; None means now."""
         self.missing = MissingHandlers(parts, shared)
+        self.unread = UnreadWork(parts, shared)
 
     def step(self) -> float:
         """One round."""
@@ -35,6 +37,7 @@ class Housekeeping:
             has_more = turns.take(self.prune, 0) > 0 or turns.error is not None
             self._tidy_at = None if has_more else now + _INTERVAL
         turns.take(lambda: bool(self.missing.look()), otherwise=False)
+        turns.take(lambda: bool(self.unread.look()), otherwise=False)
         turns.end()
         settings = self._shared.settings
         spread = settings.missing_handler_jitter * (2 * self._shared.chance.share() - 1)

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
+from holdfast.errors import CommandError
 from holdfast.kernel.decision import Effect, Message, Recall, Timer
 from holdfast.kernel.ids import WorkerId
 from holdfast.kernel.moment import SYSTEM
@@ -47,7 +48,7 @@ def effect_row(
     effect: Effect,
     encoded: Encoded,
     *,
-    handler: str,
+    program: Program,
     number: int,
     owner: WorkerId | None,
     now: datetime,
@@ -60,7 +61,8 @@ def effect_row(
         number=number,
         tenant=header.tenant,
         definition=header.definition,
-        handler=handler,
+        language=program.language,
+        handler=effect.handler or program.type,
         type=encoded.type,
         version=encoded.version,
         data=encoded.data,
@@ -76,7 +78,9 @@ def effect_row(
     )
 
 
-def timer_row(header: Header, timer: Timer, encoded: Encoded, *, key: str, number: int, now: datetime) -> StoredTimer:
+def timer_row(
+    header: Header, timer: Timer, encoded: Encoded, *, language: str, key: str, number: int, now: datetime
+) -> StoredTimer:
     """A new timer."""
     return StoredTimer(
         instance=header.id,
@@ -84,6 +88,7 @@ def timer_row(header: Header, timer: Timer, encoded: Encoded, *, key: str, numbe
         number=number,
         tenant=header.tenant,
         definition=header.definition,
+        language=language,
         type=encoded.type,
         version=encoded.version,
         data=encoded.data,
@@ -99,6 +104,7 @@ def restored_timer(header: Header, letter: DeadLetter, now: datetime) -> StoredT
         number=letter.number,
         tenant=header.tenant,
         definition=header.definition,
+        language=letter.language,
         type=letter.type,
         version=letter.version,
         data=letter.data,
@@ -106,13 +112,26 @@ def restored_timer(header: Header, letter: DeadLetter, now: datetime) -> StoredT
     )
 
 
-def message_row(message: Message, programs: Programs, tenant: str) -> StoredMessage:
-    """A new message for another instance, whose program says how its commands are written."""
-    program = programs(message.decider, message.definition_version)
-    encoded = program.commands.encode(message.command)
-    key = message.key if message.key or message.instance else program.key_of(message.command)
+def message_row(message: Message, sender: Program, programs: Programs, tenant: str) -> StoredMessage:
+    """A new message for another instance, whose program says how its commands are written.
+
+    If that is elsewhere, the command is written as its own code would write it.
+    """
+    key = message.key
+    if message.elsewhere:
+        language, encoded = message.decider, sender.commands.encode_for(message.decider, message.command)
+        if not key and message.instance is None:
+            raise CommandError(
+                f"a message to {message.decider!r}, whose code is elsewhere, must name its target: give key or instance",
+                decider=sender.type,
+            )
+    else:
+        program = programs(message.decider, message.definition_version)
+        language, encoded = program.language, program.commands.encode(message.command)
+        key = key if key or message.instance else program.key_of(message.command)
     return StoredMessage(
         address=Address(tenant=tenant, definition=message.decider, key=key, instance=message.instance),
+        language=language,
         type=encoded.type,
         version=encoded.version,
         data=encoded.data,
@@ -130,6 +149,7 @@ def recall_row(recall: Recall, program: Program, header: Header) -> StoredRecall
         number=recall.effect,
         message=StoredMessage(
             address=Address(tenant=header.tenant, definition=header.definition, instance=header.id),
+            language=program.language,
             type=encoded.type,
             version=encoded.version,
             data=encoded.data,

@@ -15,7 +15,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.committer import Committer
 from holdfast.runtime.submissions import Submission
 from holdfast.runtime.tracking import Memory
-from holdfast.store.shapes import Address, Claim
+from holdfast.store.shapes import Address, Claim, Header
 
 
 class Lane:
@@ -40,6 +40,10 @@ class Lanes:
     def is_running(self, instance: InstanceId) -> bool:
         """Whether an instance is known here and has not ended: whoever ends it here will tell."""
         return any(lane.memory.is_running(instance) for lane in self.lanes)
+
+    def header(self, instance: InstanceId) -> Header | None:
+        """The row of an instance as it is known here."""
+        return next((found for lane in self.lanes if (found := lane.memory.header(instance)) is not None), None)
 
     def finish(self, claim: Claim) -> None:
         """Work ended without a command: use it up with the next commit."""

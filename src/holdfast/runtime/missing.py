@@ -14,7 +14,7 @@ from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import HandlerMissing
 from holdfast.store.findings import Unhandled
 from holdfast.store.port import Parts
-from holdfast.store.shapes import Address, StoredEffect
+from holdfast.store.shapes import Address, StoredEffect, Word
 
 _log = logging.getLogger("holdfast.housekeeping")
 
@@ -64,10 +64,12 @@ class MissingHandlers:
 
     def _command(self, effect: StoredEffect) -> object:
         """What the instance is told; None if it does not want to know, or if this process does not know what it is."""
-        if effect.definition not in self._shared.definitions():
+        languages = self._shared.languages
+        word = Word(effect.language, effect.type, effect.version)
+        if word not in languages.effects():
             return None
         try:
-            program = self._shared.programs(effect.definition)
+            program = languages.speaker(effect.language)
             body = program.effects.decode(effect.type, effect.version, effect.data)
             return program.handler_missing(body, effect.handler)
         except HoldfastError as error:

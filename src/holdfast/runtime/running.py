@@ -24,8 +24,9 @@ from holdfast.runtime.projecting import Projecting
 from holdfast.runtime.service import STOP, Service
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.transacting import Transacting
+from holdfast.runtime.unreadable import is_unreadable
 from holdfast.runtime.worker import Worker
-from holdfast.store.shapes import Change, StoredEffect, Wanted
+from holdfast.store.shapes import Address, Change, StoredEffect, Wanted
 
 _log = logging.getLogger("holdfast")
 
@@ -43,13 +44,13 @@ class Runtime:
         transacting = Transacting(store.writer, service.transactor, service.written, shared)
         ends = Ends(returned=self._returned, failed=self._failed, given_back=self._given_back, transact=transacting.run)
         self.worker = Worker(self.identity, ends, shared)
-        self.fetching = Fetching(store.effects(), self.worker, shared)
+        self.fetching = Fetching(store.line(), self.worker, shared)
         self.clockwork = Clockwork(store.line(), shared, effects_ready=self.fetching.chores.wake_loop)
         name = shared.settings.worker_name or f"{socket.gethostname()}:{os.getpid()}"
         self.heart = Heart(
             store.workers(), self.worker, shared, name=name, effects_ready=self.fetching.chores.wake_loop
         )
-        self.projecting = Projecting(store.feed(), shared)
+        self.projecting = Projecting(store.feed, shared)
         self.housekeeping = Housekeeping(store.line(), shared)
         self._wakeups = store.wakeups(self._noticed)
         self._loops: list[Loop] = []
@@ -75,12 +76,13 @@ class Runtime:
         self.heart.wake = loops["heart"].wake
         self.fetching.chores.wake = loops["fetching"].wake
         self.clockwork.chores.wake = loops["clockwork"].wake
-        self.projecting.wake = loops["projections"].wake
+        self.projecting.chores.wake = loops["projections"].wake
         self._attach()
         self.worker.start(loops["fetching"].wake)
         self.heart.step()  # Nobody may take the first effects for orphans.
         self._service.lease_to(self.identity, self.worker.reserve, self.worker.release)
         self._loops = list(loops.values())
+        self.projecting.start()
         for loop in self._loops:
             loop.start()
 
@@ -95,6 +97,7 @@ class Runtime:
         abandoned = self.worker.stop(seconds)
         for loop in others:
             loop.join(_STEP_SECONDS)
+        self.projecting.stop()
         heart.stop()
         heart.join(_STEP_SECONDS)
         if abandoned:
@@ -181,7 +184,7 @@ class Runtime:
             self._left_over([effect for effect in effects if effect.owner is None])
         for draft in batch.written:
             self._minded(draft.change)
-        self.projecting.wake()
+        self.projecting.chores.wake()
 
     def _left_over(self, effects: list[StoredEffect]) -> None:
         """Effects that were not handed over wait for their time, or for a slot."""
@@ -209,7 +212,7 @@ class Runtime:
             return
         effect = execution.effect
         try:
-            address, command = result_of(effect, result, self._shared.programs(effect.definition))
+            address, command = result_of(effect, result, self._shared.languages.speaker(effect.language))
         except HoldfastError as error:
             self._failed(execution, error)
             return
@@ -220,13 +223,22 @@ class Runtime:
                 cause=effect_key(effect.instance, effect.number),
                 claim=execution.claim,
                 may_create=True,
-                settled=partial(self._settled, execution),
+                settled=partial(self._settled, execution, address, command),
             ),
             may_wait=self.worker.is_alone(execution),
         )
 
-    def _settled(self, execution: Execution, _outcome: Outcome | None, error: BaseException | None) -> None:
-        if error is not None:
+    def _settled(
+        self,
+        execution: Execution,
+        address: Address,
+        command: object,
+        _outcome: Outcome | None,
+        error: BaseException | None,
+    ) -> None:
+        if error is not None and is_unreadable(error):
+            self.fetching.hand_on(execution.effect, address, command, error)
+        elif error is not None:
             self._failed(execution, error)
 
     def _failed(self, execution: Execution, error: BaseException) -> None:
@@ -240,7 +252,7 @@ class Runtime:
             self.heart.wake()
         self.fetching.chores.wake_loop()
         self.clockwork.look()
-        self.projecting.wake()
+        self.projecting.chores.wake()
 
     def _listen(self) -> float:
         self._wakeups.listen(_LISTEN_SECONDS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import count
@@ -30,7 +30,7 @@ from holdfast.runtime.issuing import Leasing
 from holdfast.runtime.lanes import Lane, Lanes
 from holdfast.runtime.loops import Loop, Step
 from holdfast.runtime.settings import Settings
-from holdfast.runtime.shared import Shared
+from holdfast.runtime.shared import Languages, Shared
 from holdfast.runtime.submissions import Settled, Submission, digest_of
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import Memory
@@ -68,13 +68,19 @@ class Service:
         clock: Clock,
         chance: Chance,
         programs: Programs,
-        definitions: Callable[[], Collection[str]],
+        languages: Languages,
         has_threads: bool,
     ) -> None:
         self.store = store
         self.has_threads = has_threads
         self.shared = Shared(
-            settings, clock=clock, chance=chance, programs=programs, definitions=definitions, submit=self._submit
+            settings,
+            clock=clock,
+            chance=chance,
+            programs=programs,
+            languages=languages,
+            submit=self._submit,
+            find_key=self._find_key,
         )
         self.around = Surroundings(
             programs,
@@ -274,6 +280,11 @@ class Service:
 
     def _submit(self, submission: Submission) -> None:
         self.committer.submit(submission)
+
+    def _find_key(self, tenant: str, instance: InstanceId) -> str:
+        """From memory where the instance is remembered, which it mostly is while an effect of it is in hand."""
+        known = self.committer.header(instance) or next(iter(self.store.reader(tenant).headers([instance])), None)
+        return "" if known is None else known.key
 
     def _committing(self, writer: Writer, memory: Memory, around: Surroundings) -> Committing:
         return Committing(writer, around, clock=self.shared.clock, chance=self.shared.chance, memory=memory)

@@ -57,6 +57,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Points of priority that an effect gains for each second of waiting; 0 means that waiting counts for nothing."""
     ageing_enabled: bool = True
     """Whether waiting counts at all; without it effects go in the plain order of their priorities, whatever the rate."""
+    projection_batch: int = 500
+    """Events that a projection takes in at once."""
+    projection_pause: timedelta = timedelta(seconds=0.5)
+    """How long a projection that failed is left alone; twice as long after each further failure."""
+    longest_projection_pause: timedelta = timedelta(minutes=1)
+    """How long it is left alone at most."""
     observe_inputs: bool = False
     """Write down each command's type and what it did to the status."""
     missing_handler_cooldown: timedelta = timedelta(seconds=5)
@@ -64,7 +70,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     missing_handler_jitter: float = 0.2
     """Share, 0 to 1, by which the time between two looks varies, so that many processes do not look at once."""
     missing_handler_throttle: timedelta = timedelta(minutes=1)
-    """A handler that nobody has is reported once in this time, to the log and to the instances that wait for it."""
+    """How often a handler that nobody has is reported, to the log and to the instances that wait for it, and work that nobody reads."""
     keep_receipts: timedelta = timedelta(days=30)
     """How long a command id is remembered."""
     keep_finished: timedelta | None = None
@@ -113,6 +119,7 @@ _COUNTS = {
     "cache_size": 0,
     "snapshot_events": 1,
     "max_payload_bytes": 1,
+    "projection_batch": 1,
 }
 """The least that each of them may be."""
 
@@ -129,6 +136,8 @@ _DURATIONS = (
     "missing_handler_throttle",
     "keep_receipts",
     "keep_finished",
+    "projection_pause",
+    "longest_projection_pause",
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 import msgspec
@@ -84,6 +84,25 @@ class HandlerMissing(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
 
 
+class HistoryUnreadable(msgspec.Struct, frozen=True, kw_only=True):
+    """Work was left to other processes, because this one cannot read the history or the definition that it belongs to."""
+
+    definition: str
+    error: str
+
+
+class WorkUnreadable(msgspec.Struct, frozen=True, kw_only=True):
+    """Work waits with a command or an effect that this process cannot read."""
+
+    kind: str
+    """`effect`, `timer` or `inbox`."""
+    language: str
+    """The decider whose word it is, or `$graph`."""
+    type: str
+    version: int
+    since: datetime
+
+
 class LoopFailed(msgspec.Struct, frozen=True, kw_only=True):
     """A loop of the engine failed and goes on after a pause."""
 
@@ -101,6 +120,8 @@ Happening: TypeAlias = (
     | WorkLost
     | TimerFired
     | HandlerMissing
+    | HistoryUnreadable
+    | WorkUnreadable
     | LoopFailed
 )
 Listener = Callable[[Happening], None]

@@ -101,6 +101,11 @@ class Memory:
         tracked = self._by_id.get(identity.int)
         return tracked is not None and tracked.header.ended_at is None
 
+    def header(self, identity: InstanceId) -> Header | None:
+        """The row of an instance as it is remembered; any thread may ask."""
+        tracked = self._by_id.get(identity.int)
+        return None if tracked is None else tracked.header
+
     def keep(self, tracked: Tracked) -> None:
         """Remember an instance, and forget the one that was not used for the longest time."""
         header = tracked.header

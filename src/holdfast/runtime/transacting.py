@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from holdfast.errors import ConflictError
+from holdfast.errors import ConflictError, HoldfastError
 from holdfast.kernel.ids import effect_key
 from holdfast.runtime.calling import Execution, call_here
 from holdfast.runtime.committing import Committing
@@ -21,6 +21,7 @@ from holdfast.runtime.issuing import result_of
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import WorkLost
+from holdfast.runtime.unreadable import UndoneError, is_unreadable
 from holdfast.store.port import EndedTransactionError, LostRaceError, Unit, Writer
 
 _ROUNDS = 8
@@ -50,7 +51,7 @@ class Transacting:
         shared: Shared,
     ) -> None:
         self._open_writer = open_writer
-        self._programs = shared.programs
+        self._languages = shared.languages
         self._telemetry = shared.telemetry
         self._committing = committing
         self._written = written
@@ -108,13 +109,15 @@ class Transacting:
             return None
         batch = committing.commit_inside(unit, self._submission(execution, command))
         for _, _, error in batch.answers:
+            if isinstance(error, HoldfastError) and is_unreadable(error):
+                raise UndoneError(error)
             if error is not None:
                 raise error
         return batch
 
     def _submission(self, execution: Execution, command: object) -> Submission:
         effect = execution.effect
-        address, own = result_of(effect, command, self._programs(effect.definition))
+        address, own = result_of(effect, command, self._languages.speaker(effect.language))
         return Submission(
             address=address,
             command=own,

@@ -50,7 +50,8 @@ class Worker:
         self._patience = shared.settings.lease.total_seconds()
         """How long an effect may be in hand without being begun; others would wait as long for one whose worker died."""
         self._handlers = shared.handlers
-        self._programs = shared.programs
+        self._languages = shared.languages
+        self._find_key = shared.find_key
         self._telemetry = shared.telemetry
         self._slots = Slots(shared.handlers, shared.settings.concurrency)
         self._default_timeout = shared.settings.handler_timeout
@@ -247,9 +248,9 @@ class Worker:
         return self._is_open and time.monotonic() < self._trusted_until
 
     def _prepare(self, effect: StoredEffect) -> Execution:
-        words = self._programs(effect.definition).effects
-        handler = self._handlers.get(effect.handler)
-        return Execution(effect, words, handler, options_of(effect), since=self._clock.ticks())
+        words = self._languages.speaker(effect.language).effects
+        handler, options = self._handlers.get(effect.handler), options_of(effect)
+        return Execution(effect, words, handler, options, since=self._clock.ticks(), find_key=self._find_key)
 
     def _hold(self, executions: Sequence[Execution]) -> None:
         """Answer for effects. An earlier call of one whose claim is void, or this one would not be here, is told to stop."""

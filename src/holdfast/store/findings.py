@@ -1,4 +1,4 @@
-"""What is found by those who look: rows of the projections, due work, news of the heartbeat, work that nobody can do, backlogs."""
+"""What is found by those who look: rows of the projections, the feed, due work, news of the heartbeat, work that nobody can do, backlogs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.shapes import EffectClaim, Maintenance, StoredTimer
+from holdfast.store.shapes import EffectClaim, Maintenance, StoredTimer, Word
 
 
 class Due(msgspec.Struct, frozen=True):
@@ -40,6 +41,17 @@ class Unhandled(msgspec.Struct, frozen=True):
     """How many effects wait, up to the limit that was asked for."""
     since: datetime
     """When the oldest of these was written."""
+
+
+class WaitingWord(msgspec.Struct, frozen=True):
+    """A word that work waits with, and since when the first piece of it does."""
+
+    kind: Literal["effect", "timer", "inbox"]
+    handler: str
+    """Of effects; empty for timers and messages."""
+    word: Word
+    since: datetime
+    """When the timer was due, or the message or effect was written."""
 
 
 class StoredSubscription(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +87,38 @@ class StoredStep(msgspec.Struct, frozen=True, kw_only=True):
     moved_at: datetime
 
 
+class StepName(NamedTuple):
+    """Which node a step is of."""
+
+    node: str
+    compensates: int | None
+    """Number of the step that it undoes."""
+
+
+class FedEvent(StoredEvent, frozen=True, kw_only=True, gc=False):
+    """An event of the feed, with what its instance's row says for ever."""
+
+    definition: str
+    definition_version: str
+    key: str
+
+
+class ProjectionState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a projection has read."""
+
+    name: str
+    position: int
+    """Place, in the order of all events, of the last event that it has read; 0 if it has read none."""
+    lag: int
+    """Events that it has not read yet, counted up to a limit."""
+    updated_at: datetime | None
+    """When it last moved on or failed; None if it never did."""
+    error: str = ""
+    """Why it does not go on; empty while it does."""
+    failed_at: datetime | None = None
+    """Since when it does not go on."""
+
+
 class TaskPlace(NamedTuple):
     """Where a question stands in the list of open ones, which is in the order of asking."""
 
@@ -102,6 +146,18 @@ class StoredTask(msgspec.Struct, frozen=True, kw_only=True):
     def place(self) -> TaskPlace:
         """Give it as `after` for the page that follows this question."""
         return TaskPlace(self.opened_at, self.instance, self.number)
+
+
+class PublishedDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A published version of a definition, in a list."""
+
+    name: str
+    version: str
+    kind: str
+    """Which front end it was written for."""
+    hash: str
+    """Tells whether two versions say the same."""
+    published_at: datetime
 
 
 class Backlog(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.findings import Backlog, Beat, Due, Unhandled
+from holdfast.store.findings import Backlog, Beat, Due, PublishedDefinition, Unhandled, WaitingWord
 from holdfast.store.ranks import DEFAULT_AGEING
 from holdfast.store.reading import Feed, Reader
 from holdfast.store.shapes import (
@@ -32,6 +32,7 @@ from holdfast.store.shapes import (
     StoredMessage,
     TimerClaim,
     Wanted,
+    Word,
     WorkerInfo,
 )
 
@@ -69,6 +70,10 @@ class Unit(Protocol):
 
     def receipts(self, keys: Sequence[ReceiptKey]) -> dict[ReceiptKey, Receipt]:
         """The receipts that exist."""
+        ...
+
+    def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
+        """Put messages into the inbox; their ids."""
         ...
 
     def causes(self, instances: Sequence[InstanceId], causes: Sequence[str]) -> set[str]:
@@ -126,13 +131,22 @@ class Effects(Protocol):
     """Work that waits for a handler."""
 
     def claim(
-        self, worker: WorkerId, wanted: Sequence[Wanted], limit: int, now: datetime | None = None
+        self,
+        worker: WorkerId,
+        wanted: Sequence[Wanted],
+        limit: int,
+        now: datetime | None = None,
+        *,
+        words: Sequence[Word],
     ) -> list[StoredEffect]:
-        """Up to `limit` effects for these handlers, most urgent first, owned by the worker from now on; the attempt is counted."""
+        """Up to `limit` effects for these handlers, most urgent first, owned by the worker from now on; the attempt is counted.
+
+        Effects with other words than these are left to others, and not even looked at.
+        """
         ...
 
-    def retry(self, claim: EffectClaim, *, error: str, until: datetime | None) -> bool:
-        """Give the effect back after a failed attempt, not before `until`; False if the claim is void."""
+    def retry(self, claim: EffectClaim, *, error: str, until: datetime | None, counts: bool = True) -> bool:
+        """Give the effect back after an attempt, not before `until`; False if the claim is void. `counts` says whether it was one."""
         ...
 
     def release(self, claims: Sequence[EffectClaim]) -> int:
@@ -148,21 +162,19 @@ class Effects(Protocol):
         ...
 
     def waiting(self, handler: str, *, waited: timedelta, now: datetime | None, limit: int) -> list[StoredEffect]:
-        """Claimable effects of a handler that were written at least this long ago, most urgent first; they stay as they are."""
+        """Claimable effects of a handler that were written at least this long ago; they stay as they are."""
         ...
 
 
 class Timers(Protocol):
     """Commands that wait for their time."""
 
-    def claim(
-        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
-    ) -> Due:
-        """Timers that are due, held back from others for a while; of these definitions, or of all if None."""
+    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> Due:
+        """Timers with these commands that are due, held back from others for a while; others are not even looked at."""
         ...
 
-    def retry(self, claim: TimerClaim, *, error: str, until: datetime) -> bool:
-        """Let the timer fire again later; False if it is gone."""
+    def retry(self, claim: TimerClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
+        """Let the timer fire again later; False if it is gone. `counts` says whether this was an attempt."""
         ...
 
     def bury(self, claim: TimerClaim, letter: DeadLetter) -> bool:
@@ -173,17 +185,15 @@ class Timers(Protocol):
 class Inbox(Protocol):
     """Commands that were accepted and wait for their turn."""
 
-    def claim(
-        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
-    ) -> list[StoredMessage]:
-        """Messages in order of acceptance, held back from others; of these definitions, or of all if None.
+    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> list[StoredMessage]:
+        """Messages with these commands in order of acceptance, held back from others.
 
-        Never past one of the same target that somebody else holds.
+        Never past one of the same target that somebody else holds, or that has another command.
         """
         ...
 
-    def retry(self, claim: InboxClaim, *, error: str, until: datetime) -> bool:
-        """Deliver the message again later; those behind it wait. False if it is gone."""
+    def retry(self, claim: InboxClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
+        """Deliver the message again later; those behind it wait. False if it is gone. `counts` says whether this was an attempt."""
         ...
 
     def bury(self, claim: InboxClaim, letter: DeadLetter) -> bool:
@@ -285,9 +295,16 @@ class Keeper(Protocol):
         """
         ...
 
+    def waiting_words(self, handlers: Sequence[str], *, waited: timedelta, now: datetime | None) -> list[WaitingWord]:
+        """The words of timers and messages, and of effects for these handlers, that have waited this long, whoever can read them.
+
+        The cost grows with the number of different words, and not with the work.
+        """
+        ...
+
 
 class Definitions(Protocol):
-    """The definitions of all tenants."""
+    """The definitions of all tenants. Any thread may ask: a definition is met wherever an instance of it is."""
 
     def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
         """Store a definition; what is stored under its name and version afterwards.
@@ -304,8 +321,8 @@ class Definitions(Protocol):
         """The versions of a definition, oldest first."""
         ...
 
-    def names(self, tenant: str) -> list[str]:
-        """The names of all definitions of a tenant, in order."""
+    def listed(self, tenant: str) -> list[PublishedDefinition]:
+        """All published versions of a tenant's definitions, by name, each oldest first."""
         ...
 
 

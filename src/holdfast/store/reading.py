@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
-from holdfast.store.findings import StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
+from holdfast.store.findings import (
+    FedEvent,
+    ProjectionState,
+    StepName,
+    StoredStep,
+    StoredSubscription,
+    StoredTask,
+    TaskPlace,
+    Transition,
+)
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -75,8 +85,12 @@ class Work(Protocol):
         """The questions of all instances that nobody has answered, in the order of asking; of one role, or of all if None."""
         ...
 
-    def begun(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Those of the instances of which anything has begun: a step that is not plainly waiting, or an effect in hand."""
+    def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
+        """Those of the instances of which a worker has an effect in hand."""
+        ...
+
+    def step_names(self, instance: InstanceId, numbers: Sequence[int]) -> dict[int, StepName]:
+        """Which nodes these steps of an instance are of, by number."""
         ...
 
 
@@ -89,10 +103,22 @@ class DeadLetters(Protocol):
         instance: InstanceId | None = None,
         definition: str = "",
         source: DeadLetterSource | None = None,
+        key: str = "",
         after: int = 0,
         limit: int = 100,
     ) -> list[DeadLetter]:
-        """A page of dead letters, oldest first."""
+        """A page of dead letters, oldest first; `key` is that of their instances."""
+        ...
+
+    def count_letters(
+        self,
+        *,
+        instance: InstanceId | None = None,
+        definition: str = "",
+        source: DeadLetterSource | None = None,
+        key: str = "",
+    ) -> int:
+        """How many dead letters there are of these."""
         ...
 
     def dead_letter(self, letter: int) -> DeadLetter | None:
@@ -103,11 +129,15 @@ class DeadLetters(Protocol):
 class Reader(Instances, Work, DeadLetters, Protocol):
     """What callers may see, of one tenant. Everything is read without a lock."""
 
+    def look(self) -> AbstractContextManager[Reader]:
+        """Answers as of one moment: whatever is asked of the reader that the block gets, by one thread, fits together."""
+        ...
+
 
 class Feed(Protocol):
     """All events of all tenants in one order that never goes back, and how far each projection has read it."""
 
-    def read(self, *, after: int, limit: int) -> list[StoredEvent]:
+    def read(self, *, after: int, limit: int) -> list[FedEvent]:
         """The next events that no running transaction can still overtake; a few more than `limit` where positions are equal."""
         ...
 
@@ -116,7 +146,7 @@ class Feed(Protocol):
         ...
 
     def advance(
-        self, name: str, *, limit: int, apply: Callable[[Sequence[StoredEvent], object], None], now: datetime
+        self, name: str, *, limit: int, apply: Callable[[Sequence[FedEvent], object], None], now: datetime
     ) -> int:
         """One transaction: lock the checkpoint, read on, let `apply` write with the connection, move the checkpoint.
 
@@ -130,4 +160,8 @@ class Feed(Protocol):
 
     def fail(self, name: str, *, error: str, now: datetime) -> None:
         """Note why a projection does not go on."""
+        ...
+
+    def projections(self, names: Sequence[str], *, most: int) -> list[ProjectionState]:
+        """How far each projection has read, by name: all that ever read, and these; what is left is counted up to `most`."""
         ...

@@ -41,6 +41,15 @@ def escaped(definition: str) -> str:
     return definition.replace("%", "%25").replace(":", "%3A")
 
 
+class Word(NamedTuple):
+    """What a process must be able to read before it takes a command or an effect in hand."""
+
+    language: str
+    """Whose word it is: a decider's type, or the one language of all graphs."""
+    type: str
+    version: int
+
+
 class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The row of an instance: a projection of its events that lists and gates are served from."""
 
@@ -48,10 +57,14 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tenant: str
     definition: str
     definition_version: str = ""
+    kind: str = "decider"
+    """Which front end its definition was written for; `decider` for a class of the code."""
     key: str = ""
     """Business key, unique for tenant and definition; empty means none."""
     status: str
     reason: str = ""
+    begun: bool = True
+    """Whether a commit told that somebody has worked on it; an effect may be in hand all the same while none did."""
     version: int
     """How many events the instance has."""
     issued: int
@@ -121,6 +134,8 @@ class StoredEffect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     number: int
     tenant: str
     definition: str
+    language: str
+    """Whose word its type is."""
     handler: str
     type: str
     version: int
@@ -157,6 +172,8 @@ class StoredTimer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     number: int
     tenant: str
     definition: str
+    language: str
+    """Whose word its command is."""
     type: str
     version: int
     data: bytes
@@ -174,6 +191,8 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An inbox row: a command that was accepted and is not yet decided."""
 
     address: Address
+    language: str
+    """Whose word its command is."""
     type: str
     version: int = 1
     data: bytes
@@ -220,6 +239,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 0
     name: str
     """Handler of an effect or step, key of a timer, target of a message."""
+    language: str = ""
+    """Whose word its type is, of an effect, a timer or a message."""
     type: str = ""
     version: int = 1
     data: bytes = b""
@@ -258,6 +279,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
         """The message that gave up, as it was accepted."""
         return StoredMessage(
             address=Address(tenant=self.tenant, definition=self.definition, key=self.key, instance=self.instance),
+            language=self.language,
             type=self.type,
             version=self.version,
             data=self.data,
@@ -371,8 +393,12 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     definition: str = ""
     definition_version: str = ""
+    kinds: tuple[str, ...] = ()
+    """Empty means all."""
     statuses: tuple[str, ...] = ()
     """Empty means all."""
+    begun: bool | None = None
+    """Only instances that somebody has worked on or has in hand, or only the others; None means both."""
     key: str = ""
     parent: InstanceId | None = None
     created_after: datetime | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -10,7 +12,20 @@ from app.sagas.acting import BROKEN, Stage, run, status, statuses, step
 from holdfast import ConfigurationError, DefinitionError, NotFoundError, Saga, StepContext, task
 from holdfast.machine.compiling import graph_bytes
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
+from holdfast.testing.manual import START
 from support.engines import Place
+from support.samples import Puppet
+
+GOOD_DATA: dict[str, Any] = {
+    "name": "small",
+    "version": "1",
+    "entry": "work",
+    "nodes": {
+        "work": {"id": "work", "op": {"op": "task", "work": {"handler": "work"}}},
+        "end": {"id": "end", "op": {"op": "end"}},
+    },
+    "edges": [{"source": "work", "target": "end"}],
+}
 
 
 @pytest.mark.row("F-001", "F-003")
@@ -303,3 +318,76 @@ def test_a_method_serves_many_steps_and_sagas(place: Place) -> None:
         engine.register(Saga(name).step("a", shop.serve).step("b", shop.serve).build())
         run(engine, name)
     assert shop.served == ["one a", "one b", "two a", "two b"]
+
+
+# -- lists, and definitions as data
+
+
+def test_published_definitions_are_listed(place: Place) -> None:
+    """Every version, from any process, with its kind, hash and time; deciders are code and not in the list."""
+    engine = place.engine().register(Saga("b").step("x", "x").build()).register(Puppet())
+    engine.advance(hours=1)
+    engine.register(Saga("a").step("x", "x").build()).register(Saga("b", version=2).step("y", "y").build())
+    found = place.engine().definitions().result()
+    assert [(each.name, each.version, each.kind) for each in found] == [
+        ("a", "1", "saga"),
+        ("b", "1", "saga"),
+        ("b", "2", "saga"),
+    ]
+    assert [each.published_at for each in found] == [place.clock.now(), START, place.clock.now()]
+    assert found[1].hash == engine.definition("b", 1).result().hash
+
+
+def test_a_definition_can_be_published_as_data(place: Place) -> None:
+    """What a published definition is as data can be written as JSON, changed, and published as another version, and it runs."""
+    engine = place.engine().register(Saga("order").step("pay", "pay").step("ship", "ship").build())
+    data = engine.definition_data("order").result()
+    assert engine.publish(json.dumps(data)).definitions().result()[0].version == "1", "the same again does nothing"
+    data["version"] = "2"
+    data["nodes"]["pay"]["op"]["work"]["handler"] = "charge"  # type: ignore[index]
+    other = place.engine().publish(data)
+    stage = Stage()
+    for name in ("pay", "charge", "ship"):
+        other.handle(name, stage.does(name))
+    instance = other.start("order").result()
+    other.drain()
+    assert (other.get(instance).result().status, stage.calls) == ("completed", ["charge", "ship"])
+
+
+def test_a_definition_by_hand_needs_no_more_than_it_says(place: Place) -> None:
+    """What the compiler works out may be left out."""
+    engine = place.engine().publish(GOOD_DATA)
+    engine.handle("work", lambda ctx: None)
+    instance = engine.start("small").result()
+    engine.drain()
+    assert engine.get(instance).result().status == "completed"
+
+
+BAD_DATA: dict[str, tuple[Any, set[str]]] = {
+    "no JSON": ("{", {"unreadable_graph"}),
+    "no graph": ({"name": "x"}, {"unreadable_graph"}),
+    "a word too much": ({**GOOD_DATA, "color": "red"}, {"unreadable_graph"}),
+    "newer": ({**GOOD_DATA, "ir_version": 99}, {"unknown_ir_version"}),
+    "two ids": ({**GOOD_DATA, "nodes": {"end": {"id": "other", "op": {"op": "end"}}}}, {"wrong_id"}),
+    "two mistakes": (
+        {**GOOD_DATA, "entry": "nowhere", "edges": [{"source": "work", "target": "gone"}]},
+        {"unknown_step", "unknown_entry"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_DATA)
+def test_bad_data_is_refused_with_every_finding(place: Place, name: str) -> None:
+    """Data is checked like what a builder builds; nothing is published."""
+    data, codes = BAD_DATA[name]
+    with pytest.raises(DefinitionError) as caught:
+        place.engine().publish(data)
+    assert {each.code for each in caught.value.diagnostics} == codes
+    assert place.engine().definitions().result() == []
+
+
+def test_data_cannot_take_the_place_of_a_decider(place: Place) -> None:
+    """A name is a decider's or a workflow's."""
+    engine = place.engine().register(Puppet())
+    with pytest.raises(ConfigurationError, match="already a decider"):
+        engine.publish({**GOOD_DATA, "name": "puppet"})

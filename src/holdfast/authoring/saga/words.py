@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 PENDING: Final = "pending"
@@ -33,9 +34,21 @@ def instance_status(status: str, *, has_begun: bool) -> str:
     return PENDING if status == RUNNING and not has_begun else status
 
 
-def stored_statuses(status: str) -> tuple[str, ...]:
-    """The stored statuses that a saga's word stands for."""
-    return {PENDING: (RUNNING,), DLQ: ("paused",)}.get(status, (status,))
+def stored_statuses(wanted: Sequence[str]) -> list[tuple[tuple[str, ...], bool | None]]:
+    """What is stored of the instances that these words stand for, all of them for no word at all.
+
+    Statuses, and whether somebody has worked on the instance: True, False, or None where that does not matter. No instance is in two.
+    """
+    if not wanted or {PENDING, RUNNING} <= set(wanted):
+        return [(tuple(dict.fromkeys(_STORED.get(word, word) for word in wanted)), None)]
+    others = tuple(_STORED.get(word, word) for word in dict.fromkeys(wanted) if word not in {PENDING, RUNNING})
+    found: list[tuple[tuple[str, ...], bool | None]] = [(others, None)] if others else []
+    if len(others) < len(set(wanted)):
+        found.append(((RUNNING,), RUNNING in wanted))
+    return found
+
+
+_STORED: Final = {PENDING: RUNNING, DLQ: "paused"}
 
 
 def step_status(

@@ -24,6 +24,7 @@ from holdfast.store.shapes import (
     StoredMessage,
     TimerClaim,
     Wanted,
+    Word,
 )
 from holdfast.store.skipping import readable
 from holdfast.store.statements import read_numbered
@@ -61,21 +62,27 @@ class PostgresEffects:
         self._line = line
 
     def claim(
-        self, worker: WorkerId, wanted: Sequence[Wanted], limit: int, now: datetime | None = None
+        self,
+        worker: WorkerId,
+        wanted: Sequence[Wanted],
+        limit: int,
+        now: datetime | None = None,
+        *,
+        words: Sequence[Word],
     ) -> list[StoredEffect]:
         """The most urgent effects for these handlers."""
         handlers, limits = Texts([each.handler for each in wanted]), Integers([each.limit for each in wanted])
+        values = [handlers, limits, worker, now, *_columns(words), Int8(limit)]
         with self._line.use() as connection:
-            found = connection.execute(
-                _sql.claim_effects, [worker, now, handlers, limits, Int8(limit)], binary=True
-            ).fetchall()
+            found = connection.execute(_sql.claim_effects, values, binary=True).fetchall()
         effects = readable(rows.effect, cast("list[rows.Row]", found))
         return sorted(effects, key=lambda effect: (effect.rank, effect.instance.int, effect.number))
 
-    def retry(self, claim: EffectClaim, *, error: str, until: datetime | None) -> bool:
-        """Give the effect back after a failed attempt."""
+    def retry(self, claim: EffectClaim, *, error: str, until: datetime | None, counts: bool = True) -> bool:
+        """Give the effect back after an attempt."""
         with self._line.use() as connection:
-            return connection.execute(_sql.retry_effect, [until, error, *_key(claim)]).rowcount == 1
+            values = [until, error, Int4(not counts), *_key(claim)]
+            return connection.execute(_sql.retry_effect, values).rowcount == 1
 
     def release(self, claims: Sequence[EffectClaim]) -> int:
         """Give effects back untried."""
@@ -111,23 +118,24 @@ class PostgresTimers:
     def __init__(self, line: Line) -> None:
         self._line = line
 
-    def claim(
-        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
-    ) -> Due:
+    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> Due:
         """The timers that are due."""
+        columns = _columns(words)
         with self._line.use() as connection:
             # One instant for both: a timer that comes due between the two is the next one, and not overlooked.
             moment = now or _instant(connection.execute(_sql.clock).fetchone())
-            values = [hold, moment, moment, moment, _names(definitions), Int8(limit)]
+            assert moment is not None
+            values = [moment + hold, *columns, moment, Int8(limit), Int8(limit)]
             found = connection.execute(_sql.claim_timers, values, binary=True).fetchall()
-            following = connection.execute(_sql.next_timer, [moment]).fetchone()
+            following = connection.execute(_sql.next_timer, [*columns, moment]).fetchone()
         timers = readable(rows.timer, cast("list[rows.Row]", found))
         return Due(sorted(timers, key=lambda timer: timer.due_at), _instant(following))
 
-    def retry(self, claim: TimerClaim, *, error: str, until: datetime) -> bool:
+    def retry(self, claim: TimerClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
         """Let the timer fire again later."""
         with self._line.use() as connection:
-            return connection.execute(_sql.retry_timer, [until, error, *_timer_key(claim)]).rowcount == 1
+            values = [until, Int4(counts), error, *_timer_key(claim)]
+            return connection.execute(_sql.retry_timer, values).rowcount == 1
 
     def bury(self, claim: TimerClaim, letter: DeadLetter) -> bool:
         """Move the timer to the dead letters."""
@@ -141,25 +149,25 @@ class PostgresInbox:
     def __init__(self, line: Line) -> None:
         self._line = line
 
-    def claim(
-        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
-    ) -> list[StoredMessage]:
+    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> list[StoredMessage]:
         """The messages whose turn has come, in order."""
+        columns, most = _columns(words), Int8(limit)
         with self._line.transaction() as connection:
-            heads = connection.execute(_sql.claim_heads, [now, now, _names(definitions), Int8(limit)]).fetchall()
+            heads = connection.execute(_sql.claim_heads, [*columns, now, most, most]).fetchall()
             if not heads:
                 return []
             tenants, targets = Texts([str(row[0]) for row in heads]), Texts([str(row[1]) for row in heads])
-            values = [now, hold, tenants, targets, Int8(limit)]
+            values = [*columns, now, hold, tenants, targets, most, most]
             found = connection.execute(_sql.claim_behind, values, binary=True).fetchall()
         messages = readable(rows.message, cast("list[rows.Row]", found))
         return sorted(messages, key=lambda message: message.id)
 
-    def retry(self, claim: InboxClaim, *, error: str, until: datetime) -> bool:
+    def retry(self, claim: InboxClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
         """Deliver the message again later."""
         with self._line.transaction() as connection:
             connection.execute(_sql.free_target, [Int8(claim.id)])
-            return connection.execute(_sql.retry_message, [until, error, Int8(claim.id)]).rowcount == 1
+            values = [until, Int4(counts), error, Int8(claim.id)]
+            return connection.execute(_sql.retry_message, values).rowcount == 1
 
     def bury(self, claim: InboxClaim, letter: DeadLetter) -> bool:
         """Move the message to the dead letters."""
@@ -178,9 +186,13 @@ class PostgresInbox:
             return _instant(connection.execute(_sql.next_message, [now]).fetchone())
 
 
-def _names(definitions: Sequence[str] | None) -> Texts | None:
-    """A list of names as Postgres takes it."""
-    return None if definitions is None else Texts(definitions)
+def _columns(words: Sequence[Word]) -> list[object]:
+    """Words as Postgres takes them."""
+    return [
+        Texts([each.language for each in words]),
+        Texts([each.type for each in words]),
+        Integers([each.version for each in words]),
+    ]
 
 
 def _move(connection: Connection, take: str, key: Sequence[object], letter: DeadLetter) -> bool:

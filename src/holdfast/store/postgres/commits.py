@@ -125,6 +125,10 @@ class PostgresUnit:
         floor = newest_position(self.connection, changes)
         run(self.connection, chain(parts_of(changes, now), record_parts(changes, now)), self._base, floor=floor)
 
+    def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
+        """Put messages into the inbox."""
+        return accept(self.connection, messages, now)
+
     def consume(self, claims: Sequence[Claim]) -> None:
         """Use up claims without a change."""
         run(self.connection, consumed_parts(claims), self._base)

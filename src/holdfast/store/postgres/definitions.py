@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from datetime import datetime
 from typing import cast
 
 import msgspec
 
+from holdfast.store.findings import PublishedDefinition
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.lines import Connection, Line
 from holdfast.store.shapes import StoredDefinition
@@ -17,8 +19,9 @@ from holdfast.store.statements import read_numbered
 class _Sql(msgspec.Struct, frozen=True):
     publish: str
     get: str
+    adopt: str
     versions: str
-    names: str
+    listed: str
 
 
 _sql = read_numbered(_Sql, __package__, "definitions.sql")
@@ -29,30 +32,36 @@ class PostgresDefinitions:
 
     def __init__(self, line: Line) -> None:
         self._line = line
+        self._turn = threading.Lock()
+        """Whoever has it asks the database, and waits for nobody else meanwhile."""
 
     def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
         """Store a definition unless its version exists; what is stored."""
-        with self._line.use() as connection:
+        with self._turn, self._line.use() as connection, connection.transaction():
             # Whoever publishes the same at this moment is waited for, and then it is read what stands.
-            connection.execute(_sql.publish, [*msgspec.structs.astuple(definition)[:-1], now])
+            values = [*msgspec.structs.astuple(definition)[:-1], now]
+            if connection.execute(_sql.publish, values).rowcount:
+                connection.execute(_sql.adopt, [definition.name, definition.tenant])
             found = _get(connection, [definition.tenant, definition.name, definition.version])
         assert found is not None, "what was just stored is there"
         return found
 
     def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
         """One version."""
-        with self._line.use() as connection:
+        with self._turn, self._line.use() as connection:
             return _get(connection, [tenant, name, version])
 
     def versions(self, tenant: str, name: str) -> list[str]:
         """The versions of a definition, oldest first."""
-        with self._line.use() as connection:
+        with self._turn, self._line.use() as connection:
             return [str(row[0]) for row in connection.execute(_sql.versions, [tenant, name])]
 
-    def names(self, tenant: str) -> list[str]:
-        """The names of a tenant's definitions."""
-        with self._line.use() as connection:
-            return [str(row[0]) for row in connection.execute(_sql.names, [tenant])]
+    def listed(self, tenant: str) -> list[PublishedDefinition]:
+        """All published versions."""
+        with self._turn, self._line.use() as connection:
+            found = cast("list[rows.Row]", connection.execute(_sql.listed, [tenant]).fetchall())
+        names = PublishedDefinition.__struct_fields__
+        return [PublishedDefinition(**dict(zip(names, row, strict=True))) for row in found]
 
 
 def _get(connection: Connection, key: Sequence[str]) -> StoredDefinition | None:

@@ -9,8 +9,9 @@ from typing import cast
 import msgspec
 from psycopg.types.numeric import Int8
 
-from holdfast.kernel.history import StoredEvent
+from holdfast.store.findings import FedEvent, ProjectionState
 from holdfast.store.postgres import rows
+from holdfast.store.postgres.columns import Texts
 from holdfast.store.postgres.lines import Connection, Line, lent
 from holdfast.store.statements import read_numbered
 
@@ -24,6 +25,7 @@ class _Sql(msgspec.Struct, frozen=True):
     hold: str
     move: str
     fail: str
+    projections: str
 
 
 _sql = read_numbered(_Sql, __package__, "feed.sql")
@@ -39,7 +41,7 @@ class PostgresFeed:
         self._line = line
         self._base = base
 
-    def read(self, *, after: int, limit: int) -> list[StoredEvent]:
+    def read(self, *, after: int, limit: int) -> list[FedEvent]:
         """The events that follow a position."""
         with self._line.use() as connection:
             return self._read(connection, after, limit)
@@ -50,7 +52,7 @@ class PostgresFeed:
             return _number(connection, _sql.checkpoint, [name])
 
     def advance(
-        self, name: str, *, limit: int, apply: Callable[[Sequence[StoredEvent], object], None], now: datetime
+        self, name: str, *, limit: int, apply: Callable[[Sequence[FedEvent], object], None], now: datetime
     ) -> int:
         """Apply the next events and move the checkpoint in one transaction."""
         with self._line.transaction() as connection:
@@ -77,11 +79,19 @@ class PostgresFeed:
             connection.execute(_sql.enter, [name, now])
             connection.execute(_sql.fail, [error, now, name])
 
-    def _read(self, connection: Connection, after: int, limit: int) -> list[StoredEvent]:
+    def projections(self, names: Sequence[str], *, most: int) -> list[ProjectionState]:
+        """How far each projection has read."""
+        fields = ProjectionState.__struct_fields__
+        with self._line.use() as connection:
+            found = connection.execute(_sql.projections, [Int8(most), Texts(names)]).fetchall()
+        return [ProjectionState(**dict(zip(fields, cast("rows.Row", row), strict=True))) for row in found]
+
+    def _read(self, connection: Connection, after: int, limit: int) -> list[FedEvent]:
         values = [Int8(after), Int8(self._base), Int8(limit)]
         found = connection.execute(_sql.read, values, binary=True).fetchall()
-        events = [rows.event(cast("rows.Row", row)) for row in found]
-        events.sort(key=lambda event: (event.position, event.instance))  # Equal positions in one order for all readers.
+        events = [rows.fed_event(cast("rows.Row", row)) for row in found]
+        # Equal positions in one order for all readers.
+        events.sort(key=lambda event: (event.position, event.instance))
         return events
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import cast
 from uuid import UUID
@@ -10,13 +11,14 @@ import msgspec
 from psycopg.types.numeric import Int2, Int4, Int8
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.findings import Backlog, Unhandled
+from holdfast.store.findings import Backlog, Unhandled, WaitingWord
 from holdfast.store.postgres import rows
+from holdfast.store.postgres.columns import Texts
 from holdfast.store.postgres.commits import accept
 from holdfast.store.postgres.lines import Connection, Line
 from holdfast.store.postgres.workers import free_orphans
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
-from holdfast.store.shapes import Address, DeadLetter, Maintenance
+from holdfast.store.shapes import Address, DeadLetter, Maintenance, Word
 from holdfast.store.statements import read_numbered
 
 
@@ -36,6 +38,7 @@ class _Sql(msgspec.Struct, frozen=True):
     next_number: str
     backlog: str
     unhandled: str
+    waiting_words: str
 
 
 _sql = read_numbered(_Sql, __package__, "keeping.sql")
@@ -121,6 +124,15 @@ class PostgresKeeper:
             found = cast("list[rows.Row]", connection.execute(_sql.unhandled, [now, waited, Int8(most)]).fetchall())
         return [Unhandled(*row) for row in found]
 
+    def waiting_words(self, handlers: Sequence[str], *, waited: timedelta, now: datetime | None) -> list[WaitingWord]:
+        """The words that work has waited with for this long."""
+        with self._line.use() as connection:
+            found = connection.execute(_sql.waiting_words, [Texts(handlers), now, waited]).fetchall()
+        return [
+            WaitingWord(kind, handler, Word(*word), since)
+            for kind, handler, *word, since in cast("list[rows.Row]", found)
+        ]
+
 
 def make_partitions(connection: Connection, now: datetime) -> None:
     """The partitions of this month and the next ones."""
@@ -130,7 +142,14 @@ def make_partitions(connection: Connection, now: datetime) -> None:
 def _revive(connection: Connection, letter: DeadLetter, now: datetime, ageing: float) -> None:
     match letter.source:
         case "effect":
-            where = [letter.instance, Int4(letter.number), letter.tenant, letter.definition, letter.name]
+            where = [
+                letter.instance,
+                Int4(letter.number),
+                letter.tenant,
+                letter.definition,
+                letter.language,
+                letter.name,
+            ]
             what = [letter.type, Int2(letter.version), letter.data]
             order = [Int2(letter.priority), Int8(rank_of(now, letter.priority, ageing=ageing))]
             connection.execute(_sql.revive_effect, [*where, *what, letter.options, *order, Int4(letter.fence), now])

@@ -101,6 +101,16 @@ def prepare_connection(connection: Connection, *, prepare: bool) -> None:
     connection.execute(_set(_SESSION, is_local=False))
 
 
+def prepare_reader(connection: Connection, *, prepare: bool) -> None:
+    """What the connections of readers need besides: each transaction of theirs sees one moment, and cannot write.
+
+    It is said when a transaction begins, and not once for the session, which a pooler may give to somebody who writes.
+    """
+    prepare_connection(connection, prepare=prepare)
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    connection.read_only = True
+
+
 def patient_conninfo(dsn: str) -> str:
     """The caller's connection string with our defaults below it."""
     return make_conninfo("", **{**_PATIENT, **_parsed(dsn)})

@@ -140,23 +140,23 @@ def message_row(each: StoredMessage) -> Row:
     """A new inbox row."""
     where = each.address
     return (
-        where.tenant, each.target, where.definition, where.key, where.instance, each.type, each.version, each.data, each.command_id,
-        each.actor, each.comment, each.definition_version, each.parent,
+        where.tenant, each.target, where.definition, where.key, where.instance, each.language, each.type, each.version, each.data,
+        each.command_id, each.actor, each.comment, each.definition_version, each.parent,
     )  # fmt: skip
 
 
 def _birth(change: Change) -> Row:
     head = change.header
     return (
-        head.id, head.tenant, head.definition, head.definition_version, head.key or None, head.status, head.reason, head.version,
-        head.issued, head.parent, head.ended_at,
+        head.id, head.tenant, head.definition, head.definition_version, head.kind, head.key or None, head.status, head.reason,
+        head.begun, head.version, head.issued, head.parent, head.ended_at,
     )  # fmt: skip
 
 
 def _move(change: Change) -> Row:
     head = change.header
     return (
-        head.id, head.tenant, change.expected, head.status, head.reason, head.version, head.issued, head.ended_at,
+        head.id, head.tenant, change.expected, head.status, head.reason, head.begun, head.version, head.issued, head.ended_at,
     )  # fmt: skip
 
 
@@ -168,14 +168,15 @@ def _event(each: StoredEvent) -> Row:
 
 def _effect(each: StoredEffect) -> Row:
     return (
-        each.instance, each.number, each.tenant, each.definition, each.handler, each.type, each.version, each.data, each.options,
-        each.priority, each.rank, each.parked_until, each.owner, each.fence, each.attempts,
+        each.instance, each.number, each.tenant, each.definition, each.language, each.handler, each.type, each.version, each.data,
+        each.options, each.priority, each.rank, each.parked_until, each.owner, each.fence, each.attempts,
     )  # fmt: skip
 
 
 def _timer(each: StoredTimer) -> Row:
     return (
-        each.instance, each.key, each.number, each.tenant, each.definition, each.type, each.version, each.data, each.due_at,
+        each.instance, each.key, each.number, each.tenant, each.definition, each.language, each.type, each.version, each.data,
+        each.due_at,
     )  # fmt: skip
 
 

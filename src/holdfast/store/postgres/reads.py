@@ -16,10 +16,10 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
-from holdfast.store.findings import StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
+from holdfast.store.findings import StepName, StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
 from holdfast.store.paging import id_range
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.columns import Texts, Uuids
+from holdfast.store.postgres.columns import Integers, Texts, Uuids
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.lines import Connection
 from holdfast.store.postgres.loading import load
@@ -50,10 +50,12 @@ class _Sql(msgspec.Struct, frozen=True):
     open_tasks: str
     open_tasks_of_role: str
     headers: str
-    begun: str
+    in_hand: str
+    step_names: str
     subscriptions: str
     dead_letters: str
     dead_letters_of_instance: str
+    count_letters: str
     dead_letter: str
     observations: str
     transitions: str
@@ -80,18 +82,17 @@ class PostgresReader:
 
     def instances(self, query: InstanceQuery) -> list[Header]:
         """A page of instances, newest first."""
-        statuses = Texts(query.statuses)
+        which = [self._tenant, query.definition, Texts(query.statuses), Texts(query.kinds), query.definition_version]
         span = [*id_range(query), query.created_after, query.created_before, Int8(query.limit)]
-        narrow = [self._tenant, query.definition, statuses, query.definition_version, *span]
+        values = [*which, query.begun, *span]
         if query.parent is not None:
-            found = self._all(_sql.instances_of_parent, [*narrow, query.parent, query.key])
+            found = self._all(_sql.instances_of_parent, [*values, query.parent, query.key])
         elif query.key:
-            found = self._all(_sql.instances_by_key, [*narrow, query.key])
+            found = self._all(_sql.instances_by_key, [*values, query.key])
         elif query.definition:
-            found = self._all(_sql.instances_of_definition, narrow)
+            found = self._all(_sql.instances_of_definition, values)
         else:
-            wide = [self._tenant, statuses, query.definition_version, *span]
-            found = self._all(_sql.instances_of_status, wide)
+            found = self._all(_sql.instances_of_status, values)
         return [rows.header(row) for row in found]
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
@@ -132,9 +133,14 @@ class PostgresReader:
         """The rows of these instances, of those that exist."""
         return [rows.header(row) for row in self._all(_sql.headers, [self._tenant, Uuids(instances)])]
 
-    def begun(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Those of which anything has begun."""
-        return {InstanceId(row[0]) for row in self._all(_sql.begun, [self._tenant, Uuids(instances)])}
+    def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
+        """Those of which a worker has an effect in hand."""
+        return {InstanceId(row[0]) for row in self._all(_sql.in_hand, [self._tenant, Uuids(instances)])}
+
+    def step_names(self, instance: InstanceId, numbers: Sequence[int]) -> dict[int, StepName]:
+        """Which nodes these steps are of."""
+        found = self._all(_sql.step_names, [self._tenant, instance, Integers(numbers)])
+        return {row[0]: StepName(*row[1:]) for row in found}
 
     def dead_letters(
         self,
@@ -142,16 +148,30 @@ class PostgresReader:
         instance: InstanceId | None = None,
         definition: str = "",
         source: DeadLetterSource | None = None,
+        key: str = "",
         after: int = 0,
         limit: int = 100,
     ) -> list[DeadLetter]:
         """What gave up, oldest first."""
-        values = [self._tenant, Int8(after), definition, source, Int8(limit)]
+        values = [self._tenant, Int8(after), definition, source, key, Int8(limit)]
         if instance is None:
             found = self._all(_sql.dead_letters, values)
         else:
             found = self._all(_sql.dead_letters_of_instance, [*values, instance])
         return [rows.dead_letter(row) for row in found]
+
+    def count_letters(
+        self,
+        *,
+        instance: InstanceId | None = None,
+        definition: str = "",
+        source: DeadLetterSource | None = None,
+        key: str = "",
+    ) -> int:
+        """How many gave up."""
+        found = self._all(_sql.count_letters, [self._tenant, definition, source, key, instance])
+        count: int = found[0][0]
+        return count
 
     def dead_letter(self, letter: int) -> DeadLetter | None:
         """One dead letter."""
@@ -165,6 +185,12 @@ class PostgresReader:
     def transitions(self, definition: str) -> list[Transition]:
         """The observed moves, counted."""
         return [Transition(*row) for row in self._all(_sql.transitions, [self._tenant, definition])]
+
+    @contextmanager
+    def look(self) -> Iterator[PostgresReader]:
+        """Answers as of one moment: the transaction sees what was there when it asked first."""
+        with self._as_tenant() as connection:
+            yield _Look(connection, self._pool, self._tenant, self._url)
 
     def _of(self, instance: InstanceId, statement: str) -> list[rows.Row]:
         return self._all(statement, [instance, self._tenant])
@@ -181,3 +207,15 @@ class PostgresReader:
                 yield connection
         except PoolTimeout as error:
             raise StoreUnavailableError(f"{self._url} cannot be used now: {error}") from error
+
+
+class _Look(PostgresReader):
+    """A reader that asks everything inside one transaction."""
+
+    def __init__(self, connection: Connection, pool: ConnectionPool[Connection], tenant: str, url: str) -> None:
+        super().__init__(pool, tenant, url)
+        self._connection = connection
+
+    @contextmanager
+    def _as_tenant(self) -> Iterator[Connection]:
+        yield self._connection

@@ -37,9 +37,9 @@ def record_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
 def letter_row(each: DeadLetter) -> Row:
     """A new dead letter."""
     return (
-        each.tenant, each.source, each.instance, each.definition, each.key, each.number, each.name, each.type, each.version, each.data,
-        each.options, each.priority, each.attempts, each.fence, each.reason, each.error, each.actor, each.definition_version,
-        each.parent, each.command_id, each.comment, each.created_at,
+        each.tenant, each.source, each.instance, each.definition, each.key, each.number, each.name, each.language, each.type,
+        each.version, each.data, each.options, each.priority, each.attempts, each.fence, each.reason, each.error, each.actor,
+        each.definition_version, each.parent, each.command_id, each.comment, each.created_at,
     )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def _closed_task(head: Header, each: TaskClosed) -> Row:
 
 def _raised_letter(head: Header, each: DeadLetterRaised) -> Row:
     return (
-        head.tenant, each.source, head.id, head.definition, head.key, each.number, each.name, each.type, 1, each.payload, b"", 0,
+        head.tenant, each.source, head.id, head.definition, head.key, each.number, each.name, "", each.type, 1, each.payload, b"", 0,
         each.attempts, 0, each.reason, each.error, "", "", None, "", "", head.updated_at,
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.keeping import PostgresKeeper
-from holdfast.store.postgres.lines import Connection, Line, patient_conninfo, prepare_connection
+from holdfast.store.postgres.lines import Connection, Line, patient_conninfo, prepare_reader
 from holdfast.store.postgres.reads import PostgresReader
 from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
 from holdfast.store.postgres.wakeups import PostgresWakeups
@@ -90,7 +90,7 @@ class PostgresStore(PostgresParts):
             max_size=_READERS,
             timeout=_READER_PATIENCE_SECONDS,
             kwargs={"autocommit": True, "cursor_factory": RawCursor},
-            configure=lambda connection: prepare_connection(connection, prepare=prepare),
+            configure=lambda connection: prepare_reader(connection, prepare=prepare),
             check=ConnectionPool.check_connection,
             name="holdfast-readers",
             open=True,

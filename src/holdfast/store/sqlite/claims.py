@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 import msgspec
 
@@ -19,6 +20,7 @@ from holdfast.store.shapes import (
     StoredMessage,
     TimerClaim,
     Wanted,
+    Word,
 )
 from holdfast.store.skipping import readable
 from holdfast.store.sqlite import rows
@@ -30,6 +32,7 @@ from holdfast.store.statements import read_statements
 
 class _Sql(msgspec.Struct, frozen=True):
     clock: str
+    next_effect_word: str
     ready_effects: str
     own_effect: str
     retry_effect: str
@@ -38,11 +41,16 @@ class _Sql(msgspec.Struct, frozen=True):
     wake_effects: str
     next_parked: str
     waiting_effects: str
+    due_words: str
     due_timers: str
+    claim_timer: str
     next_timer: str
     retry_timer: str
     take_timer: str
-    due_messages: str
+    waiting_words: str
+    heads: str
+    line: str
+    claim_message: str
     retry_message: str
     free_target: str
     take_message: str
@@ -51,6 +59,22 @@ class _Sql(msgspec.Struct, frozen=True):
 
 
 _sql = read_statements(_Sql, __package__, "claims.sql")
+
+
+_NO_WORD = Word("", "", 0)
+
+
+def words_of(connection: sqlite3.Connection, following: str, handler: str = "") -> Iterator[tuple[Word, datetime]]:
+    """One word that work waits with after the other, each with the instant of its first row; `following` finds the next one."""
+    word = _NO_WORD
+    while (row := connection.execute(following, {**word._asdict(), "handler": handler}).fetchone()) is not None:
+        word = Word(*row[:3])
+        yield word, instant(row[3])
+
+
+def effect_words(connection: sqlite3.Connection, handler: str) -> Iterator[tuple[Word, datetime]]:
+    """The words of effects that wait for a handler."""
+    return words_of(connection, _sql.next_effect_word, handler)
 
 
 def read_clock(connection: sqlite3.Connection, now: datetime | None) -> datetime:
@@ -65,24 +89,27 @@ class SQLiteEffects:
         self._database = database
 
     def claim(
-        self, worker: WorkerId, wanted: Sequence[Wanted], limit: int, now: datetime | None = None
+        self,
+        worker: WorkerId,
+        wanted: Sequence[Wanted],
+        limit: int,
+        now: datetime | None = None,
+        *,
+        words: Sequence[Word],
     ) -> list[StoredEffect]:
         """The most urgent effects for these handlers."""
+        known = frozenset(words)
         with self._database.writing() as connection:
-            found = [
-                row
-                for each in wanted
-                for row in connection.execute(_sql.ready_effects, (each.handler, min(each.limit, limit)))
-            ]
-            found.sort(key=lambda row: (row[2], row[0], row[1]))
+            found = [row for each in wanted for row in _ready(connection, each, known, limit)]
+            found.sort(key=_urgency)
             by = (str(worker), text(read_clock(connection, now))) if found else ()
             owned = (connection.execute(_sql.own_effect, (*by, *row[:2])).fetchone() for row in found[:limit])
             return readable(rows.effect, owned)
 
-    def retry(self, claim: EffectClaim, *, error: str, until: datetime | None) -> bool:
-        """Give the effect back after a failed attempt."""
+    def retry(self, claim: EffectClaim, *, error: str, until: datetime | None, counts: bool = True) -> bool:
+        """Give the effect back after an attempt."""
         with self._database.writing() as connection:
-            values = (text_or_none(until), error, *_key(claim))
+            values = (text_or_none(until), error, not counts, *_key(claim))
             return connection.execute(_sql.retry_effect, values).rowcount == 1
 
     def release(self, claims: Sequence[EffectClaim]) -> int:
@@ -115,24 +142,27 @@ class SQLiteTimers:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def claim(
-        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
-    ) -> Due:
+    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> Due:
         """The timers that are due."""
         with self._database.writing() as connection:
+            run = connection.execute
             moment = read_clock(connection, now)
             at = text(moment)
-            names = _names(definitions)
-            due = connection.execute(_sql.due_timers, (text(moment + hold), at, at, names, names, limit)).fetchall()
-            following = connection.execute(_sql.next_timer, (at,)).fetchone()[0]
-            timers = readable(rows.timer, due)
-            following_at = readable(instant_or_none, [following])
-            return Due(sorted(timers, key=lambda timer: timer.due_at), following_at[0] if following_at else None)
+            asked = {"words": json.dumps(words), "now": at}
+            due = [
+                row
+                for word in run(_sql.due_words, asked).fetchall()
+                for row in run(_sql.due_timers, (*word, at, at, limit))
+            ]
+            until = text(moment + hold)
+            taken = [run(_sql.claim_timer, (until, *row[1:])).fetchone() for row in sorted(due)[:limit]]
+            following = readable(instant_or_none, run(_sql.next_timer, asked).fetchone())
+            return Due(readable(rows.timer, taken), following[0] if following else None)
 
-    def retry(self, claim: TimerClaim, *, error: str, until: datetime) -> bool:
+    def retry(self, claim: TimerClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
         """Let the timer fire again later."""
         with self._database.writing() as connection:
-            values = (text(until), error, *_timer_key(claim))
+            values = (text(until), counts, error, *_timer_key(claim))
             return connection.execute(_sql.retry_timer, values).rowcount == 1
 
     def bury(self, claim: TimerClaim, letter: DeadLetter) -> bool:
@@ -147,23 +177,28 @@ class SQLiteInbox:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def claim(
-        self, now: datetime | None, *, hold: timedelta, limit: int, definitions: Sequence[str] | None = None
-    ) -> list[StoredMessage]:
+    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> list[StoredMessage]:
         """The messages whose turn has come, in order."""
         with self._database.writing() as connection:
+            run = connection.execute
             moment = read_clock(connection, now)
             at = text(moment)
-            names = _names(definitions)
-            values = (text(moment + hold), at, at, names, names, limit)
-            found = connection.execute(_sql.due_messages, values).fetchall()
-            return sorted(readable(rows.message, found), key=lambda message: message.id)
+            heads = [
+                row
+                for word in run(_sql.waiting_words, {"words": json.dumps(words)}).fetchall()
+                for row in run(_sql.heads, (*word, at, at, limit))
+            ]
+            known = set(words)
+            found = [each for head in sorted(heads)[:limit] for each in _line(connection, head[1:], known, limit)]
+            until = text(moment + hold)
+            taken = [run(_sql.claim_message, (until, each)).fetchone() for each in sorted(found)[:limit]]
+            return readable(rows.message, taken)
 
-    def retry(self, claim: InboxClaim, *, error: str, until: datetime) -> bool:
+    def retry(self, claim: InboxClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
         """Deliver the message again later."""
         with self._database.writing() as connection:
             connection.execute(_sql.free_target, (claim.id,))
-            return connection.execute(_sql.retry_message, (text(until), error, claim.id)).rowcount == 1
+            return connection.execute(_sql.retry_message, (text(until), counts, error, claim.id)).rowcount == 1
 
     def bury(self, claim: InboxClaim, letter: DeadLetter) -> bool:
         """Move the message to the dead letters."""
@@ -183,9 +218,26 @@ class SQLiteInbox:
             return instant_or_none(connection.execute(_sql.next_message, (moment,)).fetchone()[0])
 
 
-def _names(definitions: Sequence[str] | None) -> str | None:
-    """A list of names as SQLite takes it."""
-    return None if definitions is None else json.dumps(list(definitions))
+def _ready(connection: sqlite3.Connection, wanted: Wanted, known: Collection[Word], limit: int) -> list[rows.Row]:
+    """The most urgent effects of one handler."""
+    most = min(wanted.limit, limit)
+    found = [
+        row
+        for word, _ in effect_words(connection, wanted.handler)
+        if word in known
+        for row in connection.execute(_sql.ready_effects, (wanted.handler, *word, most))
+    ]
+    return sorted(found, key=_urgency)[:most]
+
+
+def _urgency(row: rows.Row) -> tuple[object, ...]:
+    return row[2], row[0], row[1]
+
+
+def _line(connection: sqlite3.Connection, target: rows.Row, known: Collection[Word], limit: int) -> list[int]:
+    """The messages of a target up to the first one that this process cannot read: what comes after that waits with it."""
+    waiting = connection.execute(_sql.line, (*target, limit))
+    return [row[0] for row in takewhile(lambda row: Word(*row[1:]) in known, waiting)]
 
 
 def _move(connection: sqlite3.Connection, take: str, key: tuple[object, ...], letter: DeadLetter) -> bool:

@@ -117,6 +117,10 @@ class SQLiteUnit:
         """Write everything."""
         _write(self.connection, changes, text(now))
 
+    def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
+        """Put messages into the inbox."""
+        return accept(self.connection, messages, now)
+
     def consume(self, claims: Sequence[Claim]) -> None:
         """Use up claims without a change."""
         if _consume(self.connection, claims) != len(claims):
@@ -290,8 +294,8 @@ def _consume(connection: sqlite3.Connection, claims: Sequence[Claim]) -> int:
 def _birth(name: str, change: Change) -> tuple[object, ...]:
     head = change.header
     return (
-        name, head.tenant, head.definition, head.definition_version, head.key or None, head.status, head.reason, head.version,
-        head.issued, None if head.parent is None else id_text(head.parent), text(head.created_at), text(head.updated_at),
+        name, head.tenant, head.definition, head.definition_version, head.kind, head.key or None, head.status, head.reason,
+        head.begun, head.version, head.issued, None if head.parent is None else id_text(head.parent), text(head.created_at), text(head.updated_at),
         text_or_none(head.ended_at),
     )  # fmt: skip
 
@@ -299,7 +303,7 @@ def _birth(name: str, change: Change) -> tuple[object, ...]:
 def _move(name: str, change: Change) -> tuple[object, ...]:
     head = change.header
     return (
-        head.status, head.reason, head.version, head.issued, text(head.updated_at), text_or_none(head.ended_at),
+        head.status, head.reason, head.begun, head.version, head.issued, text(head.updated_at), text_or_none(head.ended_at),
         name, head.tenant, change.expected,
     )  # fmt: skip
 
@@ -317,15 +321,17 @@ def _event(name: str, event: StoredEvent, now: str) -> tuple[object, ...]:
 
 def _effect(name: str, each: StoredEffect, now: str) -> tuple[object, ...]:
     return (
-        name, each.number, each.tenant, each.definition, each.handler, each.type, each.version, each.data, each.options,
-        each.priority, each.rank, text_or_none(each.parked_until), None if each.owner is None else id_text(each.owner), each.fence,
-        each.attempts, each.error, now, None if each.owner is None else now,
+        name, each.number, each.tenant, each.definition, each.language, each.handler, each.type, each.version, each.data,
+        each.options, each.priority, each.rank, text_or_none(each.parked_until),
+        None if each.owner is None else id_text(each.owner), each.fence, each.attempts, each.error, now,
+        None if each.owner is None else now,
     )  # fmt: skip
 
 
 def _timer(name: str, timer: StoredTimer) -> tuple[object, ...]:
     return (
-        name, timer.key, timer.number, timer.tenant, timer.definition, timer.type, timer.version, timer.data, text(timer.due_at),
+        name, timer.key, timer.number, timer.tenant, timer.definition, timer.language, timer.type, timer.version, timer.data,
+        text(timer.due_at),
     )  # fmt: skip
 
 
@@ -333,7 +339,7 @@ def _message(each: StoredMessage, now: str) -> tuple[object, ...]:
     where = each.address
     return (
         where.tenant, each.target, where.definition, where.key, None if where.instance is None else id_text(where.instance),
-        each.type, each.version, each.data, each.command_id, each.actor, each.comment, each.definition_version,
+        each.language, each.type, each.version, each.data, each.command_id, each.actor, each.comment, each.definition_version,
         None if each.parent is None else id_text(each.parent), now,
     )  # fmt: skip
 

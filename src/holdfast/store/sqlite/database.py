@@ -190,7 +190,10 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A consistent view of the last commit. In memory there is one connection, so readers take turns with the writer."""
+        """A consistent view of the last commit; inside another one of the same thread, the same view.
+
+        In memory there is one connection, so readers take turns with the writer.
+        """
         if not self._path:
             if not self._lock.is_mine:
                 self.refuse_inside()
@@ -198,6 +201,10 @@ class Database:
                 yield self._writer
             return
         connection = self._reader()
+        if connection.in_transaction:
+            with translated(self.url):
+                yield connection
+            return
         with translated(self.url):
             connection.execute("begin")
             try:

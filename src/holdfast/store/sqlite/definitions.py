@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from holdfast.store.findings import PublishedDefinition
 from holdfast.store.shapes import StoredDefinition
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
@@ -17,8 +18,9 @@ from holdfast.store.statements import read_statements
 class _Sql(msgspec.Struct, frozen=True):
     publish: str
     get: str
+    adopt: str
     versions: str
-    names: str
+    listed: str
 
 
 _sql = read_statements(_Sql, __package__, "definitions.sql")
@@ -34,7 +36,8 @@ class SQLiteDefinitions:
         """Store a definition unless its version exists; what is stored."""
         with self._database.writing() as connection:
             values = msgspec.structs.astuple(definition)[:-1]
-            connection.execute(_sql.publish, (*values, text(now)))
+            if connection.execute(_sql.publish, (*values, text(now))).rowcount:
+                connection.execute(_sql.adopt, (definition.name, definition.tenant))
             found = _get(connection, definition.tenant, definition.name, definition.version)
             assert found is not None, "what was just stored is there"
             return found
@@ -49,10 +52,10 @@ class SQLiteDefinitions:
         with self._database.reading() as connection:
             return [version for (version,) in connection.execute(_sql.versions, (tenant, name))]
 
-    def names(self, tenant: str) -> list[str]:
-        """The names of a tenant's definitions."""
+    def listed(self, tenant: str) -> list[PublishedDefinition]:
+        """All published versions."""
         with self._database.reading() as connection:
-            return [name for (name,) in connection.execute(_sql.names, (tenant,))]
+            return [rows.published(row) for row in connection.execute(_sql.listed, (tenant,))]
 
 
 def _get(connection: sqlite3.Connection, tenant: str, name: str, version: str) -> StoredDefinition | None:

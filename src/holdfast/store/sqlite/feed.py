@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
 
-from holdfast.kernel.history import StoredEvent
+from holdfast.store.findings import FedEvent, ProjectionState
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import text
@@ -20,6 +21,7 @@ class _Sql(msgspec.Struct, frozen=True):
     checkpoint: str
     move: str
     fail: str
+    projections: str
 
 
 _sql = read_statements(_Sql, __package__, "feed.sql")
@@ -31,7 +33,7 @@ class SQLiteFeed:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def read(self, *, after: int, limit: int) -> list[StoredEvent]:
+    def read(self, *, after: int, limit: int) -> list[FedEvent]:
         """The events that follow a position."""
         with self._database.reading() as connection:
             return _read(connection, after, limit)
@@ -42,7 +44,7 @@ class SQLiteFeed:
             return _checkpoint(connection, name)
 
     def advance(
-        self, name: str, *, limit: int, apply: Callable[[Sequence[StoredEvent], object], None], now: datetime
+        self, name: str, *, limit: int, apply: Callable[[Sequence[FedEvent], object], None], now: datetime
     ) -> int:
         """Apply the next events and move the checkpoint in one transaction."""
         with self._database.writing() as connection:
@@ -63,11 +65,17 @@ class SQLiteFeed:
     def fail(self, name: str, *, error: str, now: datetime) -> None:
         """Note why a projection does not go on."""
         with self._database.writing() as connection:
-            connection.execute(_sql.fail, (name, text(now), error))
+            connection.execute(_sql.fail, {"name": name, "now": text(now), "error": error})
+
+    def projections(self, names: Sequence[str], *, most: int) -> list[ProjectionState]:
+        """How far each projection has read."""
+        asked = {"names": json.dumps(list(names)), "most": most}
+        with self._database.reading() as connection:
+            return [rows.projection(row) for row in connection.execute(_sql.projections, asked)]
 
 
-def _read(connection: sqlite3.Connection, after: int, limit: int) -> list[StoredEvent]:
-    return [rows.event(row) for row in connection.execute(_sql.read, (after, limit))]
+def _read(connection: sqlite3.Connection, after: int, limit: int) -> list[FedEvent]:
+    return [rows.fed_event(row) for row in connection.execute(_sql.read, (after, limit))]
 
 
 def _checkpoint(connection: sqlite3.Connection, name: str) -> int:

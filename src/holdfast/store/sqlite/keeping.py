@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.findings import Backlog, Unhandled
+from holdfast.store.findings import Backlog, Unhandled, WaitingWord
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, DeadLetter, Maintenance
 from holdfast.store.sqlite import rows
-from holdfast.store.sqlite.claims import read_clock
+from holdfast.store.sqlite.claims import effect_words, read_clock, words_of
 from holdfast.store.sqlite.commits import accept
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import instant, text
@@ -48,6 +49,8 @@ class _Sql(msgspec.Struct, frozen=True):
     backlog: str
     waiting_handlers: str
     waiting_work: str
+    next_timer_word: str
+    next_message_word: str
 
 
 _sql = read_statements(_Sql, __package__, "keeping.sql")
@@ -141,14 +144,25 @@ class SQLiteKeeper:
             found = ((name, *connection.execute(_sql.waiting_work, (name, until, most)).fetchone()) for name in wanted)
             return [Unhandled(name, count, instant(since)) for name, count, since in found if count]
 
+    def waiting_words(self, handlers: Sequence[str], *, waited: timedelta, now: datetime | None) -> list[WaitingWord]:
+        """The words that work has waited with for this long."""
+        with self._database.reading() as connection:
+            until = read_clock(connection, now) - waited
+            found = [
+                *(WaitingWord("effect", each, *word) for each in handlers for word in effect_words(connection, each)),
+                *(WaitingWord("inbox", "", *word) for word in words_of(connection, _sql.next_message_word)),
+                *(WaitingWord("timer", "", *word) for word in words_of(connection, _sql.next_timer_word)),
+            ]
+            return [each for each in found if each.since <= until]
+
 
 def _revive(connection: sqlite3.Connection, letter: DeadLetter, now: datetime, ageing: float) -> None:
     match letter.source:
         case "effect":
             rank = rank_of(now, letter.priority, ageing=ageing)
             values = (
-                str(letter.instance), letter.number, letter.tenant, letter.definition, letter.name, letter.type, letter.version,
-                letter.data, letter.options, letter.priority, rank, letter.fence, text(now),
+                str(letter.instance), letter.number, letter.tenant, letter.definition, letter.language, letter.name, letter.type,
+                letter.version, letter.data, letter.options, letter.priority, rank, letter.fence, text(now),
             )  # fmt: skip
             connection.execute(_sql.revive_effect, values)
         case "inbox":

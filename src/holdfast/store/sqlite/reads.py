@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -11,7 +13,7 @@ import msgspec
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
-from holdfast.store.findings import StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
+from holdfast.store.findings import StepName, StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
 from holdfast.store.paging import id_range, newest
 from holdfast.store.shapes import (
     Address,
@@ -35,6 +37,7 @@ class _Sql(msgspec.Struct, frozen=True):
     instances_by_key: str
     instances_of_definition: str
     instances_of_status: str
+    kinds: str
     statuses: str
     statuses_of_definition: str
     events: str
@@ -45,10 +48,12 @@ class _Sql(msgspec.Struct, frozen=True):
     open_tasks: str
     open_tasks_of_role: str
     headers: str
-    begun: str
+    in_hand: str
+    step_names: str
     subscriptions: str
     dead_letters: str
     dead_letters_of_instance: str
+    count_letters: str
     dead_letter: str
     observations: str
     transitions: str
@@ -80,7 +85,9 @@ class SQLiteReader:
             "definition_version": query.definition_version,
             "key": query.key,
             "parent": _text(query.parent),
+            "kinds": json.dumps(query.kinds) if query.kinds else None,
             "statuses": json.dumps(query.statuses) if query.statuses else None,
+            "begun": query.begun,
             "first": str(first),
             "before": str(before),
             "after": text_or_none(query.created_after),
@@ -131,10 +138,15 @@ class SQLiteReader:
         values = {"tenant": self._tenant, "instances": json.dumps([str(each) for each in instances])}
         return [rows.header(row) for row in self._all(_sql.headers, values)]
 
-    def begun(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Those of which anything has begun."""
+    def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
+        """Those of which a worker has an effect in hand."""
         values = {"tenant": self._tenant, "instances": json.dumps([str(each) for each in instances])}
-        return {rows.instance_id(row[0]) for row in self._all(_sql.begun, values)}
+        return {rows.instance_id(row[0]) for row in self._all(_sql.in_hand, values)}
+
+    def step_names(self, instance: InstanceId, numbers: Sequence[int]) -> dict[int, StepName]:
+        """Which nodes these steps are of."""
+        values = {"tenant": self._tenant, "instance": str(instance), "numbers": json.dumps(list(numbers))}
+        return {row[0]: StepName(*row[1:]) for row in self._all(_sql.step_names, values)}
 
     def dead_letters(
         self,
@@ -142,6 +154,7 @@ class SQLiteReader:
         instance: InstanceId | None = None,
         definition: str = "",
         source: DeadLetterSource | None = None,
+        key: str = "",
         after: int = 0,
         limit: int = 100,
     ) -> list[DeadLetter]:
@@ -151,11 +164,31 @@ class SQLiteReader:
             "instance": _text(instance),
             "definition": definition,
             "source": source,
+            "key": key,
             "after": after,
             "limit": limit,
         }
         statement = _sql.dead_letters if instance is None else _sql.dead_letters_of_instance
         return [rows.dead_letter(row) for row in self._all(statement, values)]
+
+    def count_letters(
+        self,
+        *,
+        instance: InstanceId | None = None,
+        definition: str = "",
+        source: DeadLetterSource | None = None,
+        key: str = "",
+    ) -> int:
+        """How many gave up."""
+        values = {
+            "tenant": self._tenant,
+            "instance": _text(instance),
+            "definition": definition,
+            "source": source,
+            "key": key,
+        }
+        count: int = self._all(_sql.count_letters, values)[0][0]
+        return count
 
     def dead_letter(self, letter: int) -> DeadLetter | None:
         """One dead letter."""
@@ -171,16 +204,40 @@ class SQLiteReader:
         """The observed moves, counted."""
         return [Transition(*row) for row in self._all(_sql.transitions, (self._tenant, definition))]
 
+    @contextmanager
+    def look(self) -> Iterator[SQLiteReader]:
+        """Answers as of one moment: a reading transaction of this thread, which all its questions join."""
+        with self._database.reading():
+            yield self
+
     def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[Header]:
-        """Each status newest first, along an index, and then the newest of all."""
-        if query.definition:
-            known, listed = _sql.statuses_of_definition, _sql.instances_of_definition
-        else:
-            known, listed = _sql.statuses, _sql.instances_of_status
+        """Each status newest first, along an index, those that have begun and those that have not, and then the newest of all."""
+        listed = _sql.instances_of_definition if query.definition else _sql.instances_of_status
+        flags = (0,) if query.begun is False else (1, 0)
         with self._database.reading() as connection:
-            statuses = set(query.statuses) or {row[0] for row in connection.execute(known, values)}
-            found = [row for each in statuses for row in connection.execute(listed, {**values, "status": each})]
+            found = [
+                row
+                for kind, status in self._statuses(connection, query, values)
+                for flag in flags
+                for row in connection.execute(listed, {**values, "kind": kind, "status": status, "is_begun": flag})
+            ]
         return newest(map(rows.header, found), query.limit)
+
+    def _statuses(
+        self, connection: sqlite3.Connection, query: InstanceQuery, values: dict[str, Any]
+    ) -> Iterator[tuple[str, str]]:
+        """The kinds and statuses that there are, out of those that are asked for; of one definition they have one kind."""
+        if query.definition:
+            found = [("", row[0]) for row in connection.execute(_sql.statuses_of_definition, values)]
+        else:
+            kinds = [row[0] for row in connection.execute(_sql.kinds, values)]
+            found = [
+                (kind, row[0])
+                for kind in kinds
+                if not query.kinds or kind in query.kinds
+                for row in connection.execute(_sql.statuses, {**values, "kind": kind})
+            ]
+        return ((kind, status) for kind, status in found if not query.statuses or status in query.statuses)
 
     def _of(self, instance: InstanceId, statement: str) -> list[rows.Row]:
         return self._all(statement, (str(instance), self._tenant))

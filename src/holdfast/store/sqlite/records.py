@@ -60,9 +60,9 @@ def bury(connection: sqlite3.Connection, letter: DeadLetter) -> None:
 def _letter(each: DeadLetter) -> Values:
     return (
         each.tenant, each.source, None if each.instance is None else str(each.instance), each.definition, each.key, each.number,
-        each.name, each.type, each.version, each.data, each.options, each.priority, each.attempts, each.fence, each.reason, each.error,
-        each.actor, each.definition_version, None if each.parent is None else str(each.parent), each.command_id, each.comment,
-        text(each.created_at),
+        each.name, each.language, each.type, each.version, each.data, each.options, each.priority, each.attempts, each.fence,
+        each.reason, each.error, each.actor, each.definition_version, None if each.parent is None else str(each.parent),
+        each.command_id, each.comment, text(each.created_at),
     )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def _close_task(name: str, _header: Header, each: TaskClosed, now: str) -> Value
 
 def _raise_letter(name: str, header: Header, each: DeadLetterRaised, now: str) -> Values:
     return (
-        header.tenant, each.source, name, header.definition, header.key, each.number, each.name, each.type, 1, each.payload, b"", 0,
+        header.tenant, each.source, name, header.definition, header.key, each.number, each.name, "", each.type, 1, each.payload, b"", 0,
         each.attempts, 0, each.reason, each.error, "", "", None, "", "", now,
     )  # fmt: skip
 

@@ -10,7 +10,14 @@ from uuid import UUID
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.findings import StoredStep, StoredSubscription, StoredTask
+from holdfast.store.findings import (
+    FedEvent,
+    ProjectionState,
+    PublishedDefinition,
+    StoredStep,
+    StoredSubscription,
+    StoredTask,
+)
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -63,15 +70,17 @@ def header(row: Row) -> Header:
         tenant=row[1],
         definition=row[2],
         definition_version=row[3],
-        key=row[4] or "",
-        status=row[5],
-        reason=row[6],
-        version=row[7],
-        issued=row[8],
-        parent=instance_or_none(row[9]),
-        created_at=instant(row[10]),
-        updated_at=instant(row[11]),
-        ended_at=instant_or_none(row[12]),
+        kind=row[4],
+        key=row[5] or "",
+        status=row[6],
+        reason=row[7],
+        begun=bool(row[8]),
+        version=row[9],
+        issued=row[10],
+        parent=instance_or_none(row[11]),
+        created_at=instant(row[12]),
+        updated_at=instant(row[13]),
+        ended_at=instant_or_none(row[14]),
     )
 
 
@@ -92,6 +101,26 @@ def event(row: Row) -> StoredEvent:
     )
 
 
+def fed_event(row: Row) -> FedEvent:
+    """A row of `events` with what its instance's row says; nothing if that has just gone."""
+    return FedEvent(
+        position=row[0],
+        instance=instance_id(row[1]),
+        sequence=row[2],
+        tenant=row[3],
+        type=row[4],
+        version=row[5],
+        data=row[6],
+        at=instant(row[7]),
+        actor=row[8],
+        comment=row[9],
+        cause=row[10],
+        definition=row[11] or "",
+        definition_version=row[12] or "",
+        key=row[13] or "",
+    )
+
+
 def effect(row: Row) -> StoredEffect:
     """A row of `effects`."""
     return StoredEffect(
@@ -99,21 +128,22 @@ def effect(row: Row) -> StoredEffect:
         number=row[1],
         tenant=row[2],
         definition=row[3],
-        handler=row[4],
-        type=row[5],
-        version=row[6],
-        data=row[7],
-        options=row[8],
-        priority=row[9],
-        rank=row[10],
-        parked_until=instant_or_none(row[11]),
-        owner=None if row[12] is None else WorkerId(UUID(row[12])),
-        fence=row[13],
-        attempts=row[14],
-        error=row[15],
-        created_at=instant(row[16]),
-        claimed_at=instant_or_none(row[17]),
-        stop_requested=bool(row[18]),
+        language=row[4],
+        handler=row[5],
+        type=row[6],
+        version=row[7],
+        data=row[8],
+        options=row[9],
+        priority=row[10],
+        rank=row[11],
+        parked_until=instant_or_none(row[12]),
+        owner=None if row[13] is None else WorkerId(UUID(row[13])),
+        fence=row[14],
+        attempts=row[15],
+        error=row[16],
+        created_at=instant(row[17]),
+        claimed_at=instant_or_none(row[18]),
+        stop_requested=bool(row[19]),
     )
 
 
@@ -125,12 +155,13 @@ def timer(row: Row) -> StoredTimer:
         number=row[2],
         tenant=row[3],
         definition=row[4],
-        type=row[5],
-        version=row[6],
-        data=row[7],
-        due_at=instant(row[8]),
-        attempts=row[9],
-        error=row[10],
+        language=row[5],
+        type=row[6],
+        version=row[7],
+        data=row[8],
+        due_at=instant(row[9]),
+        attempts=row[10],
+        error=row[11],
     )
 
 
@@ -139,16 +170,17 @@ def message(row: Row) -> StoredMessage:
     return StoredMessage(
         id=row[0],
         address=Address(tenant=row[1], definition=row[2], key=row[3], instance=instance_or_none(row[4])),
-        type=row[5],
-        version=row[6],
-        data=row[7],
-        command_id=row[8],
-        actor=row[9],
-        comment=row[10],
-        definition_version=row[11],
-        parent=instance_or_none(row[12]),
-        attempts=row[13],
-        error=row[14],
+        language=row[5],
+        type=row[6],
+        version=row[7],
+        data=row[8],
+        command_id=row[9],
+        actor=row[10],
+        comment=row[11],
+        definition_version=row[12],
+        parent=instance_or_none(row[13]),
+        attempts=row[14],
+        error=row[15],
     )
 
 
@@ -163,21 +195,22 @@ def dead_letter(row: Row) -> DeadLetter:
         key=row[5],
         number=row[6],
         name=row[7],
-        type=row[8],
-        version=row[9],
-        data=row[10],
-        options=row[11],
-        priority=row[12],
-        attempts=row[13],
-        fence=row[14],
-        reason=row[15],
-        error=row[16],
-        actor=row[17],
-        definition_version=row[18],
-        parent=instance_or_none(row[19]),
-        command_id=row[20],
-        comment=row[21],
-        created_at=instant(row[22]),
+        language=row[8],
+        type=row[9],
+        version=row[10],
+        data=row[11],
+        options=row[12],
+        priority=row[13],
+        attempts=row[14],
+        fence=row[15],
+        reason=row[16],
+        error=row[17],
+        actor=row[18],
+        definition_version=row[19],
+        parent=instance_or_none(row[20]),
+        command_id=row[21],
+        comment=row[22],
+        created_at=instant(row[23]),
     )
 
 
@@ -217,6 +250,23 @@ def definition(row: Row) -> StoredDefinition:
     """A row of `definitions`."""
     values = dict(zip(StoredDefinition.__struct_fields__, row, strict=True))
     return StoredDefinition(**(values | {"created_at": instant(row[-1])}))
+
+
+def projection(row: Row) -> ProjectionState:
+    """A row of `projections`, with the number of events that it has not read."""
+    return ProjectionState(
+        name=row[0],
+        position=row[1],
+        lag=row[2],
+        updated_at=instant_or_none(row[3]),
+        error=row[4],
+        failed_at=instant_or_none(row[5]),
+    )
+
+
+def published(row: Row) -> PublishedDefinition:
+    """A row of `definitions`, for lists."""
+    return PublishedDefinition(name=row[0], version=row[1], kind=row[2], hash=row[3], published_at=instant(row[4]))
 
 
 def observation(row: Row) -> Observation:

@@ -4,6 +4,9 @@
 -- its work is done. `steps`, `human_tasks`, `subscriptions` and `dead_letters` are projections that a commit writes together with
 -- its events. `receipts` make commands idempotent.
 --
+-- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
+-- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
+--
 -- `events` and `steps` are partitioned by the instance's id. Ids are UUIDv7, so a range of ids is a range of birth times: all rows
 -- of an instance lie in one partition, a read of its history touches that one alone, and an old month can be dropped whole.
 --
@@ -53,9 +56,11 @@ create table holdfast.instances (
     tenant             text not null check (tenant <> ''),
     definition         text not null,
     definition_version text not null,
+    kind               text not null,
     key                text,
     status             text not null,
     reason             text not null,
+    begun              boolean not null,
     version            integer not null,
     issued             integer not null,
     parent             uuid,
@@ -65,16 +70,16 @@ create table holdfast.instances (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 -- For look-ups, and for lists that name a key alone.
 create unique index instances_by_key on holdfast.instances (tenant, key, definition) where key is not null;
--- For lists, which are read status by status, each newest first. Their conditions are always true and only lists state them: a planner
+-- For lists, which are read status by status, each newest first, those that have begun and those that have not. Their conditions are always true and only lists state them: a planner
 -- without statistics takes these indexes for look-ups by id or key otherwise, and reads every instance of the tenant or definition.
-create index instances_by_definition on holdfast.instances (tenant, definition, status, id) where created_at > '-infinity';
-create index instances_by_status on holdfast.instances (tenant, status, id) where created_at < 'infinity';
+create index instances_by_definition on holdfast.instances (tenant, definition, status, begun, id) where created_at > '-infinity';
+create index instances_by_status on holdfast.instances (tenant, kind, status, begun, id) where created_at < 'infinity';
 create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
 
 -- A trigger on named columns costs nothing where they are not written.
-create trigger instances_identity before update of id, tenant, definition, key, created_at on holdfast.instances for each row
-when (new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.key is distinct from old.key
-    or new.created_at <> old.created_at)
+create trigger instances_identity before update of id, tenant, definition, kind, key, created_at on holdfast.instances for each row
+when (new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.kind <> old.kind
+    or new.key is distinct from old.key or new.created_at <> old.created_at)
 execute function holdfast.refuse('HF103', 'the identity of an instance never changes');
 create trigger instances_history before update of version on holdfast.instances for each row
 when (new.version < old.version)
@@ -131,6 +136,7 @@ create table holdfast.effects (
     number         integer not null,
     tenant         text not null check (tenant <> ''),
     definition     text not null,
+    language       text not null,
     handler        text not null,
     type           text not null,
     version        smallint not null,
@@ -151,7 +157,8 @@ create table holdfast.effects (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_threshold = 1000, autovacuum_analyze_scale_factor = 0.05
 );
-create index effects_ready on holdfast.effects (handler, rank, instance, number) where owner is null and parked_until is null;
+create index effects_ready on holdfast.effects (handler, language, type, version, rank, instance, number)
+    where owner is null and parked_until is null;
 create index effects_parked on holdfast.effects (parked_until) where parked_until is not null;
 
 create table holdfast.timers (
@@ -160,6 +167,7 @@ create table holdfast.timers (
     number        integer not null,
     tenant        text not null check (tenant <> ''),
     definition    text not null,
+    language      text not null,
     type          text not null,
     version       smallint not null,
     data          bytea not null,
@@ -171,7 +179,7 @@ create table holdfast.timers (
 ) with (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1
 );
-create index timers_due on holdfast.timers (due_at);
+create index timers_due on holdfast.timers (language, type, version, due_at);
 
 create table holdfast.inbox (
     id                 bigint generated always as identity primary key,
@@ -180,6 +188,7 @@ create table holdfast.inbox (
     definition         text not null,
     key                text not null,
     instance           uuid,
+    language           text not null,
     type               text not null,
     version            smallint not null,
     data               bytea not null,
@@ -197,6 +206,8 @@ create table holdfast.inbox (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1
 );
 create index inbox_by_target on holdfast.inbox (tenant, target, id);
+-- Its condition is always true, and only claims state it: see the lists of instances.
+create index inbox_by_word on holdfast.inbox (language, type, version, id) where created_at > '-infinity';
 
 create table holdfast.dead_letters (
     id                 bigint generated always as identity primary key,
@@ -207,6 +218,7 @@ create table holdfast.dead_letters (
     key                text not null,
     number             integer not null,
     name               text not null,
+    language           text not null,
     type               text not null,
     version            smallint not null,
     data               bytea not null,
@@ -315,7 +327,8 @@ create table holdfast.projections (
     name       text primary key,
     position   bigint not null,
     updated_at timestamptz not null,
-    error      text not null
+    error      text not null,
+    failed_at  timestamptz
 ) with (fillfactor = 50);
 
 create table holdfast.observations (
@@ -363,18 +376,27 @@ begin
     end loop;
 end $$;
 
--- Commands from any language, ORM or trigger, in the caller's own transaction.
+-- What is published is a graph, and all graphs speak one language; everything else is a decider, which speaks its own.
+
+create function holdfast.language_of(tenant text, definition text) returns text language sql stable as $$
+    select case when exists (
+        select 1 from holdfast.definitions d where d.tenant in ('*', language_of.tenant) and d.name = language_of.definition
+    ) then '$graph' else language_of.definition end
+$$;
+
+-- Commands from any programming language, ORM or trigger, in the caller's own transaction.
 
 create function holdfast.submit(
     definition text, command text, data text, key text default '', instance uuid default null, command_id text default '',
     tenant text default 'default', actor text default current_user, comment text default '', version integer default 1
 ) returns bigint language sql as $$
-    insert into holdfast.inbox (tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, created_at)
-    values (
+    insert into holdfast.inbox (
+        tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, created_at
+    ) values (
         submit.tenant,
         coalesce(submit.instance::text, replace(replace(submit.definition, '%', '%25'), ':', '%3A') || ':' || submit.key),
-        submit.definition, submit.key, submit.instance, submit.command, submit.version::smallint, convert_to(submit.data, 'UTF8'),
-        submit.command_id, submit.actor, submit.comment,
+        submit.definition, submit.key, submit.instance, holdfast.language_of(submit.tenant, submit.definition), submit.command,
+        submit.version::smallint, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
         clock_timestamp()
     ) returning id
 $$;
@@ -405,6 +427,9 @@ begin
 end $$;
 -- Whoever hands a command in with his own connection is asked whether it is to this database.
 create policy identity on holdfast.meta for select to holdfast_tenant using (name = 'identity');
+
+-- Shared definitions serve all tenants.
+create policy shared on holdfast.definitions for select to holdfast_tenant using (tenant = '*');
 
 grant usage on schema holdfast to holdfast_engine, holdfast_tenant;
 grant select, insert, update, delete on all tables in schema holdfast to holdfast_engine;

@@ -2,26 +2,51 @@
 select clock_timestamp()
 
 -- name: claim_effects
--- The index gives the most urgent rows of each handler first, and those of equal rank in the order of instances and numbers; nothing
--- is sorted but the few that were picked.
+-- From one word that waits for a handler to the next along the index, which gives the most urgent rows of each word first, and those of
+-- equal rank in the order of instances and numbers; nothing is sorted but the few that were picked.
+with recursive present (handler, most, language, type, version) as (
+    select w.handler, w.most, f.* from unnest(?::text[], ?::int4[]) as w (handler, most)
+    cross join lateral (
+        select r.language, r.type, r.version from holdfast.effects r
+        where r.handler = w.handler and r.owner is null and r.parked_until is null
+        order by r.language, r.type, r.version limit 1
+    ) as f
+    union all
+    select p.handler, p.most, f.* from present p
+    cross join lateral (
+        select r.language, r.type, r.version from holdfast.effects r
+        where r.handler = p.handler and r.owner is null and r.parked_until is null
+            and (r.language, r.type, r.version) > (p.language, p.type, p.version)
+        order by r.language, r.type, r.version limit 1
+    ) as f
+)
 update holdfast.effects e set
     owner = ?::uuid, claimed_at = coalesce(?::timestamptz, clock_timestamp()), fence = fence + 1, attempts = attempts + 1
 where e.ctid = any (array(
-    select p.ctid
-    from unnest(?::text[], ?::int4[]) as w (handler, most)
-    cross join lateral (
-        select r.ctid, r.rank, r.instance, r.number from holdfast.effects r
-        where r.handler = w.handler and r.owner is null and r.parked_until is null
-        order by r.rank, r.instance, r.number limit w.most for update skip locked
-    ) as p
-    where not exists (select 1 from holdfast.meta where name = 'maintenance')
-    order by p.rank, p.instance, p.number limit ?::int8
+    select s.ctid from (
+        select q.ctid, q.rank, q.instance, q.number, p.most,
+            row_number() over (partition by p.handler order by q.rank, q.instance, q.number) as place
+        from (
+            select * from present
+            where (language, type, version::int4) in (select * from unnest(?::text[], ?::text[], ?::int4[]))
+                and not exists (select 1 from holdfast.meta where name = 'maintenance')
+        ) as p
+        cross join lateral (
+            select r.ctid, r.rank, r.instance, r.number from holdfast.effects r
+            where r.handler = p.handler and r.language = p.language and r.type = p.type and r.version = p.version
+                and r.owner is null and r.parked_until is null
+            order by r.rank, r.instance, r.number limit p.most for update skip locked
+        ) as q
+    ) as s
+    where s.place <= s.most
+    order by s.rank, s.instance, s.number limit ?::int8
 ))
-returning e.instance, e.number, e.tenant, e.definition, e.handler, e.type, e.version, e.data, e.options, e.priority, e.rank,
+returning e.instance, e.number, e.tenant, e.definition, e.language, e.handler, e.type, e.version, e.data, e.options, e.priority, e.rank,
     e.parked_until, e.owner, e.fence, e.attempts, e.error, e.created_at, e.claimed_at, e.stop_requested
 
 -- name: retry_effect
-update holdfast.effects set owner = null, claimed_at = null, parked_until = ?::timestamptz, error = ?::text
+update holdfast.effects set
+    owner = null, claimed_at = null, parked_until = ?::timestamptz, error = ?::text, attempts = attempts - ?::int4
 where instance = ?::uuid and number = ?::int4 and owner = ?::uuid and fence = ?::int4
 
 -- name: release_effects
@@ -39,34 +64,45 @@ update holdfast.effects set parked_until = null where parked_until <= coalesce(?
 select min(parked_until) from holdfast.effects where parked_until is not null
 
 -- name: waiting_effects
-select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested
 from holdfast.effects
 where handler = ?::text and owner is null and parked_until is null
     and created_at <= coalesce(?::timestamptz, clock_timestamp()) - ?::interval
-order by rank, instance, number limit ?::int8
+order by language, type, version, rank, instance, number limit ?::int8
 
 -- name: claim_timers
-update holdfast.timers t set claimed_until = n.at + ?::interval from (select coalesce(?::timestamptz, clock_timestamp()) as at) as n
+update holdfast.timers t set claimed_until = ?::timestamptz
 where t.ctid = any (array(
-    select d.ctid from holdfast.timers d
-    where d.due_at <= coalesce(?::timestamptz, clock_timestamp())
-        and (d.claimed_until is null or d.claimed_until <= coalesce(?::timestamptz, clock_timestamp()))
-        and not exists (select 1 from holdfast.meta where name = 'maintenance')
-        and d.definition = any (coalesce(?::text[], array[d.definition]))
-    order by d.due_at limit ?::int8 for update skip locked
+    select p.ctid
+    from unnest(?::text[], ?::text[], ?::int4[]) as w (language, type, version)
+    cross join (select ?::timestamptz as at, ?::int8 as most) as n
+    cross join lateral (
+        select d.ctid, d.due_at from holdfast.timers d
+        where d.language = w.language and d.type = w.type and d.version = w.version and d.due_at <= n.at
+            and (d.claimed_until is null or d.claimed_until <= n.at)
+        order by d.due_at limit n.most for update skip locked
+    ) as p
+    where not exists (select 1 from holdfast.meta where name = 'maintenance')
+    order by p.due_at limit ?::int8
 ))
-returning t.instance, t.key, t.number, t.tenant, t.definition, t.type, t.version, t.data,
+returning t.instance, t.key, t.number, t.tenant, t.definition, t.language, t.type, t.version, t.data,
     greatest(t.due_at, '0001-01-01 00:00:00+00'), t.attempts, t.error
 
 -- name: next_timer
 -- The calendar of Postgres goes further than that of Python.
-select least(n.at, '9999-12-31 00:00:00+00') from (
-    select min(due_at) as at from holdfast.timers where due_at > coalesce(?::timestamptz, clock_timestamp())
-) as n where n.at is not null
+select least(m.at, '9999-12-31 00:00:00+00') from (
+    select min(p.due_at) as at
+    from unnest(?::text[], ?::text[], ?::int4[]) as w (language, type, version) cross join (select ?::timestamptz as at) as n
+    cross join lateral (
+        select d.due_at from holdfast.timers d
+        where d.language = w.language and d.type = w.type and d.version = w.version and d.due_at > n.at
+        order by d.due_at limit 1
+    ) as p
+) as m where m.at is not null
 
 -- name: retry_timer
-update holdfast.timers set due_at = ?::timestamptz, attempts = attempts + 1, error = ?::text, claimed_until = null
+update holdfast.timers set due_at = ?::timestamptz, attempts = attempts + ?::int4, error = ?::text, claimed_until = null
 where instance = ?::uuid and key = ?::text and number = ?::int4
 
 -- name: take_timer
@@ -74,26 +110,40 @@ delete from holdfast.timers where instance = ?::uuid and key = ?::text and numbe
 
 -- name: claim_heads
 -- Messages of one target are taken in order: only the first one of a target can be locked, and it stands for those behind it.
-select h.tenant, h.target, h.id from holdfast.inbox h
-where (h.due_at is null or h.due_at <= coalesce(?::timestamptz, clock_timestamp()))
-    and (h.claimed_until is null or h.claimed_until <= coalesce(?::timestamptz, clock_timestamp()))
-    and not exists (select 1 from holdfast.inbox f where f.tenant = h.tenant and f.target = h.target and f.id < h.id)
-    and not exists (select 1 from holdfast.meta where name = 'maintenance')
-    and h.definition = any (coalesce(?::text[], array[h.definition]))
-order by h.id limit ?::int8 for update skip locked
+select p.tenant, p.target
+from unnest(?::text[], ?::text[], ?::int4[]) as w (language, type, version)
+cross join (select coalesce(?::timestamptz, clock_timestamp()) as at, ?::int8 as most) as n
+cross join lateral (
+    select h.tenant, h.target, h.id from holdfast.inbox h
+    where h.language = w.language and h.type = w.type and h.version = w.version and h.created_at > '-infinity'
+        and (h.due_at is null or h.due_at <= n.at) and (h.claimed_until is null or h.claimed_until <= n.at)
+        and h.id = (select f.id from holdfast.inbox f where f.tenant = h.tenant and f.target = h.target order by f.id limit 1)
+    order by h.id limit n.most for update skip locked
+) as p
+where not exists (select 1 from holdfast.meta where name = 'maintenance')
+order by p.id limit ?::int8
 
 -- name: claim_behind
+-- Up to the first one that this process cannot read: what comes after that waits with it.
+with words as materialized (select * from unnest(?::text[], ?::text[], ?::int4[]) as w (language, type, version))
 update holdfast.inbox i set claimed_until = coalesce(?::timestamptz, clock_timestamp()) + ?::interval
 where i.id = any (array(
-    select f.id from unnest(?::text[], ?::text[]) as u (tenant, target)
-    cross join lateral (select id from holdfast.inbox where tenant = u.tenant and target = u.target offset 0) as f
-    order by f.id limit ?::int8
+    select f.id
+    from unnest(?::text[], ?::text[]) as u (tenant, target) cross join (select ?::int8 as most) as n
+    cross join lateral (
+        select b.id, bool_and((b.language, b.type, b.version::int4) in (select * from words)) over (order by b.id) as is_readable
+        from (
+            select id, language, type, version from holdfast.inbox where tenant = u.tenant and target = u.target
+            order by id limit n.most
+        ) as b
+    ) as f
+    where f.is_readable order by f.id limit ?::int8
 ))
-returning i.id, i.tenant, i.definition, i.key, i.instance, i.type, i.version, i.data, i.command_id, i.actor, i.comment,
+returning i.id, i.tenant, i.definition, i.key, i.instance, i.language, i.type, i.version, i.data, i.command_id, i.actor, i.comment,
     i.definition_version, i.parent, i.attempts, i.error
 
 -- name: retry_message
-update holdfast.inbox set due_at = ?::timestamptz, attempts = attempts + 1, error = ?::text, claimed_until = null where id = ?::int8
+update holdfast.inbox set due_at = ?::timestamptz, attempts = attempts + ?::int4, error = ?::text, claimed_until = null where id = ?::int8
 
 -- name: free_target
 update holdfast.inbox i set claimed_until = null from holdfast.inbox h

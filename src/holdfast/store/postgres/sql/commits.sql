@@ -7,19 +7,22 @@
 
 -- name: born
 insert into holdfast.instances (
-    id, tenant, definition, definition_version, key, status, reason, version, issued, parent, ended_at, created_at, updated_at
+    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, ended_at, created_at,
+    updated_at
 )
 select u.*, t.at, t.at from unnest(
-    ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::int4[], ?::uuid[], ?::timestamptz[]
+    ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::uuid[],
+    ?::timestamptz[]
 ) as u, (select ?::timestamptz as at) as t
 
 -- name: moved
 -- The gate: the row changes only if nobody has changed it since it was read.
 update holdfast.instances i
-set status = u.status, reason = u.reason, version = u.version, issued = u.issued, ended_at = u.ended_at, updated_at = t.at
+set status = u.status, reason = u.reason, begun = u.begun, version = u.version, issued = u.issued, ended_at = u.ended_at,
+    updated_at = t.at
 from unnest(
-    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::int4[], ?::timestamptz[]
-) as u (id, tenant, expected, status, reason, version, issued, ended_at), (select ?::timestamptz as at) as t
+    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::timestamptz[]
+) as u (id, tenant, expected, status, reason, begun, version, issued, ended_at), (select ?::timestamptz as at) as t
 where i.id = any (array[u.id]) and i.tenant = u.tenant and i.version = u.expected
 returning 1
 
@@ -66,15 +69,17 @@ with taken as (
     returning u.place
 )
 insert into holdfast.inbox (
-    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
+    tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    created_at
 )
-select u.tenant, u.target, u.definition, u.key, u.instance, u.type, u.version, u.data, u.command_id, u.actor, u.comment,
+select u.tenant, u.target, u.definition, u.key, u.instance, u.language, u.type, u.version, u.data, u.command_id, u.actor, u.comment,
     u.definition_version, u.parent, t.at
 from unnest(
-    ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::uuid[]
+    ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
+    ?::text[], ?::uuid[]
 ) with ordinality as u (
-    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, place
+    tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    place
 ) join taken on taken.place = u.place, (select ?::timestamptz as at) as t
 order by u.place
 
@@ -103,38 +108,42 @@ from unnest(
 -- name: effects
 -- What is handed over to a worker was claimed by it at this very moment.
 insert into holdfast.effects (
-    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+    instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at
 )
 select u.*, '', t.at, case when u.owner is null then null else t.at end from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[], ?::int4[], ?::int8[],
+    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[], ?::int4[], ?::int8[],
     ?::timestamptz[], ?::uuid[], ?::int4[], ?::int4[]
 ) as u (
-    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence, attempts
+    instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+    attempts
 ), (select ?::timestamptz as at) as t
 
 -- name: timers
-insert into holdfast.timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)
+insert into holdfast.timers (instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error)
 select u.*, 0, '' from unnest(
-    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::timestamptz[]
+    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::timestamptz[]
 ) as u
 
 -- name: messages
 insert into holdfast.inbox (
-    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
+    tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    created_at
 )
 select u.*, t.at from unnest(
-    ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::uuid[]
+    ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
+    ?::text[], ?::uuid[]
 ) as u, (select ?::timestamptz as at) as t
 returning id
 
 -- name: message_here
 -- Only into the database that is meant, with a connection that is not ours.
 insert into holdfast.inbox (
-    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
+    tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    created_at
 )
-select ?::text, ?::text, ?::text, ?::text, ?::uuid, ?::text, ?::int4, ?::bytea, ?::text, ?::text, ?::text, ?::text, ?::uuid, ?::timestamptz
+select ?::text, ?::text, ?::text, ?::text, ?::uuid, ?::text, ?::text, ?::int4, ?::bytea, ?::text, ?::text, ?::text, ?::text, ?::uuid,
+    ?::timestamptz
 where exists (select 1 from holdfast.meta where name = 'identity' and value = ?::text)
 returning id
 
@@ -193,11 +202,11 @@ where h.instance = any (array[u.instance]) and h.number = u.number
 
 -- name: raised_letters
 insert into holdfast.dead_letters (
-    tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error, actor,
-    definition_version, parent, command_id, comment, created_at
+    tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence, reason,
+    error, actor, definition_version, parent, command_id, comment, created_at
 )
 select * from unnest(
-    ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[],
+    ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[],
     ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::timestamptz[]
 ) as u
 

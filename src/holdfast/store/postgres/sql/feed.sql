@@ -1,10 +1,16 @@
 -- name: read
 -- No running transaction can still write below the horizon, so nothing is ever skipped. Two transactions may share a position, so a
 -- page never ends between equal ones.
-select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause
-from holdfast.events
-where position > ?::int8 and position < (?::int8 + pg_snapshot_xmin(pg_current_snapshot())::text::int8) << 20
-order by position fetch first (?::int8) rows with ties
+select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause,
+    i.definition, i.definition_version, i.key
+from (
+    select * from holdfast.events
+    where position > ?::int8 and position < (?::int8 + pg_snapshot_xmin(pg_current_snapshot())::text::int8) << 20
+    order by position fetch first (?::int8) rows with ties
+) as e
+left join lateral (
+    select definition, definition_version, coalesce(key, '') as key from holdfast.instances where id = e.instance offset 0
+) as i on true
 
 -- name: newest
 select max(position) from holdfast.events
@@ -22,7 +28,16 @@ insert into holdfast.projections (name, position, updated_at, error) values (?::
 select position from holdfast.projections where name = ?::text for update
 
 -- name: move
-update holdfast.projections set position = ?::int8, updated_at = ?::timestamptz, error = '' where name = ?::text
+update holdfast.projections set position = ?::int8, updated_at = ?::timestamptz, error = '', failed_at = null where name = ?::text
 
 -- name: fail
-update holdfast.projections set error = ?::text, updated_at = ?::timestamptz where name = ?::text
+-- Since when it does not go on is not forgotten when it fails again.
+update holdfast.projections set error = u.error, updated_at = u.at, failed_at = coalesce(failed_at, u.at)
+from (select ?::text as error, ?::timestamptz as at) as u where name = ?::text
+
+-- name: projections
+select n.name, coalesce(p.position, 0), (
+    select count(*) from (select 1 from holdfast.events e where e.position > coalesce(p.position, 0) limit ?::int8) as u
+), p.updated_at, coalesce(p.error, ''), p.failed_at
+from (select name from holdfast.projections union select unnest(?::text[])) as n (name)
+left join holdfast.projections p on p.name = n.name order by n.name

@@ -1,6 +1,6 @@
 -- name: dead_letter
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, command_id, comment, created_at
+select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
+    reason, error, actor, definition_version, parent, command_id, comment, created_at
 from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 
 -- name: discard
@@ -8,9 +8,10 @@ delete from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 
 -- name: revive_effect
 insert into holdfast.effects (
-    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, fence, attempts, error, created_at
+    instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, fence, attempts, error,
+    created_at
 ) values (
-    ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::text, ?::int2, ?::bytea, ?::bytea, ?::int2, ?::int8, ?::int4, 0, '',
+    ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::text, ?::text, ?::int2, ?::bytea, ?::bytea, ?::int2, ?::int8, ?::int4, 0, '',
     ?::timestamptz
 )
 
@@ -84,9 +85,53 @@ cross join lateral (
     select count(*) as waiting, min(f.created_at) as since from (
         select e.created_at from holdfast.effects e
         where e.handler = h.handler and e.owner is null and e.parked_until is null and e.created_at <= n.at - n.waited
-        order by e.rank limit n.most
+        order by e.language, e.type, e.version, e.rank limit n.most
     ) as f
 ) as w
 where h.handler is not null and w.waiting > 0
     and not exists (select 1 from holdfast.workers k where k.alive_until >= n.at and h.handler = any (k.handlers))
 order by h.handler
+
+-- name: waiting_words
+-- From one word to the next along the indexes that work is claimed by.
+with recursive t (language, type, version, since) as (
+    (select language, type, version, due_at from holdfast.timers order by language, type, version, due_at limit 1)
+    union all
+    select f.* from t cross join lateral (
+        select d.language, d.type, d.version, d.due_at from holdfast.timers d
+        where (d.language, d.type, d.version) > (t.language, t.type, t.version)
+        order by d.language, d.type, d.version, d.due_at limit 1
+    ) as f
+),
+m (language, type, version, since) as (
+    (
+        select language, type, version, created_at from holdfast.inbox where created_at > '-infinity'
+        order by language, type, version, id limit 1
+    )
+    union all
+    select f.* from m cross join lateral (
+        select i.language, i.type, i.version, i.created_at from holdfast.inbox i
+        where i.created_at > '-infinity' and (i.language, i.type, i.version) > (m.language, m.type, m.version)
+        order by i.language, i.type, i.version, i.id limit 1
+    ) as f
+),
+e (handler, language, type, version, since) as (
+    select f.* from unnest(?::text[]) as h (handler) cross join lateral (
+        select r.handler, r.language, r.type, r.version, r.created_at from holdfast.effects r
+        where r.handler = h.handler and r.owner is null and r.parked_until is null
+        order by r.language, r.type, r.version, r.rank limit 1
+    ) as f
+    union all
+    select f.* from e cross join lateral (
+        select r.handler, r.language, r.type, r.version, r.created_at from holdfast.effects r
+        where r.handler = e.handler and r.owner is null and r.parked_until is null
+            and (r.language, r.type, r.version) > (e.language, e.type, e.version)
+        order by r.language, r.type, r.version, r.rank limit 1
+    ) as f
+)
+select w.* from (
+    select 'timer' as kind, '' as handler, t.* from t
+    union all select 'inbox', '', m.* from m
+    union all select 'effect', e.* from e
+) as w
+where w.since <= coalesce(?::timestamptz, clock_timestamp()) - ?::interval order by w.kind, w.handler, w.language, w.type, w.version

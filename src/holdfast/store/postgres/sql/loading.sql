@@ -4,8 +4,8 @@
 -- name: headers
 -- The wanted instances with their snapshots and the keys of their timers: some named by id, some by definition and key.
 select
-    i.id, i.tenant, i.definition, i.definition_version, i.key, i.status, i.reason, i.version, i.issued, i.parent, i.created_at,
-    i.updated_at, i.ended_at, s.version, s.state_version, s.data,
+    i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+    i.created_at, i.updated_at, i.ended_at, s.version, s.state_version, s.data,
     array(select t.key from holdfast.timers t where t.instance = i.id order by t.key),
     array(select t.number from holdfast.timers t where t.instance = i.id order by t.key)
 from (

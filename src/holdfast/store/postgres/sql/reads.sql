@@ -3,33 +3,44 @@
 select set_config('role', 'holdfast_tenant', true), set_config('holdfast.tenant', ?::text, true)
 
 -- name: instances_of_parent
-select i.id, i.tenant, i.definition, i.definition_version, i.key, i.status, i.reason, i.version, i.issued, i.parent, i.created_at,
-    i.updated_at, i.ended_at
+select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+    i.created_at, i.updated_at, i.ended_at
 from holdfast.instances i
-where i.parent = $10::uuid and i.tenant = $1::text and ($11::text = '' or i.key = $11::text)
+where i.parent = $12::uuid and i.tenant = $1::text and ($13::text = '' or i.key = $13::text)
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
-    and ($4::text = '' or i.definition_version = $4::text)
-    and i.id >= $5::uuid and i.id < $6::uuid
-    and ($7::timestamptz is null or i.created_at >= $7::timestamptz) and ($8::timestamptz is null or i.created_at < $8::timestamptz)
-order by i.id desc limit $9::int8
+    and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
+    and (
+        $6::bool is null
+        or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null))
+            = $6::bool
+    )
+    and i.id >= $7::uuid and i.id < $8::uuid
+    and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+order by i.id desc limit $11::int8
 
 -- name: instances_by_key
-select i.id, i.tenant, i.definition, i.definition_version, i.key, i.status, i.reason, i.version, i.issued, i.parent, i.created_at,
-    i.updated_at, i.ended_at
+select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+    i.created_at, i.updated_at, i.ended_at
 from holdfast.instances i
-where i.tenant = $1::text and i.key = $10::text
+where i.tenant = $1::text and i.key = $12::text
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
-    and ($4::text = '' or i.definition_version = $4::text)
-    and i.id >= $5::uuid and i.id < $6::uuid
-    and ($7::timestamptz is null or i.created_at >= $7::timestamptz) and ($8::timestamptz is null or i.created_at < $8::timestamptz)
-order by i.id desc limit $9::int8
+    and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
+    and (
+        $6::bool is null
+        or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null))
+            = $6::bool
+    )
+    and i.id >= $7::uuid and i.id < $8::uuid
+    and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+order by i.id desc limit $11::int8
 
 -- name: instances_of_definition
--- Each status newest first, along an index, and then the newest of all; without a wish, from one status to the next along the index.
+-- From one status to the next along the index; each of them newest first, those that have begun and those that have not, and then the
+-- newest of all.
 with recursive s (status) as (
     (
         select i.status from holdfast.instances i
-        where i.tenant = $1::text and i.definition = $2::text and i.created_at > '-infinity' and $3::text[] = '{}'
+        where i.tenant = $1::text and i.definition = $2::text and i.created_at > '-infinity'
         order by i.status limit 1
     )
     union all
@@ -39,57 +50,68 @@ with recursive s (status) as (
         order by i.status limit 1
     ) from s where s.status is not null
 )
-select n.* from (select status from s where status is not null union select unnest($3::text[])) as w
+select n.* from s cross join (values (true), (false)) as b (begun)
 cross join lateral (
-    select i.id, i.tenant, i.definition, i.definition_version, i.key, i.status, i.reason, i.version, i.issued, i.parent, i.created_at,
-        i.updated_at, i.ended_at
+    select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+        i.created_at, i.updated_at, i.ended_at
     from holdfast.instances i
-    where i.tenant = $1::text and i.definition = $2::text and i.status = w.status and i.created_at > '-infinity'
-        and ($4::text = '' or i.definition_version = $4::text)
-        and i.id >= $5::uuid and i.id < $6::uuid
-        and ($7::timestamptz is null or i.created_at >= $7::timestamptz) and ($8::timestamptz is null or i.created_at < $8::timestamptz)
-    order by i.id desc limit $9::int8
+    where i.tenant = $1::text and i.definition = $2::text and i.status = s.status and i.begun = b.begun and i.created_at > '-infinity'
+        and ($4::text[] = '{}' or i.kind = any ($4::text[]))
+        and ($6::bool is null or i.begun or $6::bool = exists (
+            select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null
+        ))
+        and ($5::text = '' or i.definition_version = $5::text)
+        and i.id >= $7::uuid and i.id < $8::uuid
+        and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+    order by i.id desc limit $11::int8
 ) as n
-order by n.id desc limit $9::int8
+where s.status is not null and ($3::text[] = '{}' or s.status = any ($3::text[])) and ($6::bool is not false or not b.begun)
+order by n.id desc limit $11::int8
 
 -- name: instances_of_status
-with recursive s (status) as (
+-- The same from one kind and status to the next.
+with recursive s (kind, status) as (
     (
-        select i.status from holdfast.instances i
-        where i.tenant = $1::text and i.created_at < 'infinity' and $2::text[] = '{}'
-        order by i.status limit 1
+        select i.kind, i.status from holdfast.instances i
+        where i.tenant = $1::text and i.created_at < 'infinity' and $2::text = ''
+        order by i.kind, i.status limit 1
     )
     union all
-    select (
-        select i.status from holdfast.instances i
-        where i.tenant = $1::text and i.created_at < 'infinity' and i.status > s.status
-        order by i.status limit 1
-    ) from s where s.status is not null
+    select f.kind, f.status from s cross join lateral (
+        select i.kind, i.status from holdfast.instances i
+        where i.tenant = $1::text and i.created_at < 'infinity' and (i.kind, i.status) > (s.kind, s.status)
+        order by i.kind, i.status limit 1
+    ) as f
 )
-select n.* from (select status from s where status is not null union select unnest($2::text[])) as w
+select n.* from s cross join (values (true), (false)) as b (begun)
 cross join lateral (
-    select i.id, i.tenant, i.definition, i.definition_version, i.key, i.status, i.reason, i.version, i.issued, i.parent, i.created_at,
-        i.updated_at, i.ended_at
+    select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+        i.created_at, i.updated_at, i.ended_at
     from holdfast.instances i
-    where i.tenant = $1::text and i.status = w.status and i.created_at < 'infinity'
-        and ($3::text = '' or i.definition_version = $3::text)
-        and i.id >= $4::uuid and i.id < $5::uuid
-        and ($6::timestamptz is null or i.created_at >= $6::timestamptz) and ($7::timestamptz is null or i.created_at < $7::timestamptz)
-    order by i.id desc limit $8::int8
+    where i.tenant = $1::text and i.kind = s.kind and i.status = s.status and i.begun = b.begun and i.created_at < 'infinity'
+        and ($6::bool is null or i.begun or $6::bool = exists (
+            select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null
+        ))
+        and ($5::text = '' or i.definition_version = $5::text)
+        and i.id >= $7::uuid and i.id < $8::uuid
+        and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+    order by i.id desc limit $11::int8
 ) as n
-order by n.id desc limit $8::int8
+where ($4::text[] = '{}' or s.kind = any ($4::text[])) and ($3::text[] = '{}' or s.status = any ($3::text[]))
+    and ($6::bool is not false or not b.begun)
+order by n.id desc limit $11::int8
 
 -- name: events
 select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause
 from holdfast.events where instance = ?::uuid and tenant = ?::text and sequence > ?::int4 order by sequence limit ?::int8
 
 -- name: effects
-select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested
 from holdfast.effects where instance = ?::uuid and tenant = ?::text order by number
 
 -- name: timers
-select instance, key, number, tenant, definition, type, version, data, due_at, attempts, error
+select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error
 from holdfast.timers where instance = ?::uuid and tenant = ?::text order by due_at, number
 
 -- name: steps
@@ -115,39 +137,54 @@ where tenant = ?::text and role = ?::text and closed_at is null
 order by opened_at, instance, number limit ?::int8
 
 -- name: headers
-select i.id, i.tenant, i.definition, i.definition_version, i.key, i.status, i.reason, i.version, i.issued, i.parent, i.created_at,
-    i.updated_at, i.ended_at
+select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+    i.created_at, i.updated_at, i.ended_at
 from holdfast.instances i where i.id = any ($2::uuid[]) and i.tenant = $1::text
 
--- name: begun
+-- name: in_hand
 select u.id from unnest($2::uuid[]) as u (id)
-where exists (
-    select 1 from holdfast.steps s where s.instance = u.id and s.tenant = $1::text and (s.status <> 'pending' or s.attempts > 0)
-) or exists (select 1 from holdfast.effects e where e.instance = u.id and e.tenant = $1::text and e.owner is not null)
+where exists (select 1 from holdfast.effects e where e.instance = u.id and e.tenant = $1::text and e.owner is not null)
+
+-- name: step_names
+select number, node, compensates from holdfast.steps where instance = $2::uuid and tenant = $1::text and number = any ($3::int4[])
 
 -- name: subscriptions
 select instance, number, signal, correlation, expires_at, opened_at
 from holdfast.subscriptions where instance = ?::uuid and tenant = ?::text order by number
 
 -- name: dead_letters
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, command_id, comment, created_at
+select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
+    reason, error, actor, definition_version, parent, command_id, comment, created_at
 from holdfast.dead_letters
 where tenant = $1::text and id > $2::int8 and ($3::text = '' or definition = $3::text) and ($4::text is null or source = $4::text)
-order by id limit $5::int8
+    and ($5::text = '' or key = $5::text or instance in (
+        select i.id from holdfast.instances i where i.tenant = $1::text and i.key = $5::text
+    ))
+order by id limit $6::int8
 
 -- name: dead_letters_of_instance
 -- An instance has few; looked for first, so that the planner does not walk through those of all others in the order of their ids.
-with mine as materialized (select * from holdfast.dead_letters where instance = $6::uuid)
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, command_id, comment, created_at
+with mine as materialized (select * from holdfast.dead_letters where instance = $7::uuid)
+select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
+    reason, error, actor, definition_version, parent, command_id, comment, created_at
 from mine
 where tenant = $1::text and id > $2::int8 and ($3::text = '' or definition = $3::text) and ($4::text is null or source = $4::text)
-order by id limit $5::int8
+    and ($5::text = '' or key = $5::text or instance in (
+        select i.id from holdfast.instances i where i.tenant = $1::text and i.key = $5::text
+    ))
+order by id limit $6::int8
+
+-- name: count_letters
+select count(*) from holdfast.dead_letters
+where tenant = $1::text and ($2::text = '' or definition = $2::text) and ($3::text is null or source = $3::text)
+    and ($4::text = '' or key = $4::text or instance in (
+        select i.id from holdfast.instances i where i.tenant = $1::text and i.key = $4::text
+    ))
+    and ($5::uuid is null or instance = $5::uuid)
 
 -- name: dead_letter
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, command_id, comment, created_at
+select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
+    reason, error, actor, definition_version, parent, command_id, comment, created_at
 from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 
 -- name: observations

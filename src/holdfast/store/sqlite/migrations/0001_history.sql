@@ -3,6 +3,9 @@
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
 -- its work is done. `steps`, `human_tasks`, `subscriptions` and `dead_letters` are projections that a commit writes together with
 -- its events. `receipts` make commands idempotent. Instants are UTC text of fixed width, so that they compare as text.
+--
+-- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
+-- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
 
 create table meta (
     name  text not null primary key,
@@ -36,9 +39,11 @@ create table instances (
     tenant             text not null check (tenant <> ''),
     definition         text not null,
     definition_version text not null,
+    kind               text not null,
     key                text,
     status             text not null,
     reason             text not null,
+    begun              integer not null,
     version            integer not null,
     issued             integer not null,
     parent             text,
@@ -48,15 +53,15 @@ create table instances (
 ) strict, without rowid;
 -- For look-ups, and for lists that name a key alone.
 create unique index instances_by_key on instances (tenant, key, definition) where key is not null;
--- Lists are read status by status, each newest first.
-create index instances_by_definition on instances (tenant, definition, status, id);
-create index instances_by_status on instances (tenant, status, id);
+-- Lists are read status by status, each newest first, those that have begun and those that have not.
+create index instances_by_definition on instances (tenant, definition, status, begun, id);
+create index instances_by_status on instances (tenant, kind, status, begun, id);
 create index instances_by_parent on instances (parent, id) where parent is not null;
 
 -- A trigger on named columns costs nothing where they are not written.
-create trigger instances_identity before update of id, tenant, definition, key, created_at on instances
-when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.key is not old.key
-    or new.created_at <> old.created_at
+create trigger instances_identity before update of id, tenant, definition, kind, key, created_at on instances
+when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.kind <> old.kind
+    or new.key is not old.key or new.created_at <> old.created_at
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 create trigger instances_history before update of version on instances when new.version < old.version
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
@@ -109,6 +114,7 @@ create table effects (
     number         integer not null,
     tenant         text not null check (tenant <> ''),
     definition     text not null,
+    language       text not null,
     handler        text not null,
     type           text not null,
     version        integer not null,
@@ -126,7 +132,7 @@ create table effects (
     stop_requested integer not null default 0,
     primary key (instance, number)
 ) strict, without rowid;
-create index effects_ready on effects (handler, rank) where owner is null and parked_until is null;
+create index effects_ready on effects (handler, language, type, version, rank) where owner is null and parked_until is null;
 create index effects_parked on effects (parked_until) where parked_until is not null;
 create index effects_owned on effects (owner) where owner is not null;
 
@@ -136,6 +142,7 @@ create table timers (
     number        integer not null,
     tenant        text not null check (tenant <> ''),
     definition    text not null,
+    language      text not null,
     type          text not null,
     version       integer not null,
     data          blob not null,
@@ -145,7 +152,7 @@ create table timers (
     claimed_until text,
     primary key (instance, key)
 ) strict, without rowid;
-create index timers_due on timers (due_at);
+create index timers_due on timers (language, type, version, due_at);
 
 create table inbox (
     id                 integer primary key autoincrement,
@@ -154,6 +161,7 @@ create table inbox (
     definition         text not null,
     key                text not null,
     instance           text,
+    language           text not null,
     type               text not null,
     version            integer not null,
     data               blob not null,
@@ -169,6 +177,7 @@ create table inbox (
     claimed_until      text
 ) strict;
 create index inbox_by_target on inbox (tenant, target, id);
+create index inbox_by_word on inbox (language, type, version, id);
 
 create table dead_letters (
     id                 integer primary key autoincrement,
@@ -179,6 +188,7 @@ create table dead_letters (
     key                text not null,
     number             integer not null,
     name               text not null,
+    language           text not null,
     type               text not null,
     version            integer not null,
     data               blob not null,
@@ -284,7 +294,8 @@ create table projections (
     name       text not null primary key,
     position   integer not null,
     updated_at text not null,
-    error      text not null
+    error      text not null,
+    failed_at  text
 ) strict, without rowid;
 
 create table observations (

@@ -2,19 +2,41 @@
 -- SQLite's own clock, in the width of our instants.
 select strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now');
 
+-- name: next_effect_word
+-- From one word that waits for a handler to the next along the index: to another version, type or language. SQLite would use the index
+-- for the first of them alone if it were asked for what is greater than all three.
+select * from (
+    select language, type, version, created_at from effects indexed by effects_ready
+    where handler = :handler and owner is null and parked_until is null and language = :language and type = :type and version > :version
+    order by version, rank limit 1
+)
+union all
+select * from (
+    select language, type, version, created_at from effects indexed by effects_ready
+    where handler = :handler and owner is null and parked_until is null and language = :language and type > :type
+    order by type, version, rank limit 1
+)
+union all
+select * from (
+    select language, type, version, created_at from effects indexed by effects_ready
+    where handler = :handler and owner is null and parked_until is null and language > :language
+    order by language, type, version, rank limit 1
+)
+limit 1;
+
 -- name: ready_effects
 select instance, number, rank from effects indexed by effects_ready
-where handler = ? and owner is null and parked_until is null
+where handler = ? and language = ? and type = ? and version = ? and owner is null and parked_until is null
     and not exists (select 1 from meta where name = 'maintenance')
 order by rank, instance, number limit ?;
 
 -- name: own_effect
 update effects set owner = ?, claimed_at = ?, fence = fence + 1, attempts = attempts + 1 where instance = ? and number = ?
-returning instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+returning instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested;
 
 -- name: retry_effect
-update effects set owner = null, claimed_at = null, parked_until = ?, error = ?
+update effects set owner = null, claimed_at = null, parked_until = ?, error = ?, attempts = attempts - ?
 where instance = ? and number = ? and owner = ? and fence = ?;
 
 -- name: release_effect
@@ -31,43 +53,68 @@ update effects set parked_until = null where parked_until <= ? returning handler
 select min(parked_until) from effects where parked_until is not null;
 
 -- name: waiting_effects
-select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested
 from effects indexed by effects_ready
-where handler = ? and owner is null and parked_until is null and created_at <= ? order by rank, instance, number limit ?;
+where handler = ? and owner is null and parked_until is null and created_at <= ?
+order by language, type, version, rank, instance, number limit ?;
+
+-- name: due_words
+-- The words of timers that are due, out of those that the process can read.
+select w.value ->> 0, w.value ->> 1, w.value ->> 2 from json_each(:words) as w
+where not exists (select 1 from meta where name = 'maintenance') and exists (
+    select 1 from timers t indexed by timers_due
+    where t.language = w.value ->> 0 and t.type = w.value ->> 1 and t.version = w.value ->> 2 and t.due_at <= :now
+);
 
 -- name: due_timers
-update timers set claimed_until = ? where (instance, key) in (
-    select instance, key from timers
-    where due_at <= ? and (claimed_until is null or claimed_until <= ?) and not exists (select 1 from meta where name = 'maintenance')
-        and (? is null or definition in (select value from json_each(?)))
-    order by due_at limit ?
-) returning instance, key, number, tenant, definition, type, version, data, due_at, attempts, error;
+select due_at, instance, key, number from timers indexed by timers_due
+where language = ? and type = ? and version = ? and due_at <= ? and (claimed_until is null or claimed_until <= ?)
+order by due_at limit ?;
+
+-- name: claim_timer
+update timers set claimed_until = ? where instance = ? and key = ? and number = ?
+returning instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error;
 
 -- name: next_timer
-select min(due_at) from timers where due_at > ?;
+select min((
+    select t.due_at from timers t indexed by timers_due
+    where t.language = w.value ->> 0 and t.type = w.value ->> 1 and t.version = w.value ->> 2 and t.due_at > :now
+    order by t.due_at limit 1
+)) from json_each(:words) as w;
 
 -- name: retry_timer
-update timers set due_at = ?, attempts = attempts + 1, error = ?, claimed_until = null where instance = ? and key = ? and number = ?;
+update timers set due_at = ?, attempts = attempts + ?, error = ?, claimed_until = null where instance = ? and key = ? and number = ?;
 
 -- name: take_timer
 delete from timers where instance = ? and key = ? and number = ?;
 
--- name: due_messages
--- A message may be taken when the first one of its target is free: those behind it come along, in order.
-update inbox set claimed_until = ? where id in (
-    select i.id from inbox i where not exists (select 1 from meta where name = 'maintenance') and exists (
-        select 1 from inbox h
-        where h.id = (select min(f.id) from inbox f where f.tenant = i.tenant and f.target = i.target)
-            and (h.due_at is null or h.due_at <= ?) and (h.claimed_until is null or h.claimed_until <= ?)
-            and (? is null or h.definition in (select value from json_each(?)))
-    )
-    order by i.id limit ?
-) returning id, tenant, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, attempts,
-    error;
+-- name: waiting_words
+-- The words of messages, out of those that the process can read.
+select w.value ->> 0, w.value ->> 1, w.value ->> 2 from json_each(:words) as w
+where not exists (select 1 from meta where name = 'maintenance') and exists (
+    select 1 from inbox i indexed by inbox_by_word
+    where i.language = w.value ->> 0 and i.type = w.value ->> 1 and i.version = w.value ->> 2
+);
+
+-- name: heads
+-- Messages of one target are taken in order: the first one stands for those behind it.
+select h.id, h.tenant, h.target from inbox h indexed by inbox_by_word
+where h.language = ? and h.type = ? and h.version = ? and (h.due_at is null or h.due_at <= ?)
+    and (h.claimed_until is null or h.claimed_until <= ?)
+    and h.id = (select min(f.id) from inbox f where f.tenant = h.tenant and f.target = h.target)
+order by h.id limit ?;
+
+-- name: line
+select id, language, type, version from inbox where tenant = ? and target = ? order by id limit ?;
+
+-- name: claim_message
+update inbox set claimed_until = ? where id = ?
+returning id, tenant, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    attempts, error;
 
 -- name: retry_message
-update inbox set due_at = ?, attempts = attempts + 1, error = ?, claimed_until = null where id = ?;
+update inbox set due_at = ?, attempts = attempts + ?, error = ?, claimed_until = null where id = ?;
 
 -- name: free_target
 update inbox set claimed_until = null where (tenant, target) = (select tenant, target from inbox where id = ?);

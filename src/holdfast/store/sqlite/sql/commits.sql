@@ -1,9 +1,11 @@
 -- name: instance_by_id
-select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
+    ended_at
 from instances where id = ? and tenant = ?;
 
 -- name: instance_by_key
-select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
+    ended_at
 from instances where tenant = ? and definition = ? and key = ?;
 
 -- name: snapshot
@@ -36,12 +38,12 @@ select 1 from events where instance = ? and cause = ? limit 1;
 
 -- name: insert_instance
 insert into instances (
-    id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at, ended_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_instance
 -- The gate of a commit: it changes the row only if nobody has changed it since it was read.
-update instances set status = ?, reason = ?, version = ?, issued = ?, updated_at = ?, ended_at = ?
+update instances set status = ?, reason = ?, begun = ?, version = ?, issued = ?, updated_at = ?, ended_at = ?
 where id = ? and tenant = ? and version = ?;
 
 -- name: touch_instance
@@ -54,9 +56,9 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_effect
 insert into effects (
-    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+    instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: consume_effect
 delete from effects where instance = ? and number = ? and owner = ? and fence = ?;
@@ -79,8 +81,8 @@ update effects set owner = null, claimed_at = null, fence = fence + 1, attempts 
 where instance = ? and number = ? and fence = ?;
 
 -- name: set_timer
-insert into timers (instance, key, number, tenant, definition, type, version, data, due_at, attempts, error)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '');
+insert into timers (instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '');
 
 -- name: cancel_timer
 delete from timers where instance = ? and key = ?;
@@ -90,14 +92,16 @@ delete from timers where instance = ? and key = ? and number = ?;
 
 -- name: insert_message
 insert into inbox (
-    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    created_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_message_here
 -- Only into the database that is meant. One statement: a look before it would be a snapshot that is old when the write lock comes.
 insert into inbox (
-    tenant, target, definition, key, instance, type, version, data, command_id, actor, comment, definition_version, parent, created_at
-) select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where exists (select 1 from meta where name = 'identity' and value = ?);
+    tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    created_at
+) select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where exists (select 1 from meta where name = 'identity' and value = ?);
 
 -- name: consume_message
 delete from inbox where id = ?;

@@ -1,14 +1,24 @@
 -- name: read
-select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause
-from events where position > ? order by position limit ?;
+select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause,
+    i.definition, i.definition_version, i.key
+from events e left join instances i on i.id = e.instance where e.position > ? order by e.position limit ?;
 
 -- name: checkpoint
 select position from projections where name = ?;
 
 -- name: move
 insert into projections (name, position, updated_at, error) values (?, ?, ?, '')
-on conflict (name) do update set position = excluded.position, updated_at = excluded.updated_at, error = '';
+on conflict (name) do update set position = excluded.position, updated_at = excluded.updated_at, error = '', failed_at = null;
 
 -- name: fail
-insert into projections (name, position, updated_at, error) values (?, 0, ?, ?)
-on conflict (name) do update set updated_at = excluded.updated_at, error = excluded.error;
+-- Since when it does not go on is not forgotten when it fails again.
+insert into projections (name, position, updated_at, error, failed_at) values (:name, 0, :now, :error, :now)
+on conflict (name) do update set
+    updated_at = excluded.updated_at, error = excluded.error, failed_at = coalesce(failed_at, excluded.failed_at);
+
+-- name: projections
+select n.name, coalesce(p.position, 0), (
+    select count(*) from (select 1 from events e where e.position > coalesce(p.position, 0) limit :most)
+), p.updated_at, coalesce(p.error, ''), p.failed_at
+from (select name from projections union select value from json_each(:names)) as n
+left join projections p on p.name = n.name order by n.name;

@@ -1,6 +1,6 @@
 -- name: dead_letter
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, command_id, comment, created_at
+select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
+    reason, error, actor, definition_version, parent, command_id, comment, created_at
 from dead_letters where id = ? and tenant = ?;
 
 -- name: discard
@@ -8,9 +8,9 @@ delete from dead_letters where id = ? and tenant = ?;
 
 -- name: revive_effect
 insert into effects (
-    instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+    instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, ?, 0, '', ?);
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, ?, 0, '', ?);
 
 -- name: finished
 select 1 from instances where id = ? and tenant = ? and ended_at is not null
@@ -100,5 +100,41 @@ select handler from h where handler is not null;
 -- name: waiting_work
 select count(*), min(created_at) from (
     select created_at from effects indexed by effects_ready
-    where handler = ? and owner is null and parked_until is null and created_at <= ? order by rank limit ?
+    where handler = ? and owner is null and parked_until is null and created_at <= ?
+    order by language, type, version, rank limit ?
 );
+
+-- name: next_timer_word
+-- From one word to the next along the index, like `next_effect_word`.
+select * from (
+    select language, type, version, due_at from timers indexed by timers_due
+    where language = :language and type = :type and version > :version order by version, due_at limit 1
+)
+union all
+select * from (
+    select language, type, version, due_at from timers indexed by timers_due
+    where language = :language and type > :type order by type, version, due_at limit 1
+)
+union all
+select * from (
+    select language, type, version, due_at from timers indexed by timers_due
+    where language > :language order by language, type, version, due_at limit 1
+)
+limit 1;
+
+-- name: next_message_word
+select * from (
+    select language, type, version, created_at from inbox indexed by inbox_by_word
+    where language = :language and type = :type and version > :version order by version, id limit 1
+)
+union all
+select * from (
+    select language, type, version, created_at from inbox indexed by inbox_by_word
+    where language = :language and type > :type order by type, version, id limit 1
+)
+union all
+select * from (
+    select language, type, version, created_at from inbox indexed by inbox_by_word
+    where language > :language order by language, type, version, id limit 1
+)
+limit 1;

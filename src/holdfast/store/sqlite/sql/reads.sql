@@ -1,44 +1,73 @@
 -- name: instances_of_parent
-select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
+    ended_at
 from instances
 where parent = :parent and tenant = :tenant and (:key = '' or key = :key) and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
+    and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:statuses is null or status in (select value from json_each(:statuses)))
+    and (:begun is null or :begun = (begun or exists (
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+    )))
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
 order by id desc limit :limit;
 
 -- name: instances_by_key
-select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
+    ended_at
 from instances
 where tenant = :tenant and key = :key and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
+    and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:statuses is null or status in (select value from json_each(:statuses)))
+    and (:begun is null or :begun = (begun or exists (
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+    )))
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
 order by id desc limit :limit;
 
 -- name: instances_of_definition
-select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
+    ended_at
 from instances
-where tenant = :tenant and definition = :definition and status = :status
+where tenant = :tenant and definition = :definition and status = :status and begun = :is_begun
+    and (:kinds is null or kind in (select value from json_each(:kinds)))
+    and (:begun is null or begun or :begun = exists (
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+    ))
     and (:definition_version = '' or definition_version = :definition_version)
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
 order by id desc limit :limit;
 
 -- name: instances_of_status
-select id, tenant, definition, definition_version, key, status, reason, version, issued, parent, created_at, updated_at, ended_at
+select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
+    ended_at
 from instances
-where tenant = :tenant and status = :status
+where tenant = :tenant and kind = :kind and status = :status and begun = :is_begun
+    and (:begun is null or begun or :begun = exists (
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+    ))
     and (:definition_version = '' or definition_version = :definition_version)
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
 order by id desc limit :limit;
 
+-- name: kinds
+-- From one kind to the next along the index.
+with recursive k (kind) as (
+    select * from (select kind from instances where tenant = :tenant order by kind limit 1)
+    union all
+    select (select kind from instances where tenant = :tenant and kind > k.kind order by kind limit 1) from k where k.kind is not null
+)
+select kind from k where kind is not null;
+
 -- name: statuses
 -- From one status to the next along the index.
 with recursive s (status) as (
-    select * from (select status from instances where tenant = :tenant order by status limit 1)
+    select * from (select status from instances where tenant = :tenant and kind = :kind order by status limit 1)
     union all
-    select (select status from instances where tenant = :tenant and status > s.status order by status limit 1)
-    from s where s.status is not null
+    select (
+        select status from instances where tenant = :tenant and kind = :kind and status > s.status order by status limit 1
+    ) from s where s.status is not null
 )
 select status from s where status is not null;
 
@@ -58,12 +87,12 @@ select position, instance, sequence, tenant, type, version, data, at, actor, com
 from events where instance = ? and tenant = ? and sequence > ? order by sequence limit ?;
 
 -- name: effects
-select instance, number, tenant, definition, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
+select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested
 from effects where instance = ? and tenant = ? order by number;
 
 -- name: timers
-select instance, key, number, tenant, definition, type, version, data, due_at, attempts, error
+select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error
 from timers where instance = ? and tenant = ? order by due_at, number;
 
 -- name: steps
@@ -87,38 +116,48 @@ order by opened_at, instance, number limit ?;
 
 -- name: headers
 -- The cross join and the plus keep the planner from reading every instance of the tenant instead of those that are named.
-select n.id, n.tenant, n.definition, n.definition_version, n.key, n.status, n.reason, n.version, n.issued, n.parent, n.created_at,
-    n.updated_at, n.ended_at
+select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.status, n.reason, n.begun, n.version, n.issued, n.parent,
+    n.created_at, n.updated_at, n.ended_at
 from json_each(:instances) as i cross join instances n on n.id = i.value where +n.tenant = :tenant;
 
--- name: begun
+-- name: in_hand
 select i.value from json_each(:instances) as i
-where exists (
-    select 1 from steps where instance = i.value and tenant = :tenant and (status <> 'pending' or attempts > 0)
-) or exists (select 1 from effects where instance = i.value and tenant = :tenant and owner is not null);
+where exists (select 1 from effects where instance = i.value and tenant = :tenant and owner is not null);
+
+-- name: step_names
+select number, node, compensates from steps
+where instance = :instance and tenant = :tenant and number in (select value from json_each(:numbers));
 
 -- name: subscriptions
 select instance, number, signal, correlation, expires_at, opened_at
 from subscriptions where instance = ? and tenant = ? order by number;
 
 -- name: dead_letters
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, command_id, comment, created_at
+select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
+    reason, error, actor, definition_version, parent, command_id, comment, created_at
 from dead_letters
 where tenant = :tenant and id > :after and (:definition = '' or definition = :definition) and (:source is null or source = :source)
+    and (:key = '' or key = :key or instance in (select i.id from instances i where i.tenant = :tenant and i.key = :key))
 order by id limit :limit;
 
 -- name: dead_letters_of_instance
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, command_id, comment, created_at
+select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
+    reason, error, actor, definition_version, parent, command_id, comment, created_at
 from dead_letters
 where instance = :instance and tenant = :tenant and id > :after and (:definition = '' or definition = :definition)
     and (:source is null or source = :source)
+    and (:key = '' or key = :key or instance in (select i.id from instances i where i.tenant = :tenant and i.key = :key))
 order by id limit :limit;
 
+-- name: count_letters
+select count(*) from dead_letters
+where tenant = :tenant and (:definition = '' or definition = :definition) and (:source is null or source = :source)
+    and (:key = '' or key = :key or instance in (select i.id from instances i where i.tenant = :tenant and i.key = :key))
+    and (:instance is null or instance = :instance);
+
 -- name: dead_letter
-select id, tenant, source, instance, definition, key, number, name, type, version, data, options, priority, attempts, fence, reason, error,
-    actor, definition_version, parent, command_id, comment, created_at
+select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
+    reason, error, actor, definition_version, parent, command_id, comment, created_at
 from dead_letters where id = ? and tenant = ?;
 
 -- name: observations

@@ -1,0 +1,265 @@
+"""What callers see fits together, page by page, and can be seen just when something is wrong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from holdfast import Decider, Decision, EffectContext, Engine, Moment, ReplayError, Saga, StepContext, task
+from holdfast.kernel.ids import InstanceId
+from holdfast.store.postgres.reads import PostgresReader
+from holdfast.store.sqlite.reads import SQLiteReader
+from holdfast.testing import ManualEngine
+from support.engines import Live, Place
+from support.samples import Act, Add, Added, Answer, Counter, Do, Ledger, Puppet, act
+
+LOOKS = 60
+SECOND = timedelta(seconds=1)
+
+
+@contextmanager
+def busy(*writers: Any) -> Iterator[None]:
+    """Others commit for as long as the block lasts."""
+    ending = threading.Event()
+
+    def write(writer: Any) -> None:
+        while not ending.is_set():
+            writer()
+
+    threads = [threading.Thread(target=write, args=[each]) for each in writers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.row("D-101")
+def test_an_instance_is_seen_at_one_moment(live: Live) -> None:
+    """While others commit without a pause, version, state and history of every look are of the same moment."""
+    engines = [live.engine().register(Counter()) for _ in range(2)]
+    engines[0].execute(Counter, Add("c-1")).result()
+
+    def write(engine: Engine) -> None:
+        for reply in [engine.execute(Counter, Add("c-1")) for _ in range(20)]:
+            reply.result()
+
+    with busy(*(lambda engine=engine: write(engine) for engine in engines)):
+        for _ in range(LOOKS):
+            seen = engines[0].get(Counter, "c-1").result()
+            assert seen.version == seen.state == len(seen.history) == seen.history[-1].sequence
+
+
+@pytest.mark.row("D-101")
+def test_a_workflow_is_seen_at_one_moment(live: Live) -> None:
+    """A step that is completed has left nothing in hand, and the list agrees with itself, whatever is going on."""
+    engine = live.engine().register(Saga("quick").step("a", _work).step("b", _work).build()).start_worker()
+    running: list[InstanceId] = [engine.start("quick").result()]
+
+    def write() -> None:
+        running.append(engine.start("quick").result())
+        engine.result(running[-1]).result()
+
+    with busy(write, write):
+        for _ in range(LOOKS):
+            instance = running[-1]
+            assert engine.verify(instance).result().differences == []
+            steps = engine.steps(instance).result()
+            assert all(each.retry_count == 1 for each in steps if each.status in {"running", "completed"})
+
+
+def _work(ctx: StepContext) -> dict[str, int]:
+    return {ctx.step: 1}
+
+
+# -- histories that cannot be folded
+
+
+class Fragile(Decider[int, Add, Added, None]):
+    """Its evolve fails on the third event."""
+
+    type = "counter"
+
+    def initial(self) -> int:
+        return 0
+
+    def evolve(self, state: int, event: Added) -> int:
+        if state == 2:
+            raise ValueError("three is too much")
+        return state + event.by
+
+    def decide(self, state: int, command: Add, moment: Moment) -> Answer:
+        return Decision.event(Added(command.by))
+
+
+def test_a_history_is_read_without_folding_it(place: Place) -> None:
+    """Just when `evolve` fails, somebody has to look at the events."""
+    engine = place.engine().register(Counter())
+    for _ in range(4):
+        engine.execute(Counter, Add("c-1")).result()
+    place.must_fold = False
+    fragile = place.engine().register(Fragile())
+    with pytest.raises(ReplayError):
+        fragile.load_state(Fragile, "c-1").result()
+    assert [each.event for each in fragile.load_events(Fragile, "c-1").result()] == [Added(1)] * 4
+    page = fragile.load_events(Fragile, "c-1", after=1, limit=2).result()
+    assert [each.sequence for each in page] == [2, 3]
+
+
+# -- pages of a history
+
+
+class Trial:
+    """A handler that fails for a while."""
+
+    def __init__(self, failures: int) -> None:
+        self._left = failures
+
+    def __call__(self, ctx: StepContext) -> dict[str, int]:
+        self._left -= 1
+        if self._left >= 0:
+            raise ValueError("not yet")
+        return {ctx.step: ctx.attempt}
+
+
+def eventful(engine: ManualEngine) -> list[InstanceId]:
+    """Runs with retries, branches, questions, rollbacks, dead letters and a cancellation of one that waits for an operator."""
+    rolled = Saga("rolled").step("a", "a").on_failure("undo a", "undo a", max_retries=3)
+    branches = rolled.parallel("both", task("b", "b"), task("c", "c"))
+    engine.register(branches.step("bad", "bad", max_retries=2).build())
+    engine.register(Saga("asking").human("ask").step("d", "d").build())
+    engine.register(Saga("dead", dlq=True).parallel("many", task("e", "e", max_retries=1), task("f", "f")).build())
+    for name, failures in {"a": 0, "undo a": 1, "b": 1, "c": 0, "bad": 99, "d": 2, "e": 3, "f": 0}.items():
+        engine.handle(name, Trial(failures))
+    instances = [engine.start(name).result() for name in ("rolled", "asking", "dead", "dead")]
+    engine.advance(hours=1)
+    (asked,) = engine.tasks().result()
+    engine.decide(asked.step_id, "confirmed", decided_by="ann").result()
+    engine.advance(hours=1)
+    letters = engine.dead_letters(source="step").result()
+    engine.requeue(letters[0].id).result()
+    engine.cancel(instances[3], "enough")
+    engine.advance(hours=1)
+    return instances
+
+
+def test_a_page_of_a_history_reads_like_the_whole(place: Place) -> None:
+    """Wherever a page begins and however long it is, its entries are those of the whole history."""
+    engine = place.engine()
+    seen: set[str] = set()
+    for instance in eventful(engine):
+        whole = engine.events(instance).result()
+        seen |= {each.event_type for each in whole}
+        for after in range(len(whole) + 1):
+            assert engine.events(instance, after=after).result() == whole[after:]
+            assert engine.events(instance, after=after, limit=3).result() == whole[after : after + 3]
+    assert {"step_retry", "compensation_retry", "step_withdrawn", "cancellation_started", "step_requeued"} <= seen
+
+
+def test_a_page_of_a_long_history_costs_no_more_than_of_a_short_one(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies far before a page is not read."""
+    engine = place.engine()
+    saga = Saga("long")
+    for number in range(120):
+        saga = saga.step(f"s{number}", _work)
+    engine.register(saga.build())
+    instance = engine.start("long").result()
+    engine.drain()
+    read: list[int] = []
+    original = PostgresReader.events if place.url.startswith("postgresql") else SQLiteReader.events
+
+    def counted(self: Any, asked: InstanceId, *, after: int = 0, limit: int | None = None) -> Any:
+        found = original(self, asked, after=after, limit=limit)
+        read.append(len(found))
+        return found
+
+    for reader in (PostgresReader, SQLiteReader):
+        monkeypatch.setattr(reader, "events", counted)
+    (entry,) = engine.events(instance, after=200, limit=1).result()
+    assert entry.sequence == 201
+    assert sum(read) <= 101
+
+
+# -- lists
+
+
+def test_pages_of_a_list_are_full_until_the_last(place: Place) -> None:
+    """Whatever is asked for, a page has as many items as it may, and the last one says that it is the last."""
+    saga = Saga("waiting").step("work", "work").build()
+    engine = place.engine().register(saga).register(Counter())
+    for number in range(5):
+        engine.start("waiting").result()
+        engine.execute(Counter, Add(f"c-{number}")).result()
+        place.clock.move(SECOND)
+    worker = place.engine().handle("work", _work)
+    assert worker.execute_next()
+    new = [engine.start("waiting").result()]
+    place.clock.move(SECOND)
+    new.append(engine.start("waiting").result())
+    pages = [engine.list_instances(status="pending", limit=3).result()]
+    while pages[-1].next is not None:
+        pages.append(engine.list_instances(status="pending", limit=3, cursor=pages[-1].next).result())
+    assert [len(page.items) for page in pages] == [3, 3]
+    assert {each.status for page in pages for each in page.items} == {"pending"}
+    assert [each.id for each in pages[0].items[:2]] == new[::-1]
+    done = engine.list_instances(status=("completed", "running"), limit=3).result()
+    assert ([each.status for each in done.items], done.next) == (["completed"], None)
+
+
+def test_instances_of_deciders_are_in_no_list_of_workflows(place: Place) -> None:
+    """Also where the decider is not registered: what an instance is, its row says."""
+    place.engine().register(Counter()).execute(Counter, Add("c-1")).result()
+    other = place.engine().register(Saga("waiting").step("work", "work").build())
+    instance = other.start("waiting").result()
+    assert [each.id for each in other.list_instances().result().items] == [instance]
+    assert [each.id for each in other.list_instances(status="running").result().items] == []
+    everything = other.instances().result()
+    assert sorted((each.kind, each.definition) for each in everything) == [("decider", "counter"), ("saga", "waiting")]
+
+
+def test_what_a_worker_has_in_hand_is_running(place: Place) -> None:
+    """Not pending, in the list as in the instance itself, from the moment it is claimed."""
+    engine = place.engine().register(Saga("waiting").step("work", "work").build())
+    instance = engine.start("waiting").result()
+    seen = Ledger()
+
+    def look(ctx: StepContext) -> None:
+        for word in ("pending", "running"):
+            page = engine.list_instances(status=word).result()
+            seen.add((word, tuple(each.status for each in page.items)))
+        seen.add(engine.get(instance).result().status)
+
+    place.engine().handle("work", look).drain()
+    assert seen.entries == [("pending", ()), ("running", ("running",)), "running"]
+
+
+# -- what a handler knows
+
+
+def test_a_handler_knows_the_business_key(place: Place) -> None:
+    """Of a decider's instance as of a workflow's; empty where there is none; also when another process has the effect."""
+    seen = Ledger()
+
+    def handle(context: EffectContext, effect: Act) -> None:
+        seen.add(context.key)
+
+    engine = place.engine().register(Puppet(act), handle)
+    engine.handle("work", lambda ctx: seen.add(ctx.key)).register(Saga("s").step("work", "work").build())
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.start("s", key="o-1").result()
+    engine.start("s").result()
+    engine.drain()
+    assert sorted(map(str, seen.entries)) == ["", "o-1", "p-1"]
+    engine.start("s", key="o-2").result()
+    place.engine().handle("work", lambda ctx: seen.add(f"elsewhere {ctx.key}")).drain()
+    assert seen.entries[-1] == "elsewhere o-2"

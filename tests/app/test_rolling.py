@@ -1,0 +1,429 @@
+"""Old and new code on one database: a process does what it can read, and leaves the rest alone until somebody comes who can."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from holdfast import (
+    CommandError,
+    Decider,
+    Decision,
+    EffectContext,
+    Message,
+    Moment,
+    NotFoundError,
+    RetryPolicy,
+    Saga,
+    UnknownEventError,
+    message,
+)
+from holdfast.kernel.vocabulary import Vocabulary
+from holdfast.kernel.wire import JsonCodec
+from holdfast.runtime.telemetry import HandlerMissing, Happening, HistoryUnreadable, WorkUnreadable
+from holdfast.store.shapes import SHARED_TENANT
+from holdfast.testing import ManualEngine
+from support.engines import Live, Place
+from support.samples import Act, Answer, Counter, Do, Ledger, Noted, Puppet, act
+from support.waiting import LONG_SECONDS, eventually
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Warn:
+    workflow_id: str
+
+
+@dataclass(frozen=True)
+class Warned:
+    pass
+
+
+@dataclass(frozen=True)
+class Fax:
+    what: str
+
+
+@dataclass(frozen=True)
+class Acted:
+    workflow_id: str
+    what: str
+
+
+class Newer(Decider[tuple[str, ...], Do | Warn | Acted, Noted | Warned, Fax]):
+    """The puppet of tomorrow: another command, another event, another effect."""
+
+    type = "puppet"
+
+    def initial(self) -> tuple[str, ...]:
+        return ()
+
+    def evolve(self, state: tuple[str, ...], event: Noted | Warned) -> tuple[str, ...]:
+        return (*state, event.what if isinstance(event, Noted) else "warned")
+
+    def decide(self, state: tuple[str, ...], command: Do | Warn | Acted, moment: Moment) -> Answer:
+        match command:
+            case Warn():
+                return Decision.event(Warned())
+            case Acted(_, what):
+                return Decision.event(Noted(f"acted {what}"))
+            case Do(key, "remind"):
+                return Decision.event(Noted("set")).with_timer_after(HOUR, Warn(key))
+            case Do(_, "fax"):
+                return Decision.event(Noted("asked")).with_effect(Fax("hello"))
+            case Do(_, what):
+                return Decision.event(Noted(what))
+
+
+def state(place: Place, key: str = "p-1") -> tuple[str, ...]:
+    """What the newest code makes of an instance."""
+    return place.engine().register(Newer()).load_state(Newer, key).result()
+
+
+@pytest.mark.row("D-080", "D-085")
+def test_an_old_process_leaves_timers_that_it_cannot_read(place: Place) -> None:
+    """A timer whose command it does not know stays untouched, however long; a process that knows it fires it."""
+    place.must_fold = False
+    new, old = place.engine().register(Newer()), place.engine().register(Puppet())
+    new.execute(Newer, Do("p-1", "remind")).result()
+    old.advance(hours=5)
+    assert old.dead_letters().result() == []
+    assert [(each.attempts, each.error) for each in new.get(Newer, "p-1").result().timers] == [(0, "")]
+    new.drain()
+    assert state(place) == ("set", "warned")
+
+
+@pytest.mark.row("D-080", "D-085")
+def test_an_old_process_leaves_messages_that_it_cannot_read(place: Place) -> None:
+    """Such a message waits, and those of its target behind it; other targets go on."""
+    place.must_fold = False
+    new, old = place.engine().register(Newer()), place.engine().register(Puppet())
+    new.submit(Newer, Do("p-1", "first")).result()
+    new.submit(Newer, Warn("p-1")).result()
+    new.submit(Newer, Do("p-1", "last")).result()
+    new.submit(Newer, Do("p-2", "other")).result()
+    old.advance(hours=5)
+    assert (state(place), state(place, "p-2")) == (("first",), ("other",))
+    assert (old.inbox_depth().result(), old.dead_letters().result()) == (2, [])
+    new.drain()
+    assert state(place) == ("first", "warned", "last")
+
+
+@pytest.mark.row("D-080", "D-085")
+def test_an_old_process_leaves_effects_that_it_cannot_read(place: Place) -> None:
+    """Such an effect loses no attempt; a process that knows it runs it."""
+    ledger = Ledger()
+    new = place.engine().register(Newer())
+    old = place.engine().register(Puppet(act), lambda context, effect: ledger.add("old"))
+    new.execute(Newer, Do("p-1", "fax")).result()
+    old.advance(hours=5)
+    (waiting,) = new.get(Newer, "p-1").result().effects
+    assert (waiting.attempts, waiting.error, ledger.entries) == (0, "", [])
+
+    def fax(context: EffectContext, effect: Fax) -> None:
+        ledger.add((effect, context.attempt))
+
+    place.engine().register(Newer(), fax).drain()
+    assert ledger.entries == [(Fax("hello"), 1)]
+
+
+@pytest.mark.row("D-089")
+def test_work_that_nobody_reads_is_reported(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """A timer, a message and an effect that a process cannot read are named, once in a while and only if they wait for long."""
+    new = place.engine().register(Newer())
+    new.execute(Newer, Do("p-1", "remind")).result()
+    new.execute(Newer, Do("p-2", "fax")).result()
+    new.submit(Newer, Warn("p-3")).result()
+    old = place.engine().register(Puppet(act), lambda context, effect: None)
+    heard: list[Happening] = []
+    old.listen(heard.append)
+    for wait in (timedelta(0), timedelta(minutes=1, seconds=1), HOUR):
+        place.clock.move(wait)
+        with caplog.at_level(logging.WARNING, "holdfast"):
+            assert len(old.runtime.housekeeping.unread.look()) == len(old.runtime.housekeeping.unread.look())
+    told = [(each.kind, each.language, each.type) for each in heard if isinstance(each, WorkUnreadable)]
+    both = [("effect", "puppet", "Fax"), ("inbox", "puppet", "Warn")]
+    assert told == [*both, *both, ("timer", "puppet", "Warn")]
+    assert "does not know 'Warn' version 1" in caplog.text
+    assert new.runtime.housekeeping.unread.look() == []
+
+
+def unreadable(place: Place) -> None:
+    """An instance whose history holds an event of newer code."""
+    place.must_fold = False
+    place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+
+
+@pytest.mark.row("D-088")
+def test_a_message_to_an_unreadable_instance_waits_for_newer_code(place: Place) -> None:
+    """It is given back uncounted as often as need be, and never gives up; that is said once in a while."""
+    unreadable(place)
+    heard: list[Happening] = []
+    old = place.engine().register(Puppet())
+    old.listen(heard.append)
+    old.submit(Puppet, Do("p-1", "hello")).result()
+    old.advance(minutes=10)
+    assert (old.inbox_depth().result(), old.dead_letters().result()) == (1, [])
+    told = [each for each in heard if isinstance(each, HistoryUnreadable)]
+    assert 9 <= len(told) <= 11, "once a minute"
+    assert told[0].definition == "puppet"
+    assert "does not know event 'Warned'" in told[0].error
+    place.engine().register(Newer()).advance(minutes=1)
+    assert state(place) == ("warned", "hello")
+
+
+@pytest.mark.row("D-088")
+def test_a_timer_of_an_unreadable_instance_waits_for_newer_code(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """It does not count as an attempt that this process cannot read the history."""
+
+    def ring(state: tuple[str, ...], command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        return decision.with_timer_after(HOUR, Do("p-1", "rang")) if command.what == "set" else decision
+
+    place.must_fold = False
+    old = place.engine().register(Puppet(ring))
+    old.execute(Puppet, Do("p-1", "set")).result()
+    place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+    with caplog.at_level(logging.WARNING, "holdfast"):
+        old.advance(hours=1, minutes=10)
+    assert old.dead_letters().result() == []
+    assert 9 <= caplog.text.count("work of 'puppet' is left to processes with newer code") <= 11
+    place.engine().register(Newer()).advance(minutes=1)
+    assert state(place) == ("set", "warned", "rang")
+
+
+@pytest.mark.row("D-088")
+@pytest.mark.parametrize("once", [False, True])
+def test_what_a_handler_did_is_handed_on_to_newer_code(place: Place, *, once: bool) -> None:
+    """Its instance became unreadable while it ran: its result is kept for a process that can read it, and it is not called again."""
+    place.must_fold = False
+    ledger = Ledger()
+
+    def choose(state: tuple[str, ...], command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        return decision.with_effect(Act("x"), once=once) if command.what == "go" else decision
+
+    def work(context: EffectContext, effect: Act) -> Do:
+        ledger.add(context.attempt)
+        place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+        return Do("p-1", "worked")
+
+    old = place.engine().register(Puppet(choose), work)
+    old.execute(Puppet, Do("p-1", "go")).result()
+    old.advance(minutes=1)
+    assert (ledger.entries, old.dead_letters().result()) == ([1], [])
+    place.engine().register(Newer()).advance(minutes=1)
+    assert state(place) == ("go", "warned", "worked")
+
+
+@pytest.mark.row("D-088")
+def test_a_direct_call_says_that_the_history_cannot_be_read(place: Place) -> None:
+    """Whoever waits for an answer gets one."""
+    unreadable(place)
+    with pytest.raises(UnknownEventError):
+        place.engine().register(Puppet()).execute(Puppet, Do("p-1", "x")).result()
+
+
+# -- sagas that a process has never met
+
+
+def slow_saga(name: str = "slow") -> Saga:
+    """A saga that waits for an hour and then calls a handler."""
+    return Saga(name).wait("rest", HOUR).step("work", "work")
+
+
+def test_a_worker_fires_timers_of_sagas_that_it_has_not_met(place: Place) -> None:
+    """A process that has only handlers runs every published saga, from its first timer on."""
+    instance = place.engine().register(slow_saga().build()).start("slow").result()
+    calls = Ledger()
+    worker = place.engine().handle("work", lambda ctx: calls.add(ctx.workflow))
+    worker.advance(hours=2)
+    assert (worker.get(instance).result().status, calls.entries) == ("completed", ["slow"])
+
+
+def test_a_worker_delivers_messages_to_sagas_that_it_has_not_met(place: Place) -> None:
+    """The end of a child is told to its parent by whoever is there."""
+    starter = place.engine().register(Saga("child").step("work", "work").build())
+    starter.register(Saga("parent").call("begin", "child").build())
+    instance = starter.start("parent").result()
+    worker = place.engine().handle("work", lambda ctx: None)
+    worker.drain()
+    assert worker.get(instance).result().status == "completed"
+
+
+def test_an_instance_of_an_unmet_saga_hears_that_its_handler_is_missing(place: Place) -> None:
+    """Whoever looks for missing handlers tells every instance, not only those of definitions that it knows."""
+    instance = place.engine().register(Saga("fax").step("send", "fax").build()).start("fax").result()
+    watcher = place.engine()
+    heard: list[Happening] = []
+    watcher.listen(heard.append)
+    place.clock.move(HOUR)
+    watcher.runtime.housekeeping.step()
+    assert HandlerMissing(handler="fax", waiting=1) in heard
+    assert "step_skipped_missing_handler" in [each.event_type for each in watcher.events(instance).result()]
+
+
+def test_a_graph_of_newer_code_is_left_to_it(place: Place) -> None:
+    """A definition in a form that this code does not know holds nothing up, and none of its work gives up."""
+    starter = place.engine().register(slow_saga("next").build()).register(slow_saga("plain").build())
+    newer, plain = starter.start("next").result(), starter.start("plain").result()
+    newest = b'{"name": "next", "ir_version": 99}'
+    stored = place.store.definitions().get(SHARED_TENANT, "next", "1")
+    assert stored is not None
+    place.must_fold = False
+    _rewrite(place, newest)
+    worker = place.engine().handle("work", lambda ctx: None)
+    worker.advance(hours=1, minutes=1)
+    assert worker.get(plain).result().status == "completed"
+    assert worker.dead_letters().result() == []
+    assert [each.event_type for each in worker.events(newer).result()][:2] == ["workflow_started", "step_started"]
+    _rewrite(place, stored.compiled)
+    worker.advance(minutes=1)
+    assert worker.get(newer).result().status == "completed"
+
+
+def _rewrite(place: Place, compiled: bytes) -> None:
+    """Put another graph in the place of one, which only a test can do."""
+    with place.store.writer().unit() as unit, unit.lend() as connection:
+        run = connection.execute  # type: ignore[attr-defined]
+        if place.url.startswith("postgresql"):
+            run("alter table holdfast.definitions disable trigger definitions_immutable")
+            run("update holdfast.definitions set compiled = %s where name = 'next'", [compiled])
+            run("alter table holdfast.definitions enable trigger definitions_immutable")
+        else:
+            (text,) = run("select sql from sqlite_master where name = 'definitions_immutable'").fetchone()
+            run("drop trigger definitions_immutable")
+            run("update definitions set compiled = ? where name = 'next'", [compiled])
+            run(text)
+
+
+@pytest.mark.parametrize("role", ["holdfast_engine", "holdfast_tenant"])
+def test_a_command_from_sql_reaches_a_saga(postgres_dsn: str, role: str) -> None:
+    """A definition that is published is a graph, also for a role that sees one tenant only; a process that never met it does it."""
+    starter = ManualEngine(postgres_dsn).register(Saga("asking").wait_for("answer", "said").build())
+    instance = starter.start("asking").result()
+    with psycopg.connect(postgres_dsn) as connection:
+        connection.execute(f"set role {role}")
+        connection.execute("set holdfast.tenant = 'default'")
+        connection.execute(
+            "select holdfast.submit('asking', 'SendSignal', '{\"name\": \"said\"}', instance => %s)", [instance]
+        )
+    worker = ManualEngine(postgres_dsn, seed=7)
+    worker.drain()
+    assert worker.get(instance).result().status == "completed"
+    for engine in (worker, starter):
+        engine.stop()
+
+
+# -- deciders of other services
+
+
+@message(name="Add")
+@dataclass(frozen=True)
+class TheirAdd:
+    """The command of a decider whose class is elsewhere."""
+
+    workflow_id: str
+    by: int
+
+
+def send(state: tuple[str, ...], command: Do, moment: Moment) -> Answer:
+    """Tell a counter that lives in another service."""
+    key = "" if command.what == "nobody" else "c-1"
+    return Decision.event(Noted(command.what)).with_message(
+        Message(decider="counter", key=key, command=TheirAdd("c-1", 5), elsewhere=command.what != "here")
+    )
+
+
+def test_a_message_can_go_to_a_decider_of_another_service(place: Place) -> None:
+    """The sender needs no class of it, only the name and the form of the command; it waits for a process that has the decider."""
+    sender = place.engine().register(Puppet(send))
+    sender.execute(Puppet, Do("p-1", "tell")).result()
+    sender.advance(hours=1)
+    assert (sender.inbox_depth().result(), sender.dead_letters().result()) == (1, [])
+    other = place.engine().register(Counter())
+    other.drain()
+    assert other.load_state(Counter, "c-1").result() == 5
+
+
+def test_a_message_to_another_service_names_its_target(place: Place) -> None:
+    """Without the class nobody can ask the command whom it is for."""
+    sender = place.engine().register(Puppet(send))
+    with pytest.raises(CommandError, match="must name its target"):
+        sender.execute(Puppet, Do("p-1", "nobody")).result()
+    with pytest.raises(NotFoundError, match="no decider or workflow 'counter'"):
+        sender.execute(Puppet, Do("p-1", "here")).result()
+
+
+# -- which words can be read
+
+
+def test_older_words_can_be_read_where_upcasters_lead_on() -> None:
+    """A chain of upcasters makes all its versions readable; one with a gap only those behind the gap."""
+    upcasters = {("Noted", 1): dict, ("Noted", 3): dict}
+    noted: type = message(name="Noted", version=4)(type("Noted", (), {}))
+    words = Vocabulary([noted], kind="event", decider="d", codec=JsonCodec(), upcasters=upcasters)
+    assert words.readable() == {("Noted", 3), ("Noted", 4)}
+
+
+def test_a_definition_is_met_while_others_wait_for_the_database(live: Live) -> None:
+    """A committer that meets a definition inside its transaction waits for nobody who waits for that transaction."""
+    live.engine().register(Saga("unmet").step("work", "work").build())
+    engine = live.engine().register(Puppet())
+    met: list[str] = []
+
+    def meet() -> None:
+        with engine.service.store.writer().unit() as unit:
+            unit.accept([], engine.service.shared.clock.now())
+            waiting = engine.submit(Puppet, Do("p-1", "x"))
+            eventually(lambda: waiting.done() or engine.service._at_desk.locked())
+            met.append(engine.registry.get("unmet").type)
+        waiting.result(LONG_SECONDS)
+
+    thread = threading.Thread(target=meet, daemon=True)
+    thread.start()
+    thread.join(LONG_SECONDS)
+    assert met == ["unmet"]
+
+
+@pytest.mark.row("D-088")
+def test_a_transactional_call_that_was_undone_does_not_count(place: Place) -> None:
+    """Its instance cannot be read here: what the handler wrote is undone, and the effect waits with all its attempts."""
+    place.must_fold = False
+
+    def choose(state: tuple[str, ...], command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        return decision.with_effect(Act("x"), transactional=True) if command.what == "go" else decision
+
+    old = place.engine().register(Puppet(choose), lambda context, effect: Do("p-1", "worked"))
+    old.execute(Puppet, Do("p-1", "go")).result()
+    place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+    old.advance(minutes=1)
+    (waiting,) = place.engine().register(Newer()).get(Newer, "p-1").result().effects
+    assert (waiting.attempts, old.dead_letters().result()) == (0, [])
+
+
+@pytest.mark.parametrize("answer", ["no command", UnknownEventError(decider="d", event_type="e", version=1)])
+def test_what_a_handler_itself_does_wrong_counts(place: Place, answer: object) -> None:
+    """An answer that is no command, and an error of the handler's own calls, are failures of the call."""
+    place.must_fold = False
+    calls = Ledger()
+
+    def work(context: EffectContext, effect: Act) -> object:
+        calls.add(context.attempt)
+        if isinstance(answer, Exception):
+            raise answer
+        place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+        return answer
+
+    old = place.engine().register(Puppet(act), work, retry=RetryPolicy(max_attempts=2, delay=timedelta(0)))  # type: ignore[arg-type]
+    old.execute(Puppet, Do("p-1", "go")).result()
+    old.drain()
+    assert calls.entries == [1, 2]
+    assert len(old.dead_letters().result()) == 1
