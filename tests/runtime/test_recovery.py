@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
+from holdfast import Decision, Moment
 from holdfast.errors import StoreUnavailableError
 from holdfast.store.shapes import StoredEffect, Wanted
 from holdfast.testing import ManualEngine
-from support.engines import Place
-from support.samples import Do, Ledger, Puppet, act, done
+from support.engines import Live, Place
+from support.inside import identity_of, lanes_of, registry_of, store_of
+from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act, done
+from support.waiting import arrives
 
 
 def owning(place: Place, count: int) -> tuple[ManualEngine, list[StoredEffect]]:
@@ -65,3 +71,26 @@ def test_nothing_is_claimed_until_a_lost_claim_is_found(place: Place) -> None:
     with pytest.raises(StoreUnavailableError):
         fetching.step()
     assert asked.entries == ["claim", "claim"]
+
+
+def test_a_claim_that_comes_true_after_the_recovery_is_freed_by_a_second_one(live: Live) -> None:
+    """A server that has not noticed that its client is gone carries a claim out late; when that must be over, it is freed all the same."""
+    recovered, called = threading.Event(), threading.Event()
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted(command.what)).with_effect(Act("x"), handler="mailer")
+
+    engine = live.engine().register(Puppet(choose)).start_worker()
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    committer = lanes_of(engine)[0].committer
+    committer.owe_recovery(recovered.set)
+    arrives(recovered)
+    assert committer._again_at is not None
+    words = registry_of(engine).effects()
+    (late,) = store_of(engine).effects().claim(identity_of(engine), [Wanted("mailer", 1)], 1, words=words)
+    engine.handle("mailer", lambda context, effect: called.set())
+    committer._again_at = time.monotonic()
+    committer._put(None)
+    arrives(called)
+    assert late.owner == identity_of(engine)
+    assert committer._again_at is None

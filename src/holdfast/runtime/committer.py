@@ -28,6 +28,8 @@ _log = logging.getLogger("holdfast.committer")
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 _RECOVERY_SECONDS = 1.0
 """How often a recovery that is owed is tried when nothing else is to do."""
+_ECHO_SECONDS = 65.0
+"""Longer than a statement of ours may take: a server that has not noticed that its client is gone may carry out a claim until then."""
 
 Item = Submission | Claim | None
 """A command, work that ended without one, or None, which only wakes the committer."""
@@ -69,6 +71,9 @@ class Committer:
         """Why the database does not take it."""
         self._owes_recovery = False
         self._owes_since = 0.0
+        self._echo = _ECHO_SECONDS
+        self._again_at: float | None = None
+        """Monotonic time at which to recover once more, after a recovery that may have come before a lost claim was carried out."""
         self._when_recovered: list[Callable[[], None]] = []
         self._claiming: set[Submission] = set()
         self._claims: set[Claim] = set()
@@ -200,19 +205,25 @@ class Committer:
         """What is waiting, at most a batch of it; nothing if nothing waits and nobody wants to."""
         items: list[Item] = []
         try:
-            items.append(self._queue.get(block=wait, timeout=_RECOVERY_SECONDS if self._owes_recovery else None))
+            items.append(self._queue.get(block=wait, timeout=self._rest()))
             while len(items) < self._batch_limit:
                 items.append(self._queue.get_nowait())
         except Empty:
             pass
         return items
 
+    def _rest(self) -> float | None:
+        """Seconds to wait for commands; None for as long as it takes."""
+        if self._owes_recovery:
+            return _RECOVERY_SECONDS
+        return None if self._again_at is None else max(0.0, self._again_at - time.monotonic())
+
     def _work(self, items: list[Item]) -> None:
         with self.handing_over:
             had_outage = self._carry_out(items)
         if had_outage:
             self._owe()
-        if self._owes_recovery:
+        if self._owes_recovery or (self._again_at is not None and time.monotonic() >= self._again_at):
             self._recover()
 
     def _owe(self) -> None:
@@ -261,6 +272,7 @@ class Committer:
         except Exception as error:  # noqa: BLE001 - it is still owed, and tried again before long
             _log.warning("what was under way when the database went away is not free yet: %s", error)
             return
+        self._again_at = time.monotonic() + self._echo if self._owes_recovery else None
         self._owes_recovery = False
         waiting, self._when_recovered = self._when_recovered, []
         for each in waiting:
