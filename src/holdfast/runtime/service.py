@@ -118,10 +118,13 @@ class Service:
         self._must_stop = False
         """Whether the next hint has to say that somebody may have to stop."""
         if has_threads:
-            self.committer.start()
-            self._begin("watch", self._watch.step)
-            if self._wakeups.must_send:
-                self._notifier = self._begin("notifier", self._notify)
+            self._start()
+
+    def _start(self) -> None:
+        self.committer.start()
+        self._begin("watch", self._watch.step)
+        if self._wakeups.must_send:
+            self._notifier = self._begin("notifier", self._notify)
 
     def execute(  # noqa: PLR0913 - all that can be said about a command, by name
         self,
