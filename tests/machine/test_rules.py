@@ -588,6 +588,24 @@ def test_a_compensation_under_way_is_finished_when_the_run_turns_back() -> None:
         assert played.run.is_over
 
 
+def test_on_the_way_back_every_answer_is_taken() -> None:
+    """A handler that was under way when the run turned back is undone with all that it answered."""
+    nodes, edges = fork("a", "b")
+    graph = compile_graph(
+        kind="process",
+        name="g",
+        version="1",
+        entry="f",
+        nodes=[*nodes, task("a", is_undone=True), task("b")],
+        edges=edges,
+        policies=g.Policies(),
+    )
+    played = Play(graph, 100)
+    for act in (START, Begin(2), failed(3), done(2, "x" * 200)):
+        played.act(act)
+    assert [call.body.output for call in played.host.calls.values()] == ["x" * 200]
+
+
 def test_a_join_without_room_can_be_requeued_with_other_data() -> None:
     """Its branches have met: it passes on with what the operator gave."""
     nodes, edges = fork("a", "b")

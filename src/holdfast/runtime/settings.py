@@ -52,7 +52,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     unhealthy_after: timedelta = timedelta(seconds=10)
     """How long a part of the engine may make no progress, or only fail, before `health` says so."""
     max_payload_bytes: int = DEFAULT_LIMIT
-    """Largest stored value."""
+    """Largest command, event or effect of a decider; of a workflow, largest input, answer or signal, and largest data of one way."""
     ageing: float = DEFAULT_AGEING
     """Points of priority that an effect gains for each second of waiting; 0 means that waiting counts for nothing."""
     ageing_enabled: bool = True

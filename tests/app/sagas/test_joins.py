@@ -269,7 +269,9 @@ def test_a_rollback_takes_over_what_a_loser_did(place: Place) -> None:
             "ask",
             lambda branch: branch.step("a", stage.does("a")).on_failure("undo a", stage.does("undo a")).wait("w", 1),
             lambda branch: (
-                branch.step("reserve", stage.does("reserve"))
+                branch.step("note", stage.does("note"))
+                .on_failure("unnote", stage.does("unnote"))
+                .step("reserve", stage.does("reserve"))
                 .on_failure("release", stage.does("release"), retries=2)
                 .wait("long", 3600)
             ),
@@ -285,7 +287,7 @@ def test_a_rollback_takes_over_what_a_loser_did(place: Place) -> None:
     assert (status(engine, instance), stage.calls.count("release")) == ("running", 1)
     engine.advance(seconds=60)
     assert status(engine, instance) == "failed"
-    assert stage.count("release") == 2
+    assert (stage.count("release"), stage.count("unnote")) == (2, 1)
     assert stage.count("undo a") == 0
     assert statuses(engine, instance)["reserve"] == "rolled_back"
 
