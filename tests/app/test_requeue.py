@@ -168,3 +168,24 @@ def test_a_dead_timer_is_requeued_once(stage: Stage) -> None:
         late.requeue(letter.id).result()
     late.drain()
     assert stage.notes == ("set", "rang")
+
+
+def test_letters_are_found_and_counted_by_business_key(place: Place) -> None:
+    """Timers and messages of one key are found by it; those of others, and of other tenants, are not."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what != "set":
+            raise ValueError("broken")
+        return Decision.event(Noted("set")).with_timer_after(HOUR, Do(command.workflow_id, "rang"))
+
+    engine = place.engine(Settings(command_retry=AT_ONCE)).register(Puppet(choose))
+    for key in ("p-1", "p-2"):
+        engine.execute(Puppet, Do(key, "set")).result()
+    engine.submit(Puppet, Do("p-1", "pay")).result()
+    engine.advance(2 * HOUR)
+    found = engine.dead_letters(key="p-1").result()
+    assert sorted(letter.source for letter in found) == ["inbox", "timer"]
+    counts = [engine.count_dead_letters(key=key).result() for key in ("p-1", "p-2", "p-3", "")]
+    assert counts == [2, 1, 0, 3]
+    assert engine.count_dead_letters(source="timer", definition="puppet").result() == 2
+    assert engine.as_tenant("other").count_dead_letters().result() == 0
