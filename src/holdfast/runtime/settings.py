@@ -131,7 +131,6 @@ _DURATIONS = (
     "patience",
     "shutdown_timeout",
     "unhealthy_after",
-    "handler_timeout",
     "missing_handler_cooldown",
     "missing_handler_throttle",
     "keep_receipts",
