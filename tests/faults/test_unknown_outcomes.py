@@ -20,7 +20,7 @@ from support.samples import Place as PlaceOrder
 from support.waiting import eventually
 
 COMMIT = b"insert into holdfast.events"
-CLAIM = b"order by r.rank limit w.most"
+CLAIM = b"order by r.rank, r.instance, r.number limit p.most"
 
 
 @pytest.fixture

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ConfigurationError
-from holdfast.kernel.retry import NO_RETRY, Backoff, RetryPolicy
+from holdfast.kernel.retry import LONGEST_TIMEOUT, NO_RETRY, Backoff, RetryPolicy
 from support.untimed import untimed
 
 policies = st.builds(
     RetryPolicy,
-    delay=st.timedeltas(timedelta(0), timedelta.max),
+    delay=st.timedeltas(timedelta(0), LONGEST_TIMEOUT),
     backoff=st.sampled_from(get_args(Backoff)),
     factor=st.floats(1, 1e12),
-    cap=st.timedeltas(timedelta(0), timedelta.max),
+    cap=st.timedeltas(timedelta(0), LONGEST_TIMEOUT),
     jitter=st.floats(0, 1),
 )
 
