@@ -166,16 +166,17 @@ PARTS: dict[str, Callable[[Engine, Path], None]] = {"worker": work, "caller": ca
 def main(part: str, url: str, folder: str) -> None:
     """Play a part."""
     place = Path(folder)
-    engine = opened(url, Book(place / "done"))
+    engine = opened(url, Book(place / "done"), is_worker=part == "worker")
     threading.Thread(target=watch, args=(engine, place, part), daemon=True).start()
     PARTS[part](engine, place)
 
 
-def opened(url: str, book: Book) -> Engine:
-    """An engine with everything registered. A process that finds no database is started again, as a service manager would."""
+def opened(url: str, book: Book, *, is_worker: bool) -> Engine:
+    """An engine with everything registered. A process that finds no database tries again, as a service manager would have it."""
     while True:
         with suppress(StoreUnavailableError):
-            return cast_of(Engine(url, settings=SETTINGS), book)
+            engine = cast_of(Engine(url, settings=SETTINGS), book)
+            return engine.start_worker() if is_worker else engine
         time.sleep(_LOOK_SECONDS)
 
 

@@ -21,7 +21,7 @@ from holdfast.errors import (
 )
 from holdfast.store.opening import open_store
 from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import Change, InstanceQuery
+from holdfast.store.shapes import Address, Change, InstanceQuery
 from support.desks import Desk
 from support.rows import (
     NOW,
@@ -256,3 +256,17 @@ def test_a_number_that_does_not_fit_is_refused(desk: Desk) -> None:
     with pytest.raises(HoldfastError):
         desk.commit(change)
     assert desk.reader.instances(InstanceQuery()) == []
+
+
+def test_nobody_connects_again_once_a_store_is_closed(postgres_dsn: str) -> None:
+    """A thread that outlives its engine is told so; a connection that it made would stay open for ever."""
+    store = open_store(postgres_dsn)
+    writer, where = store.writer(), [Address(tenant="default", definition="order", key="o-1")]
+    assert writer.load(where) == [None]
+    store.close()
+    for use in (lambda: writer.load(where), lambda: store.writer().load(where)):
+        with pytest.raises(StoreUnavailableError, match="was stopped"):
+            use()
+    with psycopg.connect(postgres_dsn) as witness:
+        count = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        eventually(lambda: witness.execute(count).fetchone() == (0,))

@@ -20,7 +20,7 @@ from holdfast.app.workflows import final_state
 from holdfast.authoring.saga.builder import Branch
 from holdfast.authoring.saga.definition import SagaDefinition
 from holdfast.authoring.saga.options import NAME_IT, handler_name
-from holdfast.errors import ConfigurationError, StoppedError
+from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import SYSTEM
@@ -268,10 +268,12 @@ class Engine(Calls):
             raise ConfigurationError(
                 "an engine without threads is driven by drain(); open it with threads=True to start it"
             )
+        if self._is_closed:
+            raise StoppedError("a stopped engine is not started again; open a new one")
         if not self._is_started:
-            self._warn_of_orphans()
             self.runtime.start()
             self._is_started = True
+            self._warn_of_orphans()
         return self
 
     def stop(self, timeout: timedelta | None = None) -> None:
@@ -397,8 +399,13 @@ class Engine(Calls):
 
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""
-        known = {*self.registry.names(), *(each.name for each in self.registry.library.listed())}
-        for each in self._keep(lambda keeper: keeper.backlog()):
+        try:
+            known = {*self.registry.names(), *(each.name for each in self.registry.library.listed())}
+            waiting = self._keep(lambda keeper: keeper.backlog())
+        except StoreUnavailableError as error:  # The worker goes on by itself when the database is back.
+            _log.warning("nobody could look for work that waits for what is not registered here: %s", error)
+            return
+        for each in waiting:
             if each.kind != "effect" and each.name not in known:
                 kind = {"timer": "timers", "inbox": "messages"}[each.kind]
                 _log.warning("%d %s wait for %r, which is not registered here", each.count, kind, each.name)

@@ -78,8 +78,8 @@ class Runtime:
         self.clockwork.chores.wake = loops["clockwork"].wake
         self.projecting.chores.wake = loops["projections"].wake
         self._attach()
+        self.heart.step()  # Nobody may take the first effects for orphans; if there is no database, nothing has begun.
         self.worker.start(loops["fetching"].wake)
-        self.heart.step()  # Nobody may take the first effects for orphans.
         self._service.lease_to(self.identity, self.worker.reserve, self.worker.release)
         self._loops = list(loops.values())
         self.projecting.start()

@@ -11,7 +11,7 @@ from psycopg import RawCursor
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from holdfast.errors import ConfigurationError, StoreError
+from holdfast.errors import ConfigurationError, StoreError, StoreUnavailableError
 from holdfast.store.port import EndedTransactionError, LostRaceError
 from holdfast.store.postgres import columns
 from holdfast.store.postgres.faults import is_transient, translate
@@ -58,6 +58,7 @@ class Line:
         self._conninfo = patient_conninfo(dsn)
         self._prepare = prepare
         self._connection: Connection | None = None
+        self._is_retired = False
 
     @contextmanager
     def use(self) -> Iterator[Connection]:
@@ -83,14 +84,30 @@ class Line:
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
+            self._check_open()
             self._connection = connect(self._conninfo, prepare=self._prepare)
+        self._check_open()
         return self._connection
+
+    def retire(self) -> None:
+        """Hang up for good: a thread that outlives its engine must not connect again, for nobody would ever hang up."""
+        self._is_retired = True
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._is_retired:
+            self.close()
+            raise StoreUnavailableError(f"{self.url} cannot be used any more: the engine that used it was stopped")
 
 
 def connect(conninfo: str, *, prepare: bool) -> Connection:
     """A connection with our manners."""
     connection = psycopg.connect(conninfo, autocommit=True, cursor_factory=RawCursor)
-    prepare_connection(connection, prepare=prepare)
+    try:
+        prepare_connection(connection, prepare=prepare)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

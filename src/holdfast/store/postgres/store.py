@@ -75,6 +75,7 @@ class PostgresStore(PostgresParts):
         self._dsn = dsn
         self._prepare = prepare
         self._lines: list[Line] = []
+        self._is_closed = False
         line = self._line()
         self.url = line.url
         self.writers = 2  # One decides while the other waits for the server.
@@ -146,11 +147,14 @@ class PostgresStore(PostgresParts):
 
     def close(self) -> None:
         """Hang up everywhere."""
+        self._is_closed = True
         self._pool.close()
         for line in self._lines:
-            line.close()
+            line.retire()
 
     def _line(self) -> Line:
         line = Line(self._dsn, prepare=self._prepare)
         self._lines.append(line)
+        if self._is_closed:  # Asked for by a handler that outlives its engine.
+            line.retire()
         return line
