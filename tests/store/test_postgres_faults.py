@@ -264,9 +264,9 @@ def test_nobody_connects_again_once_a_store_is_closed(postgres_dsn: str) -> None
     writer, where = store.writer(), [Address(tenant="default", definition="order", key="o-1")]
     assert writer.load(where) == [None]
     store.close()
-    for use in (lambda: writer.load(where), lambda: store.writer().load(where)):
+    for each in (writer, store.writer()):
         with pytest.raises(StoreUnavailableError, match="was stopped"):
-            use()
+            each.load(where)
     with psycopg.connect(postgres_dsn) as witness:
         count = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
         eventually(lambda: witness.execute(count).fetchone() == (0,))
