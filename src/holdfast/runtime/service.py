@@ -82,12 +82,7 @@ class Service:
             submit=self._submit,
             find_key=self._find_key,
         )
-        self.around = Surroundings(
-            programs,
-            ageing=settings.ageing_rate,
-            snapshot_events=settings.snapshot_events,
-            observe=settings.observe_inputs,
-        )
+        self.around = Surroundings.of(programs, settings)
         self._name = str(chance.new_id(clock.now()))
         self._count = count()
         """Name and number make the id of a command, which its events carry as their cause."""

@@ -7,6 +7,7 @@ import logging
 from holdfast.errors import PayloadError
 from holdfast.kernel.program import Programs
 from holdfast.runtime.issuing import Leasing
+from holdfast.runtime.settings import Settings
 
 _log = logging.getLogger("holdfast")
 
@@ -22,6 +23,16 @@ class Surroundings:
         self.leasing: Leasing | None = None
         """Set while this process has a worker."""
         self._warned: set[str] = set()
+
+    @classmethod
+    def of(cls, programs: Programs, settings: Settings) -> Surroundings:
+        """What the settings say."""
+        return cls(
+            programs,
+            ageing=settings.ageing_rate,
+            snapshot_events=settings.snapshot_events,
+            observe=settings.observe_inputs,
+        )
 
     def without_leasing(self) -> Surroundings:
         """The same for commits that hand nothing over, because nobody learns for certain what became of them."""
