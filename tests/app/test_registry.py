@@ -305,3 +305,20 @@ def test_coroutines_functions_and_objects_are_handlers(live: Live) -> None:
         engine.execute(kind, Do("x", "go")).result()
     for event in seen.values():
         arrives(event)
+
+
+def test_a_registration_that_fails_leaves_nothing(place: Place) -> None:
+    """Whoever corrects a handler that cannot be called registers the decider again."""
+    engine = place.engine()
+    with pytest.raises(ConfigurationError, match="two arguments"):
+        engine.register(Counter(), lambda effect: None)  # type: ignore[arg-type]
+    engine.register(Counter(), lambda context, effect: None)
+    engine.execute(Counter, Add("c-1")).result()
+
+
+def test_a_stopped_engine_is_not_started_again(live: Live) -> None:
+    """It says so, and what to do."""
+    engine = live.engine()
+    engine.stop()
+    with pytest.raises(StoppedError, match="open a new one"):
+        engine.start_worker()

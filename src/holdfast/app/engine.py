@@ -174,17 +174,19 @@ class Engine(Calls):
             raise ConfigurationError(f"a decider is registered as an object: register({definition.__name__}())")
         if not isinstance(definition, Decider):
             raise ConfigurationError(f"{described(definition)} cannot be registered; give a decider, or a built saga")
-        program = self.registry.add(definition)
-        if effects is not None:
-            function = cast("Function", getattr(effects, "handle", effects))
-            if not takes_effects(function):
-                raise ConfigurationError(
-                    f"the handler for {program.type!r} is of type {type(effects).__name__} and cannot be called with two arguments; "
-                    "give a function of (context, effect), or an object with such a `handle`"
-                )
-            self.service.shared.handlers.register(
-                program.type, function, concurrency=concurrency, timeout=timeout, retry=retry
+        if effects is None:
+            self.registry.add(definition)
+            return self
+        function = cast("Function", getattr(effects, "handle", effects))
+        if not takes_effects(function):
+            raise ConfigurationError(
+                f"the handler for {definition.type!r} is of type {type(effects).__name__} and cannot be called with two arguments; "
+                "give a function of (context, effect), or an object with such a `handle`"
             )
+        program = self.registry.add(definition)
+        self.service.shared.handlers.register(
+            program.type, function, concurrency=concurrency, timeout=timeout, retry=retry
+        )
         return self
 
     def handle(

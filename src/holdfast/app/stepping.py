@@ -20,7 +20,7 @@ from holdfast.errors import ConfigurationError, PayloadError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.wire import JsonCodec, convert, lowered
 from holdfast.machine.commands import CompleteStep, RunStep
-from holdfast.runtime.handlers import EffectContext, Fail, Function, Handlers
+from holdfast.runtime.handlers import EffectContext, Fail, Function, Handlers, UncalledError
 
 StepFunction = Callable[..., object]
 Arguments = Callable[[EffectContext, RunStep], dict[str, object]]
@@ -156,7 +156,9 @@ def named_handler(function: object, name: str) -> Function:
         if for_effects is not None:
             return for_effects
         kind = type(effect).__name__
-        raise Fail(f"the handler {name!r} cannot take {kind}: effects of deciders are given as (context, effect)")
+        raise UncalledError(
+            f"the handler {name!r} cannot take {kind}: effects of deciders are given as (context, effect)"
+        )
 
     if Handlers.is_async(step):
 
@@ -238,7 +240,7 @@ def _for_steps(function: object, name: str) -> tuple[StepFunction, Arguments]:
 
 def _refusing(reason: str) -> Arguments:
     def arguments(_context: EffectContext, _effect: RunStep) -> dict[str, object]:
-        raise Fail(reason)
+        raise UncalledError(reason)
 
     return arguments
 
@@ -310,11 +312,17 @@ def _arguments(callee: StepFunction, parameters: list[inspect.Parameter], name: 
                 given[key] = _converted(data[key], hints.get(key), name, repr(key))
             elif parameter.default is inspect.Parameter.empty:
                 missing = f"the handler {name!r} needs {key!r}, which is not in the data of {effect.node!r}"
-                hint = "; a parameter named `data` is given the data as a whole" if _has_names(hints.get(key)) else ""
-                raise Fail(missing + hint)
+                raise UncalledError(missing + _hint(effect, hints.get(key)))
         return given
 
     return arguments
+
+
+def _hint(effect: RunStep, wanted: object) -> str:
+    """What may be meant by a parameter that is not in the data."""
+    if effect.is_compensation and effect.output is None:
+        return "; the step gave no answer, because it failed or had none: give the parameter a default"
+    return "; a parameter named `data` is given the data as a whole" if _has_names(wanted) else ""
 
 
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -351,4 +359,4 @@ def _converted(value: object, hint: object, handler: str, what: str) -> object:
     try:
         return convert(cast("Mapping[str, object]", value), cast("type[object]", hint))
     except PayloadError as error:
-        raise Fail(f"the handler {handler!r} cannot take {what}: {error}") from error
+        raise UncalledError(f"the handler {handler!r} cannot take {what}: {error}") from error

@@ -8,7 +8,7 @@ from holdfast.errors import HoldfastError, NotFoundError, PayloadError, Rejected
 from holdfast.kernel.decider import Failure
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.runtime.clock import LATEST, later
-from holdfast.runtime.handlers import Fail, Retry
+from holdfast.runtime.handlers import Fail, Retry, UncalledError
 from holdfast.runtime.issuing import EffectOptions
 from holdfast.runtime.shared import Shared
 from holdfast.store.shapes import DeadLetter, StoredEffect, StoredMessage, StoredTimer
@@ -169,7 +169,7 @@ def failure_of(error: BaseException, now: datetime) -> Failure:
         error=describe(error),
         is_final=isinstance(error, Fail),
         after=asked_for(error, now),
-        was_called=error.was_called if isinstance(error, RecalledError) else True,
+        was_called=error.was_called if isinstance(error, RecalledError) else not isinstance(error, UncalledError),
     )
 
 

@@ -22,6 +22,10 @@ class Fail(Exception):  # noqa: N818 - it reads as what a handler says
     """Raised by a handler: trying again cannot help. The effect gives up at once."""
 
 
+class UncalledError(Fail):
+    """The handler could not even be called, because what it asks for is not there: it has done nothing, and there is nothing to undo."""
+
+
 class Retry(Exception):  # noqa: N818 - it reads as what a handler says
     """Raised by a handler: try again, after this long if given, else by the policy."""
 

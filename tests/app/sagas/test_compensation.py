@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, life, run, status, statuses, step
-from holdfast import Saga, StepContext, task
+from holdfast import Fail, Saga, StepContext, task
 from support.engines import Live, Place
 from support.waiting import eventually
 
@@ -387,3 +387,35 @@ def test_a_compensation_may_have_metadata_and_priority_of_its_own(place: Place) 
     assert [each.metadata["what"] for each in stage.contexts("a")] == ["do a"]
     nodes = saga.graph.nodes
     assert (nodes["a"].compensation_priority, nodes["b"].compensation_priority) == (70, None)
+
+
+def test_a_step_whose_handler_could_not_be_called_is_not_undone(place: Place) -> None:
+    """What a handler asks for is missing: it has done nothing, so that nothing is undone, and the steps before it are."""
+    undone: list[str] = []
+    saga = (
+        Saga("misspelt")
+        .step("reserve", lambda: None)
+        .on_failure("release", lambda: undone.append("release"))
+        .step("pay", lambda amount: None)
+        .on_failure("refund", lambda: undone.append("refund"))
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = engine.start("misspelt", {"amuont": 5}).result()
+    engine.drain()
+    assert (undone, engine.get(instance).result().status) == (["release"], "failed")
+
+
+def test_what_a_failed_step_would_have_answered_needs_a_default(place: Place) -> None:
+    """A compensation that asks for the answer of a step that failed says what to do, and its letter waits for the correction."""
+
+    def charge() -> None:
+        raise Fail("no")
+
+    def refund(charge: str) -> None: ...
+
+    engine = place.engine().register(Saga("s").step("charge", charge).on_failure("refund", refund).build())
+    instance = engine.start("s").result()
+    engine.drain()
+    (letter,) = engine.dead_letters(instance=instance).result()
+    assert "give the parameter a default" in letter.error
