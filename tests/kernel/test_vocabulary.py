@@ -15,7 +15,15 @@ import msgspec
 import pytest
 
 from holdfast.errors import CommandError, PayloadError, UnknownEventError
-from holdfast.kernel.vocabulary import Encoded, Vocabulary, diagnose_members, members_of, message, wire_name
+from holdfast.kernel.vocabulary import (
+    Encoded,
+    PlainVocabulary,
+    Vocabulary,
+    diagnose_members,
+    members_of,
+    message,
+    wire_name,
+)
 from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec, Upcaster
 
 
@@ -293,7 +301,7 @@ def test_a_class_that_changes_when_it_is_read_is_refused() -> None:
 
 def test_a_plain_vocabulary_proves_nothing() -> None:
     """A decider that promises that its values come back pays for no proof and gets no copies."""
-    vocabulary = Vocabulary([Opened], kind="event", decider="machine", codec=JsonCodec(), is_plain=True)
+    vocabulary = PlainVocabulary([Opened], kind="event", decider="machine", codec=JsonCodec())
     given = Opened(5)
     assert vocabulary.keep(given)[1] is given
     assert vocabulary.own(given) is given

@@ -33,7 +33,7 @@ def test_recovery_frees_only_what_nobody_answers_for(place: Place) -> None:
     """What the worker has in hand, what has failed and what waits for its commit stays owned; the rest is free and uncounted."""
     engine, (in_hand, failed, ended, lost) = owning(place, 4)
     worker, committer = engine.runtime.worker, engine.service.committer.lanes[0].committer
-    worker._hold([worker._prepare(in_hand)])
+    worker._hold([worker._prepare(in_hand, 0.0)])
     engine.runtime.fetching._failing.add(failed.claim)
     committer._claims.add(ended.claim)
     engine.service._recovered(engine.service.store.writer())

@@ -18,6 +18,7 @@ from holdfast.kernel.sameness import strict_difference
 from holdfast.kernel.vocabulary import (
     DEFAULT_LIMIT,
     SYSTEM_PREFIX,
+    PlainVocabulary,
     Upcasters,
     Vocabulary,
     diagnose_members,
@@ -55,15 +56,8 @@ class Program:
         self.has_steps = decider.has_steps
 
         def words(members: tuple[type, ...], kind: str, upcasters: Upcasters) -> Vocabulary:
-            return Vocabulary(
-                members,
-                kind=kind,
-                decider=decider.type,
-                codec=codec,
-                upcasters=upcasters,
-                limit=limit,
-                is_plain=decider.is_plain,
-            )
+            make = PlainVocabulary if decider.is_plain else Vocabulary
+            return make(members, kind=kind, decider=decider.type, codec=codec, upcasters=upcasters, limit=limit)
 
         self.commands = words(commands, "command", decider.command_upcasters)
         self.events = words(events, "event", decider.upcasters)

@@ -73,7 +73,6 @@ class Vocabulary:
         codec: Codec,
         upcasters: Upcasters = types.MappingProxyType({}),
         limit: int = DEFAULT_LIMIT,
-        is_plain: bool = False,
     ) -> None:
         self.kind = kind
         self.decider = decider
@@ -83,10 +82,8 @@ class Vocabulary:
         self._wire = {cls: wire_name(cls) for cls in members}
         self._classes = {name: cls for cls, (name, _) in self._wire.items()}
         self._versions = dict(self._wire.values())
-        self._is_plain = is_plain
-        """Whether nothing has to be proved: values were made plain before, and nobody else holds them."""
-        self._exact = frozenset() if is_plain else frozenset(cls for cls in members if is_exact(cls))
-        self._untyped = frozenset() if is_plain else frozenset(cls for cls in members if has_untyped_parts(cls))
+        self._exact = frozenset(cls for cls in members if is_exact(cls))
+        self._untyped = frozenset(cls for cls in members if has_untyped_parts(cls))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,19 +103,18 @@ class Vocabulary:
 
     def encode(self, value: object) -> Encoded:
         """The stored form of `value`; CommandError if it is none of the declared types, PayloadError if it would not come back."""
-        encoded = self._written(value)
-        if not self._is_plain:
-            self._read_again(value, encoded)
+        encoded = self.write(value)
+        self._read_again(value, encoded)
         return encoded
 
     def keep(self, value: object) -> tuple[Encoded, object]:
         """The stored form of `value`, and the value as it comes back from it, which is the engine's own."""
-        encoded = self._written(value)
-        return encoded, value if self._is_plain else self._read_again(value, encoded)
+        encoded = self.write(value)
+        return encoded, self._read_again(value, encoded)
 
     def own(self, value: object) -> object:
         """The value as it would come back, for a command that is not stored itself."""
-        return value if self._is_plain else self.keep(value)[1]
+        return self.keep(value)[1]
 
     def encode_for(self, decider: str, value: object) -> Encoded:
         """The stored form of a word of another decider, whose code is elsewhere, by the rules for a word of its own."""
@@ -141,7 +137,8 @@ class Vocabulary:
             )
         return convert(value, cls)
 
-    def _written(self, value: object) -> Encoded:
+    def write(self, value: object) -> Encoded:
+        """The stored form of `value`; whether it comes back is not proved."""
         try:
             name, version = self._wire[type(value)]
         except KeyError:
@@ -210,6 +207,20 @@ class Vocabulary:
             f"{self.decider!r} does not declare {type(value).__name__} as one of its {self.kind}s; it has {', '.join(self._classes) or 'none'}",
             decider=self.decider,
         )
+
+
+class PlainVocabulary(Vocabulary):
+    """Words of which nothing has to be proved: their values were made plain before, and nobody else holds them."""
+
+    encode = Vocabulary.write
+
+    def keep(self, value: object) -> tuple[Encoded, object]:
+        """The stored form of `value`, and the value itself."""
+        return self.write(value), value
+
+    def own(self, value: object) -> object:
+        """The value itself."""
+        return value
 
 
 def names_nothing(declared: object) -> bool:

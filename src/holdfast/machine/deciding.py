@@ -69,8 +69,10 @@ def decide(routes: Routes, state: State, command: c.Command, moment: Moment) -> 
     if answer is not None:
         return answer
     turn.run()
-    go_on(turn)
-    undo_dropped(turn)
+    if state.rollback is not None:
+        go_on(turn)
+    if state.dropped is not None:
+        undo_dropped(turn)
     _complete(turn)
     if state.is_terminal and state.parent:
         _tell_parent(turn)

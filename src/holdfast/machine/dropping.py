@@ -13,6 +13,8 @@ from holdfast.machine.turn import Turn
 
 def drop(turn: Turn, branches: Sequence[str], error: str) -> None:
     """These branches have ended: have undone what they did, if there is anything to undo."""
+    if not branches:
+        return
     within, executed = frozenset(branches), turn.state.executed.values()
     if any(lies_within(each.token, within) and turn.routes.node(each.node).compensation for each in executed):
         turn.emit(BranchesDropped(tokens=list(branches), error=error))

@@ -180,12 +180,14 @@ def _needed(op: Join) -> int:
 def _meet(turn: Turn, scope: Scope, join: Node) -> None:
     """Enough branches are there: the token that was split goes on, and the join says what becomes of the others."""
     assert isinstance(join.op, Join)
-    losers = [name for name in scope.live if name not in set(scope.arrived)]
+    arrived = set(scope.arrived)
+    losers = [name for name in scope.live if name not in arrived]
     if join.op.losers != "finish":
         for branch in losers:
             end_branch(turn, branch, error=_ENOUGH)
-    output = _answers(turn, scope)
-    names = [_branch_name(turn, turn.state.tokens[name]) for name in scope.arrived]
+    branches = [turn.state.tokens[name] for name in scope.arrived]
+    names = [turn.routes.answer_name(token.node) for token in branches]
+    output = _answers(scope, branches, names)
     turn.emit(BranchesMet(step=scope.step, completed=[name for name in names if name], failed=list(scope.failed)))
     if join.op.losers == "undo":
         drop(turn, losers, _ENOUGH)
@@ -196,18 +198,12 @@ def _meet(turn: Turn, scope: Scope, join: Node) -> None:
         turn.fail(token, join, overflow(turn.routes, f"what the branches of {scope.node!r} answered"))
 
 
-def _answers(turn: Turn, scope: Scope) -> Data | list[object]:
+def _answers(scope: Scope, branches: list[Token], names: list[str]) -> Data | list[object]:
     """The last answers of the branches, by the name of each one's last step; over a list they are a list."""
-    branches = [turn.state.tokens[name] for name in scope.arrived]
     if scope.items is None:
-        return {_branch_name(turn, token): token.last_output for token in branches if token.node}
-    branches.sort(key=lambda token: int(token.id.rsplit(".", 1)[1]))
-    return [token.last_output for token in branches]
-
-
-def _branch_name(turn: Turn, token: Token) -> str:
-    """The name of a branch's last step, as its author knows it."""
-    return turn.routes.answer_name(token.node)
+        return {name: token.last_output for name, token in zip(names, branches, strict=True) if token.node}
+    ordered = sorted(branches, key=lambda token: int(token.id.rsplit(".", 1)[1]))
+    return [token.last_output for token in ordered]
 
 
 def _close(turn: Turn, scope: Scope) -> None:

@@ -42,6 +42,7 @@ class Execution:
         "is_stopping",
         "key",
         "limit",
+        "needs_thread",
         "options",
         "started",
         "task",
@@ -64,6 +65,8 @@ class Execution:
         self._words = words
         self.handler = handler
         self.options = options
+        self.needs_thread = not handler.is_async or options.transactional
+        """Whether it is called on a thread; else it is a coroutine on the event loop."""
         self.is_begun = False
         """Whether the handler was called, or is just being called."""
         self.is_stopping = False
@@ -98,10 +101,6 @@ class Execution:
         """Whether to call the handler now: not if its result is no longer wanted, or if it would have to stop at once."""
         self.is_begun = not self.context.cancelled and not self._settled.locked()
         return self.is_begun
-
-    def is_late(self, limit: float | None, now: float) -> bool:
-        """Whether the call has taken as long as it may."""
-        return limit is not None and now - self.started >= limit
 
     def settle(self) -> bool:
         """Whether this is the first word about the call; later ones do not count."""

@@ -107,20 +107,22 @@ class Worker:
 
     def run(self, effects: Sequence[StoredEffect]) -> None:
         """Call the handlers of these effects, for which slots are reserved."""
-        executions = [self._prepare(effect) for effect in effects]
+        now = self._clock.ticks()
+        executions = [self._prepare(effect, now) for effect in effects]
         self._hold(executions)
-        coroutines = [each for each in executions if not _needs_thread(each)]
+        coroutines = [each for each in executions if not each.needs_thread]
         if coroutines and self._loop is not None:
             self._loop.call(self._launch, self._loop.loop, coroutines)
-        for execution in executions:
-            if _needs_thread(execution):
-                self._threads.run(partial(self._call, execution))
+        if len(coroutines) < len(executions):
+            for execution in executions:
+                if execution.needs_thread:
+                    self._threads.run(partial(self._call, execution))
 
     def run_here(self, effect: StoredEffect) -> None:
         """Call a handler on the caller's thread and come back when it has ended; for engines without threads."""
-        execution = self._prepare(effect)
+        execution = self._prepare(effect, self._clock.ticks())
         self._hold([execution])
-        if _needs_thread(execution):
+        if execution.needs_thread:
             self._call(execution)
         else:
             run_coroutine(lambda: self._await(execution))
@@ -242,15 +244,15 @@ class Worker:
             self._free_slot(execution)
             self._ends.given_back(execution)
             self._let_go(execution)
-        return any(map(_needs_thread, waiting))
+        return any(each.needs_thread for each in waiting)
 
     def _takes_work(self) -> bool:
         return self._is_open and time.monotonic() < self._trusted_until
 
-    def _prepare(self, effect: StoredEffect) -> Execution:
+    def _prepare(self, effect: StoredEffect, now: float) -> Execution:
         words = self._languages.speaker(effect.language).effects
         handler, options = self._handlers.get(effect.handler), options_of(effect)
-        return Execution(effect, words, handler, options, since=self._clock.ticks(), find_key=self._find_key)
+        return Execution(effect, words, handler, options, since=now, find_key=self._find_key)
 
     def _hold(self, executions: Sequence[Execution]) -> None:
         """Answer for effects. An earlier call of one whose claim is void, or this one would not be here, is told to stop."""
@@ -377,7 +379,8 @@ class Worker:
         return limit
 
     def _is_late(self, execution: Execution, limit: float | None) -> bool:
-        return execution.is_late(limit, self._clock.ticks())
+        """Whether the call has taken as long as it may."""
+        return limit is not None and self._clock.ticks() - execution.started >= limit
 
     def _free_slot(self, execution: Execution) -> None:
         with self._lock:
@@ -425,10 +428,6 @@ class Worker:
 
 
 _ENDLESS_SECONDS = timedelta.max.total_seconds() / 2
-
-
-def _needs_thread(execution: Execution) -> bool:
-    return not execution.handler.is_async or execution.options.transactional
 
 
 async def _called(execution: Execution, limit: float | None) -> object:
