@@ -286,7 +286,7 @@ def test_the_lag_and_the_error_of_a_projection_can_be_seen(place: Place) -> None
     place.engine().project(seen).advance(minutes=5)
     (bad,) = engine.projections().result()
     assert (bad.position, bad.lag, bad.error) == (well.position, 1, "ValueError: out of paint")
-    assert (bad.failed_at, bad.updated_at) == (first, first)
+    assert (bad.failed_at, bad.updated_at) == (first, place.clock.now())
     seen.failure = None
     place.engine().project(seen).drain()
     (again,) = engine.projections().result()
@@ -301,15 +301,34 @@ class Moody:
     def __init__(self, name: str = "moody") -> None:
         self.name = name
         self.failure: BaseException | None = None
+        self.failures = 0
         self.seen = 0
 
     def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
         if self.failure is not None:
+            self.failures += 1
             raise self.failure
         self.seen += len(events)
 
     def clear(self, connection: object) -> None:
         self.seen = 0
+
+
+def test_a_projection_rests_by_the_clock_of_the_engine(place: Place) -> None:
+    """After a failure it is left alone for its pause, which is twice as long after the next one, in the time of the test."""
+    moody = Moody()
+    pauses = Settings(projection_pause=timedelta(hours=1), longest_projection_pause=timedelta(hours=3))
+    engine = place.engine(pauses).register(Counter()).project(moody)
+    moody.failure = ValueError("no")
+    engine.execute(Counter, Add("c-1")).result()
+    engine.drain()
+    engine.advance(hours=1)
+    assert moody.failures == 2
+    engine.advance(hours=1).advance(minutes=59)
+    assert moody.failures == 2
+    moody.failure = None
+    engine.advance(minutes=1)
+    assert moody.seen == 1
 
 
 @pytest.mark.row("D-093")

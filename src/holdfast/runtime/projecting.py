@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -151,12 +150,12 @@ class Projection(Protocol):
 class _Pause(NamedTuple):
     """A projection that failed is left alone for a while."""
 
-    until: float
-    """Monotonic time."""
-    seconds: float
+    since: datetime
+    until: datetime
 
-
-_NO_PAUSE = _Pause(0.0, 0.0)
+    def includes(self, now: datetime) -> bool:
+        """Whether it lasts. A clock that was set back to before the failure ends it, or it could last for very long."""
+        return self.since <= now < self.until
 
 
 class Projecting:
@@ -200,14 +199,14 @@ class Projecting:
     def step(self) -> float:
         """Feed each projection a stretch of events."""
         self.chores.run()
-        if self._feed_all(time.monotonic()):
+        if self._feed_all():
             return 0.0
         return self._shared.settings.poll_interval.total_seconds()
 
     def drain(self) -> int:
         """Feed everything there is; how many events were applied, counted once for each projection."""
         done = 0
-        while count := self._feed_all(time.monotonic()):
+        while count := self._feed_all():
             done += count
         return done
 
@@ -253,28 +252,29 @@ class Projecting:
         feed.rewind(name, clear=projection.clear, now=self._shared.clock.now())
         self._paused.pop(name, None)
 
-    def _feed_all(self, now: float) -> int:
+    def _feed_all(self) -> int:
         """Feed each a stretch of events, so that one that fails keeps no other from its own; the first failure is raised at the end."""
         turns = Turns()
-        done = sum(turns.take(partial(self._feed_one, each, now), 0) for each in self._projections.values())
+        done = sum(turns.take(partial(self._feed_one, each), 0) for each in self._projections.values())
         turns.end()
         return done
 
-    def _feed_one(self, projection: Projection, now: float) -> int:
-        pause = self._paused.get(projection.name, _NO_PAUSE)
-        if now < pause.until:
+    def _feed_one(self, projection: Projection) -> int:
+        settings, now = self._shared.settings, self._shared.clock.now()
+        pause = self._paused.get(projection.name)
+        if pause is not None and pause.includes(now):
             return 0
-        settings, clock = self._shared.settings, self._shared.clock
         apply = partial(self._apply, projection)
         try:
-            limit = settings.projection_batch
-            count = self._feed.advance(projection.name, limit=limit, apply=apply, now=clock.now())
+            count = self._feed.advance(projection.name, limit=settings.projection_batch, apply=apply, now=now)
         except Exception as error:  # noqa: BLE001 - a projection that fails must not harm the others, nor any workflow
+            failed_at = self._shared.clock.now()
             # If the database is gone, this raises too, and the failure is not the projection's.
-            self._feed.fail(projection.name, error=describe(error), now=clock.now())
-            longest = settings.longest_projection_pause.total_seconds()
-            seconds = min(max(pause.seconds * 2, settings.projection_pause.total_seconds()), longest)
-            self._paused[projection.name] = _Pause(now + seconds, seconds)
+            self._feed.fail(projection.name, error=describe(error), now=failed_at)
+            length = settings.projection_pause if pause is None else 2 * (pause.until - pause.since)
+            length = min(length, settings.longest_projection_pause)
+            self._paused[projection.name] = _Pause(failed_at, failed_at + length)
+            seconds = length.total_seconds()
             _log.error("projection %s failed; next try in %.1f s", projection.name, seconds, exc_info=error)
             return 0
         self._paused.pop(projection.name, None)

@@ -279,7 +279,7 @@ class Worker:
 
     def _give_up(self, execution: Execution) -> None:
         if execution.settle():
-            execution.deadline = time.monotonic() + _GRACE_SECONDS
+            execution.deadline = self._clock.ticks() + _GRACE_SECONDS
             self._alert(execution)
             self._telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
 
