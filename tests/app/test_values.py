@@ -139,12 +139,12 @@ def test_a_handler_gets_a_body_of_its_own(live: Live) -> None:
 
 
 def test_a_handler_that_answers_in_the_wrong_type_has_failed(live: Live) -> None:
-    """Its command is refused where it comes in, with the class and the field, and its instance goes on."""
+    """Its command is refused at once where it comes in, with the class and the field, and its instance goes on."""
     engine = live.engine().register(Puppet(act), lambda context, effect: Do("p-1", 7)).start_worker()  # type: ignore[arg-type]
     engine.execute(Puppet, Do("p-1", "x")).result()
     (letter,) = eventually(lambda: engine.dead_letters().result())
-    assert letter.reason == "bad_payload"
-    assert "command Do of 'puppet' could be written but never read" in letter.error
+    assert (letter.attempts, letter.reason) == (1, "handler_failed")
+    assert letter.error.startswith("Fail: what the handler 'puppet' returned cannot be kept: ")
     assert engine.load_state(Puppet, "p-1").result() == ("x",)
 
 

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from holdfast import Decision, EffectContext, Moment, Retry, RetryPolicy, Settings
+from holdfast.kernel.decider import Failure
 from holdfast.kernel.retry import LONGEST_TIMEOUT
 from holdfast.runtime.giving_up import Verdicts
 from holdfast.runtime.telemetry import EffectEnded, Happening
@@ -81,21 +82,49 @@ def test_whatever_a_handler_raises_is_a_failed_attempt(live: Live, name: str, *,
 
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("result", [42, "done", Add("c-1"), Noted("x"), [Do("p-1", "done")]], ids=repr)
-def test_an_answer_that_is_no_command_is_a_failed_attempt(live: Live, result: object, *, is_async: bool) -> None:
-    """The message names what came and what is expected; nothing of it is written."""
+def test_an_answer_that_is_no_command_gives_up_at_once(live: Live, result: object, *, is_async: bool) -> None:
+    """It is a mistake in the program, which no other call mends: the letter names what came and what may come; nothing is written."""
+    calls = Ledger()
 
     def wrong(context: EffectContext, effect: object) -> object:
+        calls.add(context.attempt)
         return result
 
     async def wrong_async(context: EffectContext, effect: object) -> object:
-        return result
+        return wrong(context, effect)
 
     engine = live.engine().register(Puppet(act), wrong_async if is_async else wrong, retry=AT_ONCE).start_worker()  # type: ignore[arg-type]
     engine.execute(Puppet, Do("p-1", "x")).result()
     (letter,) = eventually(lambda: engine.dead_letters().result())
-    assert letter.reason == "decider_failed"
-    assert f"does not declare {type(result).__name__} as one of its commands; it has Do" in letter.error
+    assert (calls.entries, letter.attempts, letter.reason) == ([1], 1, "handler_failed")
+    kind = type(result).__name__
+    assert letter.error == (
+        "Fail: the handler 'puppet' must return a command or None: "
+        f"'puppet' does not declare {kind} as one of its commands; it has Do"
+    )
     assert engine.load_state(Puppet, "p-1").result() == ("x",)
+
+
+class Sorry(Puppet):
+    """Notes what became of its effects."""
+
+    type = "sorry"
+
+    def effect_failed(self, effect: Act, failure: Failure) -> Do | None:
+        return Do("s-1", f"done {failure.is_final} {failure.was_called} {failure.error}")
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_an_instance_is_told_of_an_answer_that_is_no_command(place: Place, *, is_plain: bool) -> None:
+    """The decider hears of it as of any failure that is final, also one that promises plain values."""
+    decider = Sorry(act)
+    decider.is_plain = is_plain  # type: ignore[misc]
+    engine = place.engine(Settings(retry=AT_ONCE)).register(decider, lambda context, effect: 42)  # type: ignore[arg-type]
+    engine.execute(Sorry, Do("s-1", "x")).result()
+    engine.drain()
+    (_, told) = engine.load_state(Sorry, "s-1").result()
+    assert told.startswith("done True True Fail: the handler 'sorry' must return a command or None: ")
+    assert engine.dead_letters().result() == []
 
 
 @pytest.mark.parametrize("after", [1e12, timedelta(days=3_000_000), timedelta.max])
@@ -340,10 +369,12 @@ def test_a_refused_result_undoes_what_the_handler_wrote(place: Place) -> None:
         return "nonsense"  # type: ignore[return-value]
 
     prepared(place.store)
-    engine = place.engine(Settings(retry=ONCE)).register(transactional(), wrong)
+    engine = place.engine(Settings(retry=AT_ONCE)).register(transactional(), wrong)
     engine.execute(Puppet, Do("p-1", "x")).result()
     engine.drain()
-    assert [letter.reason for letter in engine.dead_letters().result()] == ["decider_failed"]
+    (letter,) = engine.dead_letters().result()
+    assert letter.attempts == 1
+    assert "must return a command or None: 'puppet' does not declare str as one of its commands" in letter.error
     assert written(place.store) == []
 
 

@@ -378,12 +378,42 @@ class Misnamed:
         (like_orders("order", Order, Pay, Paid, None, upcasters={("Pay", 1): dict}), ["idle_upcaster"]),
         (like_orders("order", Order, Pay, Paid, None, command_upcasters={("Pay", 1): dict}), ["idle_upcaster"]),
         (like_orders("order", Order, Pay, Paid, Charge, effect_upcasters={("Charge", 2): dict}), ["idle_upcaster"]),
+        (like_orders("order", Order, Pay, Paid, None, upcasters={"Paid": dict}), ["invalid_upcaster"]),
+        (like_orders("order", Order, Pay, Paid, None, upcasters={"ab": dict}), ["invalid_upcaster"]),
+        (like_orders("order", Order, Pay, Paid, None, upcasters={(Paid, 1): dict}), ["invalid_upcaster"]),
+        (like_orders("order", Order, Pay, Paid, None, upcasters={(1, "Paid"): dict}), ["invalid_upcaster"]),
+        (like_orders("order", Order, Pay, Paid, None, command_upcasters={1: dict}), ["invalid_upcaster"]),
+        (like_orders("order", Order, Pay, Paid, None, upcasters=[dict]), ["invalid_upcaster"]),
+        (like_orders("order", Order, Pay, Paid, Charge, effect_upcasters={("Charge", 0): 7}), ["invalid_upcaster"]),
         (like_orders("order", Order, Pay, Paid, None, state_version=2**31), ["invalid_version"]),
     ],
 )
 def test_a_decider_that_cannot_run_is_diagnosed(decider: Any, codes: list[str]) -> None:
     """Missing names and types are told when the decider is registered, all at once and by code."""
     assert diagnoses(decider) == codes
+
+
+@pytest.mark.parametrize(
+    ("attributes", "remedy"),
+    [
+        ({"upcasters": {"Paid": dict}}, "upcasters has the key 'Paid'; give name and version, such as ('Paid', 1)"),
+        ({"upcasters": {(Paid, 1): dict}}, "give name and version, such as ('Paid', 1)"),
+        (
+            {"command_upcasters": {1: dict}},
+            "command_upcasters has the key 1; give name and version, such as ('Pay', 1)",
+        ),
+        ({"upcasters": {("Paid", 1): "dict"}}, "the upcaster of ('Paid', 1) is a str; give a function"),
+        (
+            {"upcasters": [dict]},
+            "upcasters is a list; give a dict from name and version, such as ('Paid', 1), to a function",
+        ),
+    ],
+)
+def test_upcasters_of_the_wrong_shape_are_told_how_to_be_written(attributes: dict[str, object], remedy: str) -> None:
+    """Whoever writes them for the first time learns the shape from the message, in the words of his own decider."""
+    with pytest.raises(DefinitionError) as caught:
+        Program(like_orders("order", Order, Pay, Paid, None, **attributes), JsonCodec())
+    assert remedy in str(caught.value)
 
 
 def test_statuses_are_the_deciders_own() -> None:

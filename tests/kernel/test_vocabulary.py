@@ -107,6 +107,16 @@ def test_foreign_types_are_refused() -> None:
         words(Opened).encode("text")
 
 
+def test_a_foreign_type_of_a_known_name_is_told_apart_by_its_place() -> None:
+    """Two classes of one name, from two modules or from one that was loaded twice, are named with their modules."""
+    elsewhere, again = (type("Opened", (), {"__module__": name}) for name in ("other.events", Opened.__module__))
+    with pytest.raises(CommandError) as caught:
+        words(Closed, Opened).encode(elsewhere())
+    assert f"declare other.events.Opened as one of its events; it has {Opened.__module__}.Opened" in str(caught.value)
+    with pytest.raises(CommandError, match=r"test_vocabulary\.Opened .* the module was loaded twice, or reloaded"):
+        words(Closed, Opened).encode(again())
+
+
 def test_membership_is_by_exact_class() -> None:
     """A subclass of a declared class is not declared: it would come back as its parent."""
     assert Closed("done") in words(Closed)

@@ -23,6 +23,7 @@ from holdfast.kernel.vocabulary import (
     Vocabulary,
     diagnose_members,
     diagnose_upcasters,
+    full_name,
     is_whole,
     members_of,
     name_flaw,
@@ -67,7 +68,7 @@ class Program:
         self._codec = codec
         self._state_type = state
         self._is_plain = decider.is_plain
-        self._state_names = {cls: _full_name(cls) for cls in union_of(state)}
+        self._state_names = {cls: full_name(cls).encode() for cls in union_of(state)}
         """Written before a snapshot where the state is one of several classes, which the bytes alone do not tell apart."""
         self._state_classes = {name: cls for cls, name in self._state_names.items()}
         self._key_of = cast("Callable[[object], str]", decider.key_of)
@@ -107,11 +108,7 @@ class Program:
     def answer(self, state: object, command: object, moment: Moment) -> Answer:
         """What the decider answers; whatever goes wrong in it becomes a CommandError."""
         if command not in self.commands:
-            raise CommandError(
-                f"{self.type!r} does not declare {type(command).__name__} as one of its commands; "
-                f"it has {', '.join(self.commands.names) or 'none'}",
-                decider=self.type,
-            )
+            raise CommandError(self.commands.stranger(command), decider=self.type)
         try:
             if self._is_terminal(state):
                 return _COMPLETED
@@ -250,7 +247,3 @@ def _diagnose_type(decider: Decider[S, C, E, F]) -> list[Diagnostic]:
         text = f"state_version of {name} is {version!r}; give a whole number, and a higher one with each change"
         found.append(Diagnostic("invalid_version", text, "state_version"))
     return found
-
-
-def _full_name(cls: type) -> bytes:
-    return f"{cls.__module__}.{cls.__qualname__}".encode()

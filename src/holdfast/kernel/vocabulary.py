@@ -101,6 +101,21 @@ class Vocabulary:
     def __contains__(self, value: object) -> bool:
         return type(value) in self._wire
 
+    def stranger(self, value: object) -> str:
+        """What is said of a value that is none of the declared types."""
+        cls = type(value)
+        namesake = next((each for each in self._wire if each.__name__ == cls.__name__), None)
+        if namesake is None:
+            told, known = cls.__name__, f"it has {', '.join(self._classes) or 'none'}"
+        elif full_name(namesake) != full_name(cls):
+            told, known = full_name(cls), f"it has {full_name(namesake)}, another class of that name"
+        else:
+            told, known = (
+                full_name(cls),
+                "it has another class of that name and place: the module was loaded twice, or reloaded",
+            )
+        return f"{self.decider!r} does not declare {told} as one of its {self.kind}s; {known}"
+
     def encode(self, value: object) -> Encoded:
         """The stored form of `value`; CommandError if it is none of the declared types, PayloadError if it would not come back."""
         encoded = self.write(value)
@@ -142,7 +157,7 @@ class Vocabulary:
         try:
             name, version = self._wire[type(value)]
         except KeyError:
-            raise self._stranger(value) from None
+            raise CommandError(self.stranger(value), decider=self.decider) from None
         data = self._codec.encode(value)
         if len(data) > self._limit:
             raise PayloadError(
@@ -202,11 +217,10 @@ class Vocabulary:
     def _plain(self, data: bytes) -> dict[str, object]:
         return self._codec.decode(data, dict)
 
-    def _stranger(self, value: object) -> CommandError:
-        return CommandError(
-            f"{self.decider!r} does not declare {type(value).__name__} as one of its {self.kind}s; it has {', '.join(self._classes) or 'none'}",
-            decider=self.decider,
-        )
+
+def full_name(cls: type) -> str:
+    """The name of a class with that of its module."""
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 class PlainVocabulary(Vocabulary):
@@ -303,16 +317,33 @@ def _diagnose_types(members: Sequence[type], kind: str, codec: SelfCritical) -> 
     ]
 
 
-def diagnose_upcasters(members: Sequence[type], kind: str, upcasters: Upcasters) -> list[Diagnostic]:
-    """Upcasters that nothing would ever pass through: they are a mistake, and one that shows only when old values are read."""
+def diagnose_upcasters(members: Sequence[type], kind: str, upcasters: object) -> list[Diagnostic]:
+    """Upcasters of the wrong shape, and those that nothing would ever pass through, which shows only when old values are read."""
     versions = dict(wire_name(cls) for cls in members)
-    return [
+    example = (next(iter(versions), "Name"), 1)
+    where = "upcasters" if kind == "event" else f"{kind}_upcasters"
+    if not isinstance(upcasters, Mapping):
+        told = f"{where} is a {type(upcasters).__name__}; give a dict from name and version, such as {example}, to a function"
+        return [Diagnostic("invalid_upcaster", told, kind)]
+    flaws = {key: _upcaster_flaw(where, key, upcaster, example) for key, upcaster in upcasters.items()}
+    found = [Diagnostic("invalid_upcaster", flaw, kind) for flaw in flaws.values() if flaw]
+    return found + [
         Diagnostic(
             "idle_upcaster",
             f"there is an upcaster for {kind} {name!r} version {version}, but "
             + (f"{name!r} is stored as version {versions[name]}" if name in versions else f"no {kind} has that name"),
             kind,
         )
-        for name, version in upcasters
+        for name, version in (key for key, flaw in flaws.items() if not flaw)
         if not version < versions.get(name, 0)
     ]
+
+
+def _upcaster_flaw(where: str, key: object, upcaster: object, example: tuple[str, int]) -> str:
+    match key:
+        case (str(), int()) if callable(upcaster):
+            return ""
+        case (str(), int()):
+            return f"the upcaster of {key} is a {type(upcaster).__name__}; give a function"
+        case _:
+            return f"{where} has the key {key!r}; give name and version, such as {example}"

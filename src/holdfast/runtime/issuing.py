@@ -8,13 +8,14 @@ from functools import lru_cache
 
 import msgspec
 
-from holdfast.errors import CommandError
+from holdfast.errors import CommandError, PayloadError
 from holdfast.kernel.decision import Effect, Message, Recall, Timer
 from holdfast.kernel.ids import WorkerId
 from holdfast.kernel.moment import SYSTEM
 from holdfast.kernel.program import Program, Programs
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.kernel.vocabulary import Encoded
+from holdfast.runtime.handlers import Fail
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import Address, DeadLetter, Header, StoredEffect, StoredMessage, StoredRecall, StoredTimer
 
@@ -162,9 +163,15 @@ def recall_row(recall: Recall, program: Program, header: Header) -> StoredRecall
 def result_of(effect: StoredEffect, result: object, program: Program) -> tuple[Address, object]:
     """The command that a handler came back with, and where it goes: to the instance that it names, else to the one that asked.
 
-    PayloadError or CommandError if it is no command of the decider, or holds what none may hold.
+    Fail if it is no command of the decider, or holds what none may hold: that is a mistake in the program, and no other call mends it.
     """
-    command = program.commands.own(result)
+    commands = program.commands
+    if result not in commands:
+        raise Fail(f"the handler {effect.handler!r} must return a command or None: {commands.stranger(result)}")
+    try:
+        command = commands.own(result)
+    except PayloadError as error:
+        raise Fail(f"what the handler {effect.handler!r} returned cannot be kept: {error}") from error
     try:
         key = program.key_of(command)
     except BaseException:  # noqa: BLE001 - it names none

@@ -15,6 +15,7 @@ from holdfast.runtime.calling import Ends, Execution, key_of
 from holdfast.runtime.clockwork import Clockwork
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.fetching import Fetching
+from holdfast.runtime.handlers import Fail
 from holdfast.runtime.health import Watched
 from holdfast.runtime.heart import Heart
 from holdfast.runtime.housekeeping import Housekeeping
@@ -213,7 +214,7 @@ class Runtime:
         effect = execution.effect
         try:
             address, command = result_of(effect, result, self._shared.languages.speaker(effect.language))
-        except HoldfastError as error:
+        except (HoldfastError, Fail) as error:
             self._failed(execution, error)
             return
         self._service.committer.submit(
