@@ -8,7 +8,7 @@ import types
 from collections import defaultdict
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Never
+from typing import Annotated, Any, Literal, Never, Optional, TypeVar
 
 import pytest
 
@@ -17,7 +17,7 @@ from holdfast.kernel.decider import RUNNING, Decider, Status
 from holdfast.kernel.decision import Decision, Ignored, Rejection
 from holdfast.kernel.history import TIMER_CANCELLED
 from holdfast.kernel.program import Program
-from holdfast.kernel.vocabulary import message
+from holdfast.kernel.vocabulary import allows_none, message
 from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec
 from kernel.orders import (
     NOON,
@@ -122,6 +122,83 @@ def test_evolve_that_raises_has_a_name() -> None:
         broken.apply(Order(), [Paid(Decimal(1))])
     with pytest.raises(ReplayError, match=rf"on event 1 \(Placed\) of instance {ORDER}"):
         broken.replay(Order(), HISTORY)
+
+
+class Forgetful(Orders):
+    """An order with no word for a payment in `evolve`."""
+
+    def evolve(self, state: Order, event: Any) -> Any:
+        """Say nothing of payments."""
+        return None if isinstance(event, Paid) else super().evolve(state, event)
+
+
+class Hopeful(Decider[list[int] | None, Pay, Paid, None]):
+    """An order that may be nothing."""
+
+    type = "hopeful"
+
+    def initial(self) -> list[int] | None:
+        """Begin with something."""
+        return []
+
+    def evolve(self, state: list[int] | None, event: Paid) -> list[int] | None:
+        """Be nothing."""
+        return None
+
+    def decide(self, state: list[int] | None, command: Pay, moment: Any) -> Any:
+        """Take money."""
+        return Decision.event(Paid(command.amount))
+
+
+class Empty(Orders):
+    """An order that begins as nothing, whatever its type says."""
+
+    def initial(self) -> Any:
+        """Nothing."""
+        return None
+
+    def evolve(self, state: Any, event: Any) -> Any:
+        """Still nothing."""
+        return None
+
+
+@pytest.mark.row("D-029")
+def test_a_forgotten_return_in_evolve_is_told_with_its_event() -> None:
+    """None is no state unless the type or the initial state says so: it is refused before it is stored, and in a replay."""
+    program = Program(Forgetful(), JsonCodec())
+    with pytest.raises(
+        CommandError, match="'order' returned None from `evolve` on Paid; return the state in every case"
+    ):
+        program.apply(Order(), [Placed(Decimal(1)), Paid(Decimal(1))])
+    with pytest.raises(ReplayError, match=rf"`evolve` on event 3 \(Paid\) of instance {ORDER}; return the state"):
+        program.replay(Order(), HISTORY)
+    for allowing in (Program(Hopeful(), JsonCodec()), Program(Empty(), JsonCodec())):
+        assert allowing.apply(allowing.initial(), [Paid(Decimal(1))]) is None
+        assert allowing.replay(allowing.initial(), HISTORY[2:]) is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "may_be_none"),
+    [
+        (int, False),
+        (list[int], False),
+        (Order, False),
+        (Order | Paid, False),
+        (Annotated[int, "cents"], False),
+        (Literal["open", "closed"], False),
+        (None, True),
+        (object, True),
+        (Any, True),
+        (Order | None, True),
+        (Optional["Order"], True),
+        (Annotated[Order | None, "x"], True),
+        (Literal["open", None], True),  # noqa: PYI061 - this is how it may be written
+        (TypeVar("T"), True),
+    ],
+)
+def test_what_a_type_says_of_none(declared: object, *, may_be_none: bool) -> None:
+    """Where the type does not tell, None is believed."""
+    assert allows_none(declared) is may_be_none
 
 
 class Moody(Orders):

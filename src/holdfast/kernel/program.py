@@ -6,6 +6,7 @@ This is all the runtime knows of a workflow. The built-in machine and a user's c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Protocol, TypeVar, cast
 
 from holdfast.errors import CommandError, DefinitionError, Diagnostic, HoldfastError, PayloadError, ReplayError
@@ -21,6 +22,7 @@ from holdfast.kernel.vocabulary import (
     PlainVocabulary,
     Upcasters,
     Vocabulary,
+    allows_none,
     diagnose_members,
     diagnose_upcasters,
     full_name,
@@ -129,11 +131,14 @@ class Program:
 
     def apply(self, state: object, events: Iterable[object]) -> object:
         """The state after these events, which were just decided."""
-        try:
-            for event in events:
+        for event in events:
+            try:
                 state = self._evolve(state, event)
-        except Exception as error:
-            raise CommandError(f"{self.type!r} raised {error!r} while evolving", decider=self.type) from error
+            except Exception as error:
+                told = f"{self.type!r} raised {error!r} while evolving on {type(event).__name__}"
+                raise CommandError(told, decider=self.type) from error
+            if state is None:
+                self._check_none(type(event).__name__, partial(CommandError, decider=self.type))
         return state
 
     def replay(self, state: object, events: Iterable[StoredEvent]) -> object:
@@ -145,10 +150,15 @@ class Program:
             try:
                 state = self._evolve(state, value)
             except Exception as error:
-                raise ReplayError(
-                    f"{self.type!r} raised {error!r} on event {event.sequence} ({event.type}) of instance {event.instance}"
-                ) from error
+                raise ReplayError(f"{self.type!r} raised {error!r} on {_told(event)}") from error
+            if state is None:
+                self._check_none(_told(event), ReplayError)
         return state
+
+    def _check_none(self, event: str, make: Callable[[str], HoldfastError]) -> None:
+        """Raise unless None can be meant as a state: mostly a case of `evolve` forgot to return one."""
+        if not allows_none(self._state_type) and self.initial() is not None:
+            raise make(f"{self.type!r} returned None from `evolve` on {event}; return the state in every case")
 
     def snapshot(self, state: object) -> bytes:
         """The bytes of a state; PayloadError where they would come back as another one, so that only the events can tell it."""
@@ -247,3 +257,7 @@ def _diagnose_type(decider: Decider[S, C, E, F]) -> list[Diagnostic]:
         text = f"state_version of {name} is {version!r}; give a whole number, and a higher one with each change"
         found.append(Diagnostic("invalid_version", text, "state_version"))
     return found
+
+
+def _told(event: StoredEvent) -> str:
+    return f"event {event.sequence} ({event.type}) of instance {event.instance}"

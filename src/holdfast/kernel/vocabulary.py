@@ -263,6 +263,21 @@ def union_of(declared: object) -> tuple[type, ...]:
     return tuple(parts) if all(isinstance(part, type) for part in parts) else ()
 
 
+def allows_none(declared: object) -> bool:
+    """Whether None is a value of a type, or the type does not tell."""
+    alias = getattr(declared, "__value__", None)
+    if alias is not None:
+        return allows_none(alias)
+    origin, parts = typing.get_origin(declared), typing.get_args(declared)
+    if origin is typing.Annotated:
+        return allows_none(parts[0])
+    if origin in {typing.Union, types.UnionType}:
+        return any(map(allows_none, parts))
+    if origin is typing.Literal:
+        return None in parts
+    return origin is None and (not isinstance(declared, type) or declared in {object, type(None), typing.Any})
+
+
 def name_flaw(name: object) -> str:
     """Why a name cannot be stored and claimed by, as the end of a sentence; empty if it can."""
     if not isinstance(name, str) or not name:
