@@ -409,9 +409,11 @@ def test_a_transactional_call_that_was_undone_does_not_count(place: Place) -> No
     assert (waiting.attempts, old.dead_letters().result()) == (0, [])
 
 
-@pytest.mark.parametrize("answer", ["no command", UnknownEventError(decider="d", event_type="e", version=1)])
-def test_what_a_handler_itself_does_wrong_counts(place: Place, answer: object) -> None:
-    """An answer that is no command, and an error of the handler's own calls, are failures of the call."""
+@pytest.mark.parametrize(
+    ("answer", "attempts"), [("no command", [1]), (UnknownEventError(decider="d", event_type="e", version=1), [1, 2])]
+)
+def test_what_a_handler_itself_does_wrong_counts(place: Place, answer: object, attempts: list[int]) -> None:
+    """An answer that is no command, which is final, and an error of the handler's own calls, are failures of the call."""
     place.must_fold = False
     calls = Ledger()
 
@@ -425,5 +427,5 @@ def test_what_a_handler_itself_does_wrong_counts(place: Place, answer: object) -
     old = place.engine().register(Puppet(act), work, retry=RetryPolicy(max_attempts=2, delay=timedelta(0)))  # type: ignore[arg-type]
     old.execute(Puppet, Do("p-1", "go")).result()
     old.drain()
-    assert calls.entries == [1, 2]
+    assert calls.entries == attempts
     assert len(old.dead_letters().result()) == 1

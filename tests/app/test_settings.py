@@ -38,7 +38,7 @@ class Case(NamedTuple):
 
 def driven(live: Live, settings: Settings) -> ManualEngine:
     """An engine that the scene drives."""
-    return ManualEngine(live.url, settings=settings)
+    return ManualEngine(live.url, settings=settings, is_alone=False)
 
 
 # -- who works, and how much at a time

@@ -48,7 +48,8 @@ class Place:
 
     def engine(self, settings: Settings | None = None) -> ManualEngine:
         """Another engine, as another process would have it: nothing is shared but the database and the time."""
-        engine = ManualEngine(store=self.store, settings=settings, clock=self.clock, seed=next(self._seeds))
+        seed = next(self._seeds)
+        engine = ManualEngine(store=self.store, settings=settings, clock=self.clock, seed=seed, is_alone=False)
         self._engines.append(engine)
         return engine
 

@@ -10,10 +10,12 @@ from uuid import UUID
 
 import pytest
 
-from holdfast import DeadlockError, Engine, Reply, Saga, SagaDefinition, StepContext
+from holdfast import ConfigurationError, DeadlockError, Decision, Engine, Reply, Saga, SagaDefinition, StepContext
 from holdfast.testing import ManualEngine
 from support.engines import Place
-from support.samples import Add, Counter
+from support.samples import Act, Add, Counter, Do, Doll, Noted, Puppet, act, done
+
+DAY = timedelta(days=1)
 
 WAITS = Saga("waits").step("a", lambda: None).wait("b", 10).build()
 
@@ -125,3 +127,47 @@ def test_a_call_that_takes_too_long_by_the_clock_of_the_test_has_failed(place: P
     assert [each.seconds for each in took] == [31, 29]
     (first, *_) = [each for each in engine.events(instance).result() if each.event_type == "step_retry"]
     assert "no answer within 30" in first.error
+
+
+def test_work_that_waits_for_a_handler_that_nobody_has_is_a_mistake_of_the_test(place: Place) -> None:
+    """Everything else is done first; then the handler is named, and how to give it. An engine among others leaves the work to them."""
+    engine = ManualEngine(store=place.store, clock=place.clock).register(Puppet(act)).register(Doll(act), done)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.execute(Doll, Do("d-1", "x")).result()
+    drives: list[Callable[[], object]] = [engine.drain, lambda: engine.advance(hours=1)]
+    for drive in drives:
+        with pytest.raises(
+            ConfigurationError, match=r"'puppet' \(1 waiting\); give register\(decider, handler\) or handle"
+        ):
+            drive()
+        assert engine.get(Doll, "d-1").result().effects == []
+    other = place.engine().register(Puppet(act))
+    other.drain()
+    helper = place.engine().register(Puppet(act), done)
+    helper.drain()
+    engine.drain()
+
+
+@pytest.mark.parametrize("how", ["a step", "an effect"])
+def test_a_misspelt_handler_does_not_go_unnoticed(how: str) -> None:
+    """A name that nobody registered is told, for steps and for effects of deciders."""
+    engine = ManualEngine().register(Saga("s").step("a", "mialer").build())
+    engine.register(Puppet(lambda *_: Decision.event(Noted("x")).with_effect(Act("x"), handler="mialer")))
+    engine.handle("mailer", done)
+    if how == "a step":
+        engine.start("s").result()
+    else:
+        engine.execute(Puppet, Do("p-1")).result()
+    with pytest.raises(ConfigurationError, match="'mialer'"):
+        engine.drain()
+
+
+@pytest.mark.parametrize("wrong", [lambda engine: engine.advance(5), lambda engine: engine.advance(DAY, hours=1)])
+def test_time_is_given_with_its_unit(wrong: Callable[[Any], object]) -> None:
+    """A bare number, or a length twice, is told how to be said; no time at all may be said."""
+    with ManualEngine() as engine:
+        begun = engine.clock.now()
+        with pytest.raises(TypeError, match=r"advance\(seconds=5\)"):
+            wrong(engine)
+        engine.advance().advance(timedelta(0)).advance(seconds=0).advance(DAY).advance(seconds=1.5)
+        assert engine.clock.now() - begun == timedelta(days=1, seconds=1.5)

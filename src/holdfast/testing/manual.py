@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from holdfast.app.engine import Engine
+from holdfast.errors import ConfigurationError
 from holdfast.kernel.wire import Codec, JsonCodec
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.identity import SeededChance
@@ -27,7 +28,8 @@ class ManualEngine(Engine):
 
     It is the same code on the same stores as in production, in memory by default. Calls are answered when they return, but for the end
     of a workflow, which comes when the engine is driven so far: to wait for it before raises DeadlockError. A call takes as long as
-    the clock is moved while it runs. Ids are the same in every run on a new database; each engine on one database makes its own,
+    the clock is moved while it runs. Work that waits for a handler which nobody has is a mistake of the test: `drain` and `advance` do
+    the rest and then raise ConfigurationError, unless `is_alone` is False, for a test with several engines on one database. Ids are the same in every run on a new database; each engine on one database makes its own,
     and `seed` chooses them.
     """
 
@@ -40,6 +42,7 @@ class ManualEngine(Engine):
         store: Store | None = None,
         clock: ManualClock | None = None,
         seed: int | None = None,
+        is_alone: bool = True,
     ) -> None:
         self.clock = clock or ManualClock(START)
         opened = store or open_store(url, codec=(codec or JsonCodec()).name)
@@ -55,14 +58,41 @@ class ManualEngine(Engine):
             threads=False,
         )
         self._owns_store = store is None
+        self._is_alone = is_alone
+
+    def drain(self) -> int:
+        """Do everything that is due now and what follows from it; how many things."""
+        done = super().drain()
+        self._check_handlers()
+        return done
 
     def advance(self, duration: timedelta | None = None, **parts: float) -> Self:
         """Let time go by, for example `advance(hours=72)`: everything that comes due on the way happens at its time."""
-        end = self.clock.now() + (duration or timedelta(**parts))
-        self.drain()
+        end = self.clock.now() + _length(duration, parts)
+        super().drain()
         while (due := self.runtime.next_due()) is not None and due <= end:
             self.clock.move(max(due - self.clock.now(), timedelta(0)))
-            self.drain()
+            super().drain()
         self.clock.move(end - self.clock.now())
         self.drain()
         return self
+
+    def _check_handlers(self) -> None:
+        missing = self.missing_handlers().result() if self._is_alone else []
+        if missing:
+            waiting = ", ".join(f"{each.handler!r} ({each.waiting} waiting)" for each in missing)
+            raise ConfigurationError(
+                f"effects wait for handlers that nobody registered: {waiting}; give register(decider, handler) or handle(name, function), "
+                "or open the engine with is_alone=False if others on its database have them"
+            )
+
+
+def _length(duration: object, parts: dict[str, float]) -> timedelta:
+    """How much time goes by."""
+    if duration is None:
+        return timedelta(**parts)
+    if isinstance(duration, timedelta) and not parts:
+        return duration
+    raise TypeError(
+        "say how long in words or give a timedelta: advance(seconds=5), advance(hours=72) or advance(timedelta(days=1))"
+    )
