@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -322,3 +323,41 @@ def test_a_stopped_engine_is_not_started_again(live: Live) -> None:
     engine.stop()
     with pytest.raises(StoppedError, match="open a new one"):
         engine.start_worker()
+
+
+def test_an_engine_opens_and_closes_in_async_code(live: Live) -> None:
+    """`async with` starts the worker, and stops it while the event loop goes on: here that of whoever lets the last call end."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def work(context: EffectContext, effect: object) -> Do:
+        begun.set()
+        arrives(may_end)
+        return Do("p-1", "done")
+
+    async def let_it_end(engine: Engine) -> None:
+        await asyncio.to_thread(eventually, lambda: "the engine is stopped" in engine.health().problems)
+        may_end.set()
+
+    async def play() -> None:
+        async with live.engine().register(Puppet(act), work) as engine:
+            await engine.execute(Puppet, Do("p-1", "x"))
+            await asyncio.to_thread(arrives, begun)
+            ending = asyncio.create_task(let_it_end(engine))
+        assert may_end.is_set(), "the event loop turned while the engine was stopping"
+        await ending
+
+    asyncio.run(play())
+    assert live.engine().register(Puppet(act)).load_state(Puppet, "p-1").result() == ("x", "done")
+
+
+def test_an_engine_without_threads_takes_part_in_async_code() -> None:
+    """There it has nothing to start, and is closed all the same; what is raised inside comes out."""
+
+    async def play() -> None:
+        async with Engine("sqlite://", threads=False).register(Counter()) as engine:
+            await engine.execute(Counter, Add("c-1"))
+            assert await engine.load_state(Counter, "c-1") == 1
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        asyncio.run(play())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import threading
@@ -91,7 +92,7 @@ class Engine(Calls):
     """Durable workflows on one database.
 
     An open engine takes commands. `start_worker` makes it work too: it runs handlers, timers and projections until `stop`. Used as a
-    context manager it does both, and closes at the end.
+    context manager, with `with` or `async with`, it does both, and closes at the end.
     """
 
     def __init__(  # noqa: PLR0913 - the options of the public face, all by name
@@ -344,6 +345,14 @@ class Engine(Calls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)  # It waits for handlers, and the event loop has others to serve meanwhile.
 
     # -- operations
 
