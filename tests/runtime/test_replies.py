@@ -7,10 +7,13 @@ import gc
 import logging
 import threading
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
-from holdfast import DeadlockError, Moment, Reply
+from holdfast import DeadlockError, Engine, Moment, Reply, Saga
+from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.replies import _Postbox
 from holdfast.runtime.telemetry import Committed, Happening
 from holdfast.testing import ManualEngine
@@ -161,6 +164,55 @@ def test_an_error_that_nobody_looks_at_is_logged(caplog: pytest.LogCaptureFixtur
         gc.collect()
     assert "nobody asked" in caplog.text
     assert "somebody asked" not in caplog.text
+
+
+async def awaited_for_a_moment(reply: Reply[int]) -> None:
+    """Ask, and stop asking."""
+    asking = asyncio.ensure_future(awaited(reply))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with suppress(asyncio.CancelledError):
+        await asking
+
+
+async def awaited(reply: Reply[int]) -> int:
+    """What a coroutine gets."""
+    return await reply
+
+
+ASKED: dict[str, Callable[[Reply[int]], object]] = {
+    "result": lambda reply: reply.result(timeout=0),
+    "exception": lambda reply: reply.exception(timeout=0),
+    "await": lambda reply: asyncio.run(awaited_for_a_moment(reply)),
+}
+
+
+@pytest.mark.parametrize("how", ASKED)
+@pytest.mark.parametrize("kind", [Reply, DrivenReply])
+def test_a_reply_that_was_asked_for_is_not_called_unseen(
+    how: str, kind: type[Reply[int]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever asked and did not wait for the end knows that he has no answer: the log does not say that nobody asked."""
+    reply = kind()
+    with suppress(TimeoutError, DeadlockError):
+        ASKED[how](reply)
+    reply.set_error(ValueError("too late"))
+    del reply
+    gc.collect()
+    assert "nobody looked" not in caplog.text
+
+
+def test_an_engine_that_is_stopped_says_nothing_of_answers_that_were_asked_for(
+    live: Live, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A wait that was given up, with threads or without, is no call that nobody looked at."""
+    saga = Saga("waits").wait_for("word", "word").build()
+    with live.engine().register(saga) as engine, pytest.raises(TimeoutError):
+        engine.result(engine.start("waits").result()).result(timeout=0)
+    with Engine("sqlite://", threads=False).register(saga) as driven, pytest.raises(DeadlockError):
+        driven.result(driven.start("waits").result()).result()
+    gc.collect()
+    assert "nobody looked" not in caplog.text
 
 
 def test_a_callback_may_wait_for_the_engine(live: Live) -> None:

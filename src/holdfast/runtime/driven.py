@@ -31,6 +31,7 @@ class DrivenReply(Reply[T]):
 
     def _wait(self, timeout: float | None) -> None:  # noqa: ARG002 - nobody waits here
         if not self.done():
+            self._looked_at = True
             raise DeadlockError(
                 "the answer is not there, and an engine without threads does nothing by itself: call drain() or advance() first"
             )

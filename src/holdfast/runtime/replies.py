@@ -68,7 +68,7 @@ class Bringing:
 class Reply(Generic[T]):
     """What a call will answer. `.result()` waits for it, `await` awaits it; both give the value or raise the error.
 
-    The work itself goes on whether anybody waits or not. An error that nobody ever looks at is logged.
+    The work itself goes on whether anybody waits or not. An error that nobody ever asks for is logged.
     """
 
     __slots__ = ("_callbacks", "_error", "_lock", "_looked_at", "_state", "_value")
@@ -80,6 +80,7 @@ class Reply(Generic[T]):
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[], None]] | None = None
         self._looked_at = False
+        """Whether anybody asked for the answer, be it that he did not wait for it in the end."""
 
     @classmethod
     def of(cls, value: T) -> Reply[T]:
@@ -105,6 +106,7 @@ class Reply(Generic[T]):
 
     def __await__(self) -> Generator[object, None, T]:
         if self._state != _DONE:
+            self._looked_at = True
             loop = asyncio.get_running_loop()
             arrived = loop.create_future()
             box = _postbox(loop)
@@ -167,6 +169,7 @@ class Reply(Generic[T]):
     def _wait(self, timeout: float | None) -> None:
         if self._state == _DONE:
             return
+        self._looked_at = True
         if _here.is_committing:
             raise DeadlockError(
                 "this thread carries out commands, and the answer waited for comes from such a thread: deciders and listeners"
