@@ -112,7 +112,7 @@ class Baskets(Decider[Basket, Put, WasPut, None]):
             case "dust":
                 state.items.append("dust")
                 return Ignored()
-            case "carried":  # As a decider does that evolves while it decides.
+            case "carried":  # As only a decider may that evolves while it decides.
                 state.items.append("carried")
                 return msgspec.structs.replace(decision, state=state)
             case "number":
@@ -142,12 +142,24 @@ def test_a_state_that_cannot_be_compared_is_believed() -> None:
     given(Opaque()).when(Do("p-1", "x")).then(Noted("x"))
 
 
+class Carrying(Baskets):
+    """A basket that evolves while it decides, and says so."""
+
+    carries_state = True
+
+
 @pytest.mark.row("D-115")
 def test_a_state_that_is_carried_is_not_folded_again() -> None:
     """A decider that evolves while it decides gives its state, and its events are not applied a second time."""
-    given(Baskets(), WasPut("a")).when(Put("b-1", "carried")).then(WasPut("carried")).then_state(
+    given(Carrying(), WasPut("a")).when(Put("b-1", "carried")).then(WasPut("carried")).then_state(
         Basket(["a", "carried"])
     )
+
+
+@pytest.mark.row("D-115")
+def test_a_state_that_nobody_announced_is_refused() -> None:
+    """The state is the fold of the events: a decision that brings another one fails in the kit as in the engine."""
+    given(Baskets(), WasPut("a")).when(Put("b-1", "carried")).then_error(CommandError).then_state(Basket(["a"]))
 
 
 @pytest.mark.row("D-115")

@@ -97,6 +97,11 @@ MISDEEDS: dict[str, tuple[Callable[[], object], str, str]] = {
     "answers text": (lambda: "ok", "decider_failed", "answered Do with str"),
     "answers an event": (lambda: Noted("x"), "decider_failed", "answered Do with Noted"),
     "no event": (lambda: Decision(()), "decider_failed", "at least one event"),
+    "state of its own": (
+        lambda: msgspec.structs.replace(NOTED, state=("made up",)),
+        "decider_failed",
+        "'puppet' set the state of its Decision; leave it alone: the state is what `evolve` makes of the events",
+    ),
     "strange event": (
         lambda: Decision.event(Added(1)),
         "decider_failed",

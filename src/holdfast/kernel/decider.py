@@ -75,6 +75,9 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
     """Promises that every value of its types, its states included, comes back from the codec as it is, and that nobody else holds it:
     then nothing is read again when it is written. Without the promise the engine makes sure of both."""
 
+    carries_state: ClassVar[bool] = False
+    """Whether its decisions carry the state after them, as a decider does that evolves while it decides; for graphs."""
+
     definition_version: str = ""
     """Version that new instances are pinned to; empty for deciders, whose version is the code."""
     kind: str = "decider"

@@ -115,7 +115,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     records: tuple[Record, ...] = ()
     """Rows of the inline projections, written in the same commit."""
     state: object = msgspec.UNSET
-    """The state after the events, from a decider that evolves while it decides; others leave it to `evolve`."""
+    """The state after the events, from a decider that says `carries_state`; that of any other is what `evolve` makes of them."""
 
     def __post_init__(self) -> None:
         if not self.events:

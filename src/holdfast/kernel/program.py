@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol, TypeVar, cast
 
+import msgspec
+
 from holdfast.errors import CommandError, DefinitionError, Diagnostic, HoldfastError, PayloadError, ReplayError
 from holdfast.kernel.decider import Decider, Failure, Status, declared_types
 from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
@@ -70,6 +72,7 @@ class Program:
         self._codec = codec
         self._state_type = state
         self._is_plain = decider.is_plain
+        self._carries_state = decider.carries_state
         self._state_names = {cls: full_name(cls).encode() for cls in union_of(state)}
         """Written before a snapshot where the state is one of several classes, which the bytes alone do not tell apart."""
         self._state_classes = {name: cls for cls, name in self._state_names.items()}
@@ -128,6 +131,15 @@ class Program:
                 decider=self.type,
             )
         return answer
+
+    def carried_state(self, decision: Decision) -> object:
+        """The state that a decision carries; UNSET if it is for `evolve` to make. CommandError if the decider may carry none."""
+        if decision.state is not msgspec.UNSET and not self._carries_state:
+            raise CommandError(
+                f"{self.type!r} set the state of its Decision; leave it alone: the state is what `evolve` makes of the events",
+                decider=self.type,
+            )
+        return decision.state
 
     def apply(self, state: object, events: Iterable[object]) -> object:
         """The state after these events, which were just decided."""

@@ -44,6 +44,7 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
     state_version: ClassVar[int] = 1
     is_plain: ClassVar[bool] = True  # What comes from outside is made plain, and a copy, before it becomes a command.
     has_steps: ClassVar[bool] = True
+    carries_state: ClassVar[bool] = True
     language = GRAPH_LANGUAGE
 
     def __init__(self, graph: Graph, *, limit: int = DEFAULT_LIMIT) -> None:

@@ -193,9 +193,9 @@ class Draft:
 
     def _evolved(self, decision: Decision) -> tuple[list[Encoded], object]:
         """The events as they are written, and the state after them: folded from what comes back, as a replay does it."""
-        words = self.program.events
-        if decision.state is not msgspec.UNSET:
-            return [words.encode(event) for event in decision.events], decision.state
+        words, state = self.program.events, self.program.carried_state(decision)
+        if state is not msgspec.UNSET:
+            return [words.encode(event) for event in decision.events], state
         kept = [words.keep(event) for event in decision.events]
         return [encoded for encoded, _ in kept], self.program.apply(self.state, [event for _, event in kept])
 

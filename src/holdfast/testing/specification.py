@@ -103,7 +103,7 @@ class Given(Generic[S, C, E, F]):
         state = copy.deepcopy(self.state)
         try:
             answer = self._program.answer(state, self._program.commands.own(command), now)
-            carried = answer.state if isinstance(answer, Decision) else msgspec.UNSET
+            carried = self._program.carried_state(answer) if isinstance(answer, Decision) else msgspec.UNSET
             if carried is not msgspec.UNSET:
                 return Then(cast("S", carried), answer)
             self._check_untouched(state)
