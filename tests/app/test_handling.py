@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import ConfigurationError, Decision, EffectContext, Moment, Saga
+from holdfast import ConfigurationError, Decision, EffectContext, Moment, Saga, SagaDefinition
+from holdfast.machine.compiling import graph_bytes
 from holdfast.testing import ManualEngine
 from support.engines import Place
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Order, Puppet, Shop
@@ -135,3 +136,34 @@ def test_a_decorator_must_not_hide_the_parameters() -> None:
     instance = engine.start("s", {"sku": "lamp"}).result()
     engine.drain()
     assert engine.result(instance).result() == {"sku": "lamp", "a": "one lamp"}
+
+
+SHIPPING = Saga("shipping").step("ship", "puppet").build()
+UNSHIPPING = Saga("shipping").step("ship", "mailer").on_failure("unship", "puppet").build()
+
+
+@pytest.mark.parametrize("saga", [SHIPPING, UNSHIPPING])
+def test_a_step_cannot_name_the_handler_of_a_decider(place: Place, saga: SagaDefinition) -> None:
+    """It would be given a step in place of its effects: that is refused, whichever of the two is registered last."""
+    expected = "'shipping' .* the handler 'puppet', which handles the effects of the decider 'puppet'"
+    engine = place.engine().register(Puppet(mailing), mail)
+    with pytest.raises(ConfigurationError, match=expected):
+        engine.register(saga)
+    with pytest.raises(ConfigurationError, match=expected):
+        engine.publish(graph_bytes(saga.graph))
+    other = place.engine().register(saga)
+    with pytest.raises(ConfigurationError, match=expected):
+        other.register(Puppet(mailing), mail)
+    other.register(Puppet(mailing))
+
+
+@pytest.mark.parametrize("mailer", [mail, mail_later])
+def test_a_step_that_meets_the_handler_of_a_decider_fails_without_a_call(place: Place, mailer: Any) -> None:
+    """Where another process published the steps nobody could refuse them: the step says whose handler it has named."""
+    place.engine().register(SHIPPING)
+    engine = place.engine().register(Puppet(mailing), mailer)
+    instance = engine.start("shipping").result()
+    engine.drain()
+    found = engine.get(instance).result()
+    assert (found.status, engine.steps(instance).result()[0].retry_count) == ("failed", 0)
+    assert "the handler 'puppet' is that of the decider 'puppet' and takes no steps" in found.error

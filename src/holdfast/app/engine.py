@@ -16,7 +16,7 @@ from holdfast.app.endings import Endings
 from holdfast.app.readers import Readers
 from holdfast.app.references import described
 from holdfast.app.registry import Registry
-from holdfast.app.stepping import check_step_handler, named_handler, takes_effects
+from holdfast.app.stepping import check_step_handler, decider_handler, named_handler, takes_effects
 from holdfast.app.workflows import final_state
 from holdfast.authoring.saga.builder import Branch
 from holdfast.authoring.saga.definition import SagaDefinition
@@ -28,6 +28,7 @@ from holdfast.kernel.moment import SYSTEM
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.wire import Codec, JsonCodec
 from holdfast.machine.compiling import compile_data
+from holdfast.machine.graph import Graph
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.handlers import EffectContext, Function
 from holdfast.runtime.health import Health, Watched, problems_of
@@ -73,6 +74,13 @@ _MOST_LAG = 10_000
 """Events that a projection has not read are counted up to here."""
 
 
+def _shared_handler(workflow: str, handler: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"steps of {workflow!r} name the handler {handler!r}, which handles the effects of the decider {handler!r}; "
+        "give the handler of the steps another name"
+    )
+
+
 class _Database:
     """The database, as far as other processes keep this one from writing."""
 
@@ -113,6 +121,8 @@ class Engine(Calls):
         self._owns_store = store is None
         self._functions: dict[str, object] = {}
         """Handlers of steps as they were given, by name."""
+        self._deciders: set[str] = set()
+        """Deciders that were registered with their handler, which has their name."""
         self._store = store or open_store(url, codec=self._codec.name, may_migrate=migrate)
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
         self.service = Service(
@@ -184,10 +194,14 @@ class Engine(Calls):
                 f"the handler for {definition.type!r} is of type {type(effects).__name__} and cannot be called with two arguments; "
                 "give a function of (context, effect), or an object with such a `handle`"
             )
+        for workflow in self.registry.library.callers(definition.type):
+            raise _shared_handler(workflow, definition.type)
         program = self.registry.add(definition)
+        handler = decider_handler(function, program.type)
         self.service.shared.handlers.register(
-            program.type, function, concurrency=concurrency, timeout=timeout, retry=retry
+            program.type, handler, concurrency=concurrency, timeout=timeout, retry=retry
         )
+        self._deciders.add(program.type)
         return self
 
     def handle(
@@ -228,16 +242,18 @@ class Engine(Calls):
         return add
 
     def _register_saga(self, saga: SagaDefinition) -> Self:
-        self._check_free(saga.name)
+        self._check_free(saga.graph)
         for name, function in saga.handlers.items():
             check_step_handler(function, name)
             self.handle(name, function)
         self.registry.library.publish(saga.graph)
         return self
 
-    def _check_free(self, name: str) -> None:
-        if self.registry.is_decider(name):
-            raise ConfigurationError(f"there is already a decider of type {name!r}")
+    def _check_free(self, graph: Graph) -> None:
+        if self.registry.is_decider(graph.name):
+            raise ConfigurationError(f"there is already a decider of type {graph.name!r}")
+        for handler in sorted(graph.handlers & self._deciders):
+            raise _shared_handler(graph.name, handler)
 
     def publish(self, definition: Mapping[str, object] | str | bytes) -> Self:
         """Publish a workflow that is given as data, a dict or JSON, in the form that `definition_data` gives.
@@ -245,7 +261,7 @@ class Engine(Calls):
         It is checked like one that was built; its handlers are registered with `handle`.
         """
         graph = compile_data(definition)
-        self._check_free(graph.name)
+        self._check_free(graph)
         self.registry.library.publish(graph)
         return self
 

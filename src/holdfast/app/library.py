@@ -90,6 +90,10 @@ class Library:
         wanted = f"{definition} version {version}" if version else definition
         raise NotFoundError("workflow", wanted, hint=f"register it first; known here are: {known}")
 
+    def callers(self, handler: str) -> list[str]:
+        """The definitions that this process has met and whose steps name a handler."""
+        return sorted({graph.name for graph in map(graph_of, self._programs.values()) if handler in graph.handlers})
+
     def listed(self) -> list[PublishedDefinition]:
         """All published versions of all definitions, by name, each oldest first."""
         return self._stored.listed(SHARED_TENANT)

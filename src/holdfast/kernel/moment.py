@@ -29,7 +29,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     version: int = 0
     """How many events the instance has; the next one gets `version + 1`."""
     issued: int = 0
-    """How many effects the instance has issued; the first effect of this decision gets this number, the next one more."""
+    """How many effects and timers the instance has issued, which are counted together: the first effect of this decision gets this
+    number, the next one more, and its timers the numbers behind those of its effects."""
     pending_timers: frozenset[str] = frozenset()
     """Keys of the timers that are set and have not fired."""
 

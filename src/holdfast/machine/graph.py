@@ -230,3 +230,10 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     ir_version: int = IR_VERSION
     hash: str = ""
     """Over everything else, in canonical form."""
+
+    @property
+    def handlers(self) -> frozenset[str]:
+        """Names of the handlers that its steps and compensations call."""
+        works = [node.op.work for node in self.nodes.values() if isinstance(node.op, Task)]
+        works += [node.compensation for node in self.nodes.values() if node.compensation is not None]
+        return frozenset(work.handler for work in works)
