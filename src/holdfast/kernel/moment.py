@@ -20,6 +20,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The database's time, aware, in UTC; the same for everything decided in one commit."""
     instance: InstanceId
     """The instance that is being decided for."""
+    key: str = ""
+    """Its business key; empty if it has none."""
     tenant: str = "default"
     """The tenant that the instance belongs to."""
     actor: str = SYSTEM

@@ -84,7 +84,7 @@ def _refusal(state: State, command: c.Command, moment: Moment) -> Answer | None:
         is_start = isinstance(command, c.StartWorkflow)
         return None if is_start else Rejection(code="not_started", message="there is no such workflow")
     if isinstance(command, c.StartWorkflow):
-        return Rejection(code="already_started", message="this workflow has been started before")
+        return _started_before(moment)
     if isinstance(command, c.DecideStep) and command.step in state.decided:
         return decided_before(state, command, moment)
     if not state.is_terminal or isinstance(command, c.RetryCompensation):
@@ -94,6 +94,12 @@ def _refusal(state: State, command: c.Command, moment: Moment) -> Answer | None:
     if isinstance(command, _OPERATIONS):
         return Rejection(code="already_terminal", message=f"already in terminal state: {state.status}")
     return LATE
+
+
+def _started_before(moment: Moment) -> Rejection:
+    which = f"{moment.key!r} is the key of instance {moment.instance}, which" if moment.key else f"{moment.instance}"
+    told = f"{which} was started before; look at that one, or give another key. A start that may be repeated has an idempotency_key"
+    return Rejection(code="already_started", message=told)
 
 
 def _complete(turn: Turn) -> None:

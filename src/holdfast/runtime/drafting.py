@@ -97,6 +97,7 @@ class Draft:
         moment = Moment(
             now=now,
             instance=header.id,
+            key=header.key,
             tenant=header.tenant,
             actor=submission.actor,
             comment=submission.comment,

@@ -58,6 +58,8 @@ def test_a_business_key_names_one_instance_ever(place: Place) -> None:
         with pytest.raises(RejectedError) as caught:
             engine.start("simple", key="o-1").result()
         assert caught.value.reason == "already_started"
+        assert f"'o-1' is the key of instance {first}, which was started before; " in str(caught.value)
+        assert "give another key" in str(caught.value)
         engine.abort(first, "over", requested_by="ann")
     assert engine.start("other", key="o-1").result() != first
     assert engine.get(first).result().key == "o-1"
