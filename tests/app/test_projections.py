@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from holdfast import (
 )
 from holdfast.machine.events import WorkflowStarted
 from holdfast.store.port import Store
+from holdfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import store_of
 from support.samples import Add, Added, Counter, Do, Order, Puppet, Shop
@@ -262,6 +264,58 @@ class _Older(Counter):
     """A decider under the puppet's name that does not know its events."""
 
     type = "puppet"
+
+
+# -- what is no projection
+
+
+class Nameless:
+    """A read model that forgot its name."""
+
+    def apply(self, events: object, connection: object) -> None: ...
+
+
+class Idle:
+    """A read model that takes nothing in."""
+
+    name = "idle"
+
+
+class Forever(Nameless):
+    """A read model that cannot forget, such as one in a place that is only ever added to."""
+
+    def __init__(self, name: object = "forever") -> None:
+        self.name = name
+
+
+@pytest.mark.parametrize(
+    ("wrong", "remedy"),
+    [
+        (object(), r"object object has no text `name`, .*; a projection has `name`, `apply\(events, connection\)` and"),
+        (Nameless(), "Nameless .* has no text `name`, under which its checkpoint is kept"),
+        (Forever(7), "Forever .* has no text `name`"),
+        (Forever(""), "Forever .* has no text `name`"),
+        (Forever("a\x00b"), "the name .* of a projection holds a character that cannot be printed"),
+        (Idle(), r"Idle .* has no method `apply\(events, connection\)`"),
+        (Seen, r"project\(Seen\(\)\)"),
+    ],
+)
+def test_what_is_no_projection_is_refused_with_what_it_lacks(wrong: Any, remedy: str) -> None:
+    """Whoever registers one learns it there, and not from a loop that fails later."""
+    with ManualEngine() as engine, pytest.raises(ConfigurationError, match=remedy):
+        engine.project(wrong)
+
+
+def test_only_a_rebuild_needs_a_projection_to_clear(place: Place) -> None:
+    """A read model that cannot forget is fed like any other; who asks for a rebuild is told what it lacks."""
+    endless: Any = Forever()
+    engine = place.engine().register(Counter()).project(endless)
+    engine.execute(Counter, Add("c-1")).result()
+    engine.drain()
+    with pytest.raises(ConfigurationError, match=r"'forever' has no method `clear\(connection\)`"):
+        engine.rebuild("forever").result()
+    (state,) = engine.projections().result()
+    assert (state.lag, state.error) == (0, "")
 
 
 # -- looking at projections

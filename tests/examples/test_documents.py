@@ -23,6 +23,7 @@ RUNNABLE = [
     "docs/how-to/operate-sagas.md",
     "docs/reference/deciders.md",
     "docs/how-to/project-events.md",
+    "docs/how-to/own-transaction.md",
 ]
 
 
@@ -40,6 +41,15 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
     assert blocks
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_pages_show_nothing_from_the_inside() -> None:
+    """What a reader is taught is the public face: no block reaches into the parts of an engine."""
+    inside = re.compile(r"\b\w*engine\w*\.(?:service|runtime|registry|_\w+)\b")
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    blocks = [(page.name, block) for page in pages for block in BLOCK.findall(page.read_text(encoding="utf-8"))]
+    shown = [(name, found) for name, block in blocks for found in inside.findall(block)]
+    assert shown == []
 
 
 def played(example: str) -> str:

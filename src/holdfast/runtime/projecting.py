@@ -14,6 +14,7 @@ import msgspec
 from holdfast.errors import ConfigurationError, NotFoundError, StoppedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Programs
+from holdfast.kernel.vocabulary import name_flaw
 from holdfast.runtime.giving_up import describe
 from holdfast.runtime.loops import Chores, Turns
 from holdfast.runtime.raising import as_exception
@@ -133,7 +134,7 @@ class ProjectedEvent:
 
 
 class Projection(Protocol):
-    """A read model. It sees every event once, in one order, and can never change a workflow."""
+    """A read model. It sees every event once, in one order, and can never change a workflow. Only a rebuild calls `clear`."""
 
     name: str
     """Under which its checkpoint is kept."""
@@ -145,6 +146,22 @@ class Projection(Protocol):
     def clear(self, connection: object) -> None:
         """Forget everything: a rebuild begins."""
         ...
+
+
+_SHAPE = "a projection has `name`, `apply(events, connection)` and, to be rebuilt, `clear(connection)`"
+
+
+def _check(projection: object) -> None:
+    """Refuse what cannot be fed, and say what it lacks."""
+    if isinstance(projection, type):
+        raise ConfigurationError(f"a projection is registered as an object: project({projection.__name__}())")
+    kind, name = type(projection).__name__, getattr(projection, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"the {kind} object has no text `name`, under which its checkpoint is kept; {_SHAPE}")
+    if flaw := name_flaw(name):
+        raise ConfigurationError(f"the name {name!r} of a projection {flaw}; its checkpoint is kept under it")
+    if not callable(getattr(projection, "apply", None)):
+        raise ConfigurationError(f"the {kind} object has no method `apply(events, connection)`; {_SHAPE}")
 
 
 class _Pause(NamedTuple):
@@ -178,6 +195,7 @@ class Projecting:
 
     def add(self, projection: Projection) -> None:
         """Feed this projection too."""
+        _check(projection)
         if projection.name in self._projections:
             raise ConfigurationError(f"there is already a projection {projection.name!r}")
         self._projections = {**self._projections, projection.name: projection}
@@ -249,6 +267,10 @@ class Projecting:
         projection = self._projections.get(name)
         if projection is None:
             raise NotFoundError("projection", name)
+        if not callable(getattr(projection, "clear", None)):
+            raise ConfigurationError(
+                f"the projection {name!r} has no method `clear(connection)`, with which a rebuild begins; give it one that empties the model"
+            )
         feed.rewind(name, clear=projection.clear, now=self._shared.clock.now())
         self._paused.pop(name, None)
 
