@@ -22,6 +22,7 @@ from holdfast import (
     Moment,
     NotFoundError,
     PayloadError,
+    Rejection,
     RetryPolicy,
     ReusedIdError,
     Saga,
@@ -132,6 +133,28 @@ def test_a_message_that_gives_up_lets_the_next_one_pass(place: Place) -> None:
     engine.requeue(letter.id).result()
     engine.drain()
     assert engine.load_state(Puppet, "p-1").result() == ("B", "A")
+
+
+def test_a_message_that_its_target_rejects_is_a_dead_letter_and_nothing_more(place: Place) -> None:
+    """It is not tried again, the sender does not hear of it, and what comes behind it is carried out."""
+
+    def send(state: Notes, command: Do, moment: Moment) -> Answer:
+        noted = Decision.event(Noted(command.what))
+        return noted.with_message(Message(decider="doll", command=Do("d-1", command.what)))
+
+    def refuse(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "bad":
+            return Rejection(code="not_now", message="come back later")
+        return Decision.event(Noted(command.what))
+
+    engine = place.engine().register(Puppet(send)).register(Doll(refuse))
+    for what in ("bad", "good"):
+        engine.execute(Puppet, Do("p-1", what)).result()
+    engine.drain()
+    assert engine.load_state(Puppet, "p-1").result() == ("bad", "good")
+    assert engine.load_state(Doll, "d-1").result() == ("good",)
+    (letter,) = engine.dead_letters(definition="doll", key="d-1", source="inbox").result()
+    assert (letter.reason, letter.error, letter.attempts) == ("not_now", "come back later [not_now]", 1)
 
 
 @pytest.mark.row("D-110")
