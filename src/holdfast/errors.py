@@ -31,6 +31,12 @@ from typing import ClassVar
 import msgspec
 
 
+def indefinite(kind: object) -> str:
+    """A type in a sentence: `an int`, `a Deposit`."""
+    name: str = getattr(kind, "__name__", str(kind))
+    return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 class Diagnostic(msgspec.Struct, frozen=True):
     """One finding about a definition: what is wrong, where, and what to do about it."""
 

@@ -178,7 +178,7 @@ def test_what_an_engine_would_refuse_the_kit_refuses() -> None:
     given(
         Puppet(lambda state, command, moment: Decision.event(Noted("x")).with_timer_after(timedelta.max, command))
     ).when(Do("p-1")).then_error(CommandError)
-    with pytest.raises(PayloadError, match=r"\$.item"):
+    with pytest.raises(PayloadError, match=r"^WasPut\.item must be str, got int$"):
         given(Baskets(), WasPut(7))  # type: ignore[arg-type]
 
 

@@ -266,8 +266,36 @@ def test_plain_data_becomes_typed() -> None:
 @pytest.mark.parametrize(("value", "target"), [({}, Line), ({"price": "x"}, Line), ({"name": 1}, Customer)])
 def test_plain_data_that_does_not_fit_is_refused(value: dict[str, object], target: type) -> None:
     """A wrong or missing field is a bad payload that names the class."""
-    with pytest.raises(PayloadError, match=f"^this is not a {target.__name__}: "):
+    with pytest.raises(PayloadError, match=f"^(this is not a )?{target.__name__}(: |.price is missing$)"):
         convert(value, target)
+
+
+@dataclass(frozen=True)
+class Nullable:
+    nulls: int | None = None
+    lines: list[Line] = field(default_factory=list)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"nulls": "x"}, "Nullable.nulls must be int | None, got str"),
+        ({"lines": None}, "Nullable.lines must be array, got None"),
+        ({"lines": [{}]}, "Nullable.lines[0].price is missing"),
+        ({"lines": [{"price": "1", "tags": [7]}]}, "Nullable.lines[0].tags[0] must be str, got int"),
+    ],
+)
+def test_what_does_not_fit_is_told_in_one_short_sentence(value: dict[str, object], said: str) -> None:
+    """The class, the way to the field, what it must be and what came; the same for callers with and without the classes."""
+    with pytest.raises(PayloadError) as caught:
+        convert(value, Nullable)
+    assert str(caught.value) == said
+    for codec in (JsonCodec(), MessagePackCodec()):
+        with pytest.raises(PayloadError) as read:
+            codec.decode(codec.encode(value), Nullable)
+        assert str(read.value) == f"stored bytes are not a Nullable: {said}"
+    with pytest.raises(PayloadError, match=r"^stored bytes are not an int: Expected `int`, got `str`$"):
+        JsonCodec().decode(b'"x"', int)
 
 
 @pytest.mark.row("D-086")

@@ -9,7 +9,7 @@ from holdfast.app.views import Instance
 from holdfast.app.workflow_views import HumanTask, InstanceSummary, Step, WorkflowInstance
 from holdfast.authoring.saga.builder import Branch
 from holdfast.authoring.saga.definition import SagaDefinition
-from holdfast.errors import NotFoundError, PayloadError
+from holdfast.errors import NotFoundError, PayloadError, indefinite
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.checking import check_key
@@ -95,4 +95,4 @@ def described(given: object) -> str:
     if given is None or isinstance(given, str | int | float):
         shown = repr(given)
         return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
-    return f"a {given.__name__ if isinstance(given, type) else type(given).__name__}"
+    return indefinite(given if isinstance(given, type) else type(given))

@@ -16,7 +16,7 @@ from typing import cast
 
 import msgspec
 
-from holdfast.errors import ConfigurationError, PayloadError
+from holdfast.errors import ConfigurationError, PayloadError, indefinite
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.wire import JsonCodec, convert, lowered
 from holdfast.machine.commands import CompleteStep, RunStep
@@ -247,7 +247,7 @@ def _for_steps(function: object, name: str) -> tuple[StepFunction, Arguments]:
     callee: object = getattr(function, "execute", function)
     if not callable(callee):
         raise ConfigurationError(
-            f"the handler {name!r} is a {type(function).__name__}: give a function, or an object with `execute`"
+            f"the handler {name!r} is {indefinite(type(function))}: give a function, or an object with `execute`"
         )
     try:
         parameters = list(inspect.signature(callee).parameters.values())

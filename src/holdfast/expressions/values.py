@@ -13,7 +13,7 @@ from decimal import Decimal
 from types import NoneType
 from typing import Any, Final, Literal, TypeAlias
 
-from holdfast.errors import ExpressionError
+from holdfast.errors import ExpressionError, indefinite
 from holdfast.expressions.numerals import align_numbers, number_text
 from holdfast.expressions.reasons import Reason
 from holdfast.expressions.temporal import align_times, time_text
@@ -69,7 +69,7 @@ def kind_of(value: object) -> Kind:
         return KINDS[type(value)]
     except KeyError:
         raise ExpressionError(
-            f"a {type(value).__name__} is not a value that expressions know", reason=Reason.UNSUPPORTED_TYPE
+            f"{indefinite(type(value))} is not a value that expressions know", reason=Reason.UNSUPPORTED_TYPE
         ) from None
 
 

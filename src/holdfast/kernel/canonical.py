@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 import rfc8785
 
-from holdfast.errors import PayloadError
+from holdfast.errors import PayloadError, indefinite
 
 LARGEST_INTEGER = 2**53 - 1
 """Beyond this a JSON number is not the same number everywhere, so larger integers are refused."""
@@ -66,7 +66,7 @@ def _stable(value: object, path: str) -> Stable:
         case list() | tuple():
             return [_stable(item, f"{path}[{index}]") for index, item in enumerate(value)]
         case _:
-            message = f"{path} is a {type(value).__name__}, which has no canonical JSON form"
+            message = f"{path} is {indefinite(type(value))}, which has no canonical JSON form"
             raise PayloadError(message, reason=UNSTABLE_VALUE)
 
 

@@ -11,7 +11,15 @@ from typing import Protocol, TypeVar, cast
 
 import msgspec
 
-from holdfast.errors import CommandError, DefinitionError, Diagnostic, HoldfastError, PayloadError, ReplayError
+from holdfast.errors import (
+    CommandError,
+    DefinitionError,
+    Diagnostic,
+    HoldfastError,
+    PayloadError,
+    ReplayError,
+    indefinite,
+)
 from holdfast.kernel.decider import Decider, Failure, Status, declared_types
 from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from holdfast.kernel.history import StoredEvent
@@ -180,7 +188,7 @@ class Program:
         if self._state_names:
             name = self._state_names.get(type(state))
             if name is None:
-                raise PayloadError(f"the state is a {type(state).__name__}, which {self.type!r} does not declare")
+                raise PayloadError(f"the state is {indefinite(type(state))}, which {self.type!r} does not declare")
             data = name + _SEPARATOR + data
         found = strict_difference(self.restore(data), state)
         if found:

@@ -16,6 +16,8 @@ from typing import cast
 
 import msgspec
 
+from holdfast.errors import indefinite
+
 _ORDERED, _UNORDERED, _BYTES = (list, tuple), (set, frozenset), (bytes, bytearray, memoryview)
 _NOTHING = object()
 _LONGEST_VALUE = 80
@@ -55,7 +57,7 @@ class _Comparison:
         if back is _NOTHING or given is _NOTHING:
             return f"{_place(path)} would {'be lost' if back is _NOTHING else 'come from nowhere'}"
         if not self._is_kindred(back, given):
-            return f"{_place(path)} is {_article(given)} and would come back as {_article(back)}"
+            return f"{_place(path)} is {indefinite(type(given))} and would come back as {indefinite(type(back))}"
         if isinstance(back, dict):
             return self._entries(back, cast("dict[object, object]", given), path)
         if isinstance(back, _ORDERED):
@@ -190,11 +192,6 @@ def _place(path: str) -> str:
 
 def _changed(back: object, given: object, path: str) -> str:
     return f"{_place(path)} is {_short(given)} and would come back as {_short(back)}"
-
-
-def _article(value: object) -> str:
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def _short(value: object) -> str:

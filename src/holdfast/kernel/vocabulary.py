@@ -13,10 +13,10 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.errors import CommandError, Diagnostic, PayloadError, UnknownEventError
+from holdfast.errors import CommandError, Diagnostic, PayloadError, UnknownEventError, indefinite
 from holdfast.kernel.readability import has_untyped_parts, is_exact
 from holdfast.kernel.sameness import difference
-from holdfast.kernel.wire import Codec, SelfCritical, Upcaster, convert
+from holdfast.kernel.wire import Codec, SelfCritical, Upcaster, convert, misfit
 
 T = TypeVar("T")
 
@@ -172,7 +172,8 @@ class Vocabulary:
         try:
             back = self._codec.decode(data, cls)
         except PayloadError as error:
-            raise PayloadError(f"{self._told(encoded)} could be written but never read: {error}") from error
+            told = misfit(cls, error.__cause__) or f"{self._told(encoded)} could be written but never read: {error}"
+            raise PayloadError(told) from error
         try:
             # Nearly always it is equal and, where that may be too kind, has the same bytes.
             if back == value and (cls in self._exact or self._codec.encode(back) == data):
@@ -338,7 +339,7 @@ def diagnose_upcasters(members: Sequence[type], kind: str, upcasters: object) ->
     example = (next(iter(versions), "Name"), 1)
     where = "upcasters" if kind == "event" else f"{kind}_upcasters"
     if not isinstance(upcasters, Mapping):
-        told = f"{where} is a {type(upcasters).__name__}; give a dict from name and version, such as {example}, to a function"
+        told = f"{where} is {indefinite(type(upcasters))}; give a dict from name and version, such as {example}, to a function"
         return [Diagnostic("invalid_upcaster", told, kind)]
     flaws = {key: _upcaster_flaw(where, key, upcaster, example) for key, upcaster in upcasters.items()}
     found = [Diagnostic("invalid_upcaster", flaw, kind) for flaw in flaws.values() if flaw]
@@ -359,6 +360,6 @@ def _upcaster_flaw(where: str, key: object, upcaster: object, example: tuple[str
         case (str(), int()) if callable(upcaster):
             return ""
         case (str(), int()):
-            return f"the upcaster of {key} is a {type(upcaster).__name__}; give a function"
+            return f"the upcaster of {key} is {indefinite(type(upcaster))}; give a function"
         case _:
             return f"{where} has the key {key!r}; give name and version, such as {example}"

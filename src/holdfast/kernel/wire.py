@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from holdfast.errors import PayloadError
+from holdfast.errors import PayloadError, indefinite
 from holdfast.kernel.readability import Flaw, flaws
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ def lowered(value: object) -> object:
     if isinstance(value, _PydanticModel):
         return value.model_dump(mode="json", by_alias=True, round_trip=True)
     raise TypeError(
-        f"a {type(value).__name__} cannot be stored; use a dataclass, a Struct, a pydantic model or plain data"
+        f"{indefinite(type(value))} cannot be stored; use a dataclass, a Struct, a pydantic model or plain data"
     )
 
 
@@ -99,7 +100,9 @@ class JsonCodec:
         try:
             return cast("T", self._decoder(as_type).decode(data))
         except Exception as error:  # A class of the user's own may raise anything.
-            raise PayloadError(f"stored bytes are not a {_name(as_type)}: {error}") from error
+            raise PayloadError(
+                f"stored bytes are not {indefinite(as_type)}: {misfit(as_type, error) or error}"
+            ) from error
 
     def flaws(self, as_type: object) -> list[Flaw]:
         """Why values of a type can never be read, and where."""
@@ -133,7 +136,9 @@ class MessagePackCodec:
         try:
             return cast("T", self._decoder(as_type).decode(data))
         except Exception as error:  # A class of the user's own may raise anything.
-            raise PayloadError(f"stored bytes are not a {_name(as_type)}: {error}") from error
+            raise PayloadError(
+                f"stored bytes are not {indefinite(as_type)}: {misfit(as_type, error) or error}"
+            ) from error
 
     def flaws(self, as_type: object) -> list[Flaw]:
         """Why values of a type can never be read, and where."""
@@ -153,7 +158,7 @@ def convert(value: Mapping[str, object], as_type: type[T]) -> T:
     try:
         return msgspec.convert(value, as_type, dec_hook=_raise_up, str_keys=True)
     except Exception as error:  # A class of the user's own may raise anything.
-        raise PayloadError(f"this is not a {_name(as_type)}: {error}") from error
+        raise PayloadError(misfit(as_type, error) or f"this is not {indefinite(as_type)}: {error}") from error
 
 
 def _refuse_nan(value: object) -> None:
@@ -170,8 +175,23 @@ def _refuse_nan(value: object) -> None:
             pending.extend(item)
 
 
-def _name(as_type: object) -> str:
-    return getattr(as_type, "__name__", str(as_type))
+_WRONG = re.compile(r"Expected `([^`]*)`, got `([^`]*)` - at `\$([^`]*)`")
+_NULL = re.compile(r"\bnull\b")
+_MISSING = re.compile(r"Object missing required field `([^`]*)`(?: - at `\$([^`]*)`)?")
+
+
+def misfit(as_type: object, error: BaseException | None) -> str:
+    """Why something is none of a type, as short as `Deposit.cents must be int, got str`; empty if the error does not tell it so."""
+    if not isinstance(error, msgspec.ValidationError):
+        return ""
+    said, name = str(error), getattr(as_type, "__name__", str(as_type))
+    if wrong := _WRONG.fullmatch(said):
+        expected, got, place = wrong.groups()
+        return f"{name}{place} must be {_NULL.sub('None', expected)}, got {_NULL.sub('None', got)}"
+    if missing := _MISSING.fullmatch(said):
+        field, place = missing.groups(default="")
+        return f"{name}{place}.{field} is missing"
+    return ""
 
 
 _stable = msgspec.json.Encoder(enc_hook=lowered, order="deterministic").encode

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from holdfast.errors import ConfigurationError, NotFoundError
+from holdfast.errors import ConfigurationError, NotFoundError, indefinite
 from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.kernel.retry import LONGEST_TIMEOUT, NOT_A_TIMEOUT, RetryPolicy
 from holdfast.kernel.vocabulary import name_flaw
@@ -155,7 +155,7 @@ class Handlers:
             raise ConfigurationError(f"there is already a handler for {name!r}; a decider or step has exactly one")
         if not callable(function):
             raise ConfigurationError(
-                f"the handler for {name!r} is a {type(function).__name__}: give a function or an object with `handle`"
+                f"the handler for {name!r} is {indefinite(type(function))}: give a function or an object with `handle`"
             )
         if flaw := name_flaw(name):
             raise ConfigurationError(f"the handler's name {name!r} {flaw}; steps and effects find it by that")

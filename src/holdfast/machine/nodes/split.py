@@ -6,7 +6,7 @@ meet at the join, or have ended. On compensation: nothing to undo itself.
 
 from __future__ import annotations
 
-from holdfast.errors import ExpressionError
+from holdfast.errors import ExpressionError, indefinite
 from holdfast.machine.events import BranchesOpened
 from holdfast.machine.graph import BRANCH, Node
 from holdfast.machine.moving import complete_at_once, look_at_branches
@@ -30,7 +30,7 @@ class SplitKind(Kind):
             self.fail(turn, token, node, str(error))
             return
         if not isinstance(items, list):
-            self.fail(turn, token, node, f"{node.id!r} needs a list of items, not a {type(items).__name__}")
+            self.fail(turn, token, node, f"{node.id!r} needs a list of items, not {indefinite(type(items))}")
             return
         number = complete_at_once(turn, token, node)
         turn.emit(BranchesOpened(step=number, items=items))

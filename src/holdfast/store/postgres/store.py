@@ -9,7 +9,7 @@ import psycopg
 from psycopg import RawCursor
 from psycopg_pool import ConnectionPool
 
-from holdfast.errors import ConfigurationError, SchemaMismatchError
+from holdfast.errors import ConfigurationError, SchemaMismatchError, indefinite
 from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
 from holdfast.store.postgres.commits import PostgresWriter, accept_within
@@ -125,7 +125,7 @@ class PostgresStore(PostgresParts):
     def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
         """Put a message into the inbox in the caller's own transaction."""
         if not isinstance(connection, psycopg.Connection):
-            raise ConfigurationError(f"give a psycopg connection to {self.url}, not a {type(connection).__name__}")
+            raise ConfigurationError(f"give a psycopg connection to {self.url}, not {indefinite(type(connection))}")
         try:
             with translated(self.url):
                 number = accept_within(connection, message, now, identity=self._identity)

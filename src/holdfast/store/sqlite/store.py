@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from holdfast.errors import ConfigurationError, StoreError
+from holdfast.errors import ConfigurationError, StoreError, indefinite
 from holdfast.store.migrating import Migration, bring_up, read_migrations
 from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
@@ -99,7 +99,7 @@ class SQLiteStore:
     def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
         """Put a message into the inbox in the caller's own transaction."""
         if not isinstance(connection, sqlite3.Connection):
-            raise ConfigurationError(f"give a sqlite3 connection to {self.url}, not a {type(connection).__name__}")
+            raise ConfigurationError(f"give a sqlite3 connection to {self.url}, not {indefinite(type(connection))}")
         try:
             with translated(self.url):
                 number = accept_within(connection, message, now, identity=self._identity)
