@@ -5,23 +5,41 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast import CommandError, Decider, Decision, Effect, Ignored, Message, Moment, PayloadError, Timer
-from holdfast.testing import ManualEngine, given
+from holdfast import (
+    CommandError,
+    Decider,
+    Decision,
+    Effect,
+    HoldfastError,
+    Ignored,
+    Message,
+    Moment,
+    NotFoundError,
+    PayloadError,
+    Timer,
+    UnknownEventError,
+    message,
+)
+from holdfast.kernel.decision import Recall
+from holdfast.testing import ManualEngine, Stored, given
 from support.samples import (
     END,
     PATIENCE,
     PAYMENT,
     Add,
+    Added,
     Cancel,
     Cancelled,
     Charge,
     Counter,
     Do,
+    Doll,
     Noted,
     Order,
     Pay,
@@ -180,6 +198,138 @@ def test_what_an_engine_would_refuse_the_kit_refuses() -> None:
     ).when(Do("p-1")).then_error(CommandError)
     with pytest.raises(PayloadError, match=r"^WasPut\.item must be str, got int$"):
         given(Baskets(), WasPut(7))  # type: ignore[arg-type]
+
+
+def writing(**fields: Any) -> Puppet:
+    """A puppet that sends a message."""
+    letter = {"decider": "doll", "command": Do("d-1", "x"), **fields}
+    return Puppet(lambda *_: Decision.event(Noted("x")).with_message(Message(**letter)))
+
+
+@pytest.mark.row("D-115")
+def test_a_command_without_its_key_is_refused() -> None:
+    """`execute` could not find its instance; what comes from a timer or an effect needs no key, and may say so."""
+    refused = given(Puppet()).when(Do("")).then_error(PayloadError)
+    assert "which instance it is for" in str(refused.answer)
+    assert "by_key=False" in str(refused.answer)
+    given(Puppet()).when(Do("", "x"), by_key=False).then(Noted("x"))
+
+
+@pytest.mark.row("D-115")
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"command": Do("")}, PayloadError),
+        ({"command": Do("d-1", 7)}, PayloadError),  # type: ignore[arg-type]
+        ({"elsewhere": True}, CommandError),
+        ({"decider": "puppet", "command": Add("c-1")}, CommandError),
+        ({"key": "\ud800"}, PayloadError),
+    ],
+)
+def test_a_message_that_would_reach_nobody_is_refused(fields: dict[str, Any], error: type[HoldfastError]) -> None:
+    """As far as the kit knows the target: a key that is empty, a value that cannot be stored, no target for code elsewhere."""
+    given(writing(**fields)).when(Do("p-1")).then_error(error).then_state(())
+    given(writing(**fields), others=[Doll()]).when(Do("p-1")).then_error(error)
+
+
+class Book(Decider[int, Added, Added, None]):
+    """Has a key of its own making."""
+
+    type = "book"
+
+    def initial(self) -> int:
+        return 0
+
+    def evolve(self, state: int, event: Added) -> int:
+        return state + event.by
+
+    def decide(self, state: int, command: Added, moment: Moment) -> Decision:
+        return Decision.event(command)
+
+    def key_of(self, command: Added) -> str:
+        return "main"
+
+
+@pytest.mark.row("D-115")
+def test_with_the_deciders_it_writes_to_messages_are_checked_as_in_an_engine() -> None:
+    """`others` says who is registered beside it: whom a message reaches, which commands he has, and how he finds the instance."""
+    given(writing()).when(Do("p-1")).then(Noted("x"))
+    given(writing(), others=[Doll()]).when(Do("p-1")).then(Noted("x"))
+    given(writing(decider="odll"), others=[Doll()]).when(Do("p-1")).then_error(NotFoundError)
+    given(writing(command=Add("c-1")), others=[Doll()]).when(Do("p-1")).then_error(CommandError)
+    noted = writing(decider="book", command=Added(1))
+    given(noted).when(Do("p-1")).then(Noted("x"))
+    given(noted, others=[Book()]).when(Do("p-1")).then(Noted("x"))
+
+
+class Vague(Puppet):
+    """Has no status to speak of."""
+
+    def status(self, state: Any) -> Any:
+        return "fine"
+
+
+@pytest.mark.row("D-115")
+def test_the_rest_of_a_decision_is_checked_too() -> None:
+    """Recalls and the status afterwards are looked at as an engine does."""
+    recalling = Puppet(lambda *_: Decision((Noted("x"),), recalls=(Recall(effect=0, command=Added(1)),)))
+    given(recalling).when(Do("p-1")).then_error(CommandError)
+    given(Vague()).when(Do("p-1")).then_error(CommandError)
+
+
+@message(name="Weighed", version=2)
+@dataclass(frozen=True)
+class Weighed:
+    grams: int
+
+
+@message(name="Weigh", version=2)
+@dataclass(frozen=True)
+class Weigh:
+    workflow_id: str
+    grams: int
+
+
+@message(name="Print", version=2)
+@dataclass(frozen=True)
+class Print:
+    grams: int
+
+
+def in_grams(old: dict[str, Any]) -> dict[str, object]:
+    """What was counted in kilograms once."""
+    return {"workflow_id": "s-1", "grams": old["kilograms"] * 1000}
+
+
+class Scales(Decider[int, Weigh, Weighed, Print]):
+    """Weighs, and has a label printed."""
+
+    type = "scales"
+    upcasters = MappingProxyType({("Weighed", 1): in_grams})
+    command_upcasters = MappingProxyType({("Weigh", 1): in_grams})
+    effect_upcasters = MappingProxyType({("Print", 1): in_grams})
+
+    def initial(self) -> int:
+        return 0
+
+    def evolve(self, state: int, event: Weighed) -> int:
+        return state + event.grams
+
+    def decide(self, state: int, command: Weigh, moment: Moment) -> Decision:
+        return Decision.event(Weighed(command.grams)).with_effect(Print(command.grams))
+
+
+@pytest.mark.row("D-115", "D-117")
+def test_upcasters_are_tested_with_what_is_stored() -> None:
+    """Events, commands and effects in an old shape are given as they are stored, and come out as the engine would read them."""
+    past = given(Scales(), Stored("Weighed", {"kilograms": 2}), Weighed(5), Stored("Weighed", {"grams": 1}, version=2))
+    assert past.state == 2006
+    past.when(Stored("Weigh", {"kilograms": 1})).then(Weighed(1000)).then_state(3006)
+    assert past.read_effect(Stored("Print", {"kilograms": 3})) == Print(3000)
+    with pytest.raises(UnknownEventError, match="'Weighed' version 3"):
+        given(Scales(), Stored("Weighed", {}, version=3))
+    with pytest.raises(PayloadError, match=r"the upcaster of 'Weighed' version 1 .*KeyError"):
+        given(Scales(), Stored("Weighed", {"pounds": 2}))
 
 
 @pytest.mark.row("D-114")

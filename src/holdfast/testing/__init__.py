@@ -2,6 +2,6 @@
 
 from holdfast.testing.crashing import CrashReport, Scenario, crash_everywhere
 from holdfast.testing.manual import ManualEngine
-from holdfast.testing.specification import Given, Then, given
+from holdfast.testing.specification import Given, Stored, Then, given
 
-__all__ = ["CrashReport", "Given", "ManualEngine", "Scenario", "Then", "crash_everywhere", "given"]
+__all__ = ["CrashReport", "Given", "ManualEngine", "Scenario", "Stored", "Then", "crash_everywhere", "given"]

@@ -6,22 +6,25 @@ given(Order(), Placed("o-1", 5)).when(Pay("o-1")).then(Paid("o-1"))
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 import msgspec
 
-from holdfast.errors import HoldfastError
+from holdfast.app.desk import checked_key
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message, Rejection, Timer
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
 from holdfast.kernel.sameness import strict_difference
+from holdfast.kernel.vocabulary import Vocabulary
 from holdfast.kernel.wire import Codec, JsonCodec
-from holdfast.runtime.checking import check_decision
+from holdfast.runtime.checking import check_decision, check_text
+from holdfast.runtime.issuing import message_row
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -87,22 +90,48 @@ class Then(Generic[S]):
         return self.answer
 
 
+class Stored(NamedTuple):
+    """An event, a command or an effect as a database holds it: upcasters bring one of an older version up to date."""
+
+    type: str
+    """The stored name, which is that of its class unless `@message` says otherwise."""
+    data: Mapping[str, object]
+    """The fields of that version, in plain data."""
+    version: int = 1
+
+
 class Given(Generic[S, C, E, F]):
     """A decider with a past."""
 
-    def __init__(self, decider: Decider[S, C, E, F], events: Sequence[E], codec: Codec | None = None) -> None:
-        self._program = Program(decider, codec or JsonCodec())
+    def __init__(
+        self,
+        decider: Decider[S, C, E, F],
+        events: Sequence[E | Stored],
+        codec: Codec | None = None,
+        *,
+        others: Iterable[Decider[Any, Any, Any, Any]] = (),
+    ) -> None:
+        self._codec = codec or JsonCodec()
+        self._program = Program(decider, self._codec)
+        self._others = {each.type: Program(each, self._codec) for each in others}
         # An event that is not declared, or would come back as another one, could never have been stored.
-        stored = [self._program.events.own(event) for event in events]
+        stored = [self._owned(self._program.events, event) for event in events]
         self.state: S = cast("S", self._program.apply(decider.initial(), stored))
         self._version = len(events)
 
-    def when(self, command: C, *, moment: Moment = A_MOMENT) -> Then[S]:
-        """The decider answers a command, as it does in an engine: on values that came back from their bytes."""
+    def when(self, command: C | Stored, *, moment: Moment = A_MOMENT, by_key: bool = True) -> Then[S]:
+        """The decider answers a command, as it does in an engine: on values that came back from their bytes.
+
+        `by_key` means that it is sent with `execute` or `submit`, which find the instance by its key. What comes from a timer, from
+        an effect or, in an old shape, from the database knows its instance and needs no key.
+        """
         now = msgspec.structs.replace(moment, version=self._version)
         state = copy.deepcopy(self.state)
         try:
-            answer = self._program.answer(state, self._program.commands.own(command), now)
+            own = self._owned(self._program.commands, command)
+            if by_key and not isinstance(command, Stored):
+                self._check_key(own)
+            answer = self._program.answer(state, own, now)
             carried = self._program.carried_state(answer) if isinstance(answer, Decision) else msgspec.UNSET
             if carried is not msgspec.UNSET:
                 return Then(cast("S", carried), answer)
@@ -110,6 +139,24 @@ class Given(Generic[S, C, E, F]):
             return Then(self._after(state, answer, now), answer)
         except HoldfastError as error:
             return Then(copy.deepcopy(self.state), error)
+
+    def read_effect(self, effect: Stored) -> F:
+        """An effect as its handler would be given it."""
+        return cast("F", self._owned(self._program.effects, effect))
+
+    def _owned(self, words: Vocabulary, value: object) -> object:
+        """A value as it comes back from its bytes."""
+        if not isinstance(value, Stored):
+            return words.own(value)
+        return words.decode(value.type, value.version, self._codec.encode(value.data))
+
+    def _check_key(self, command: object) -> None:
+        try:
+            checked_key(self._program.key_of(command), "key")
+        except PayloadError as error:
+            raise PayloadError(
+                f"{error}; one that comes from a timer or an effect needs none: when(..., by_key=False)"
+            ) from error
 
     def _check_untouched(self, state: S) -> None:
         """Fail if `decide` wrote into its state, which an engine keeps. Where even a copy differs, nobody can tell."""
@@ -123,14 +170,46 @@ class Given(Generic[S, C, E, F]):
         check_decision(answer, moment.now)
         for effect in answer.effects:
             self._program.effects.encode(effect.body)
-        for timer in answer.timers:
-            self._program.commands.encode(timer.command)
-        return cast("S", self._program.apply(state, [self._program.events.own(event) for event in answer.events]))
+        for told in (*(each.command for each in answer.timers), *(each.command for each in answer.recalls)):
+            self._program.commands.encode(told)
+        for message in answer.messages:
+            self._check_message(message, moment.tenant)
+        after = self._program.apply(state, [self._program.events.own(event) for event in answer.events])
+        check_text(self._program.status(after).reason, "reason of a status")
+        return cast("S", after)
+
+    def _check_message(self, message: Message, tenant: str) -> None:
+        """As an engine does; of a target that nobody gave only as much as can be known: its code may find keys in its own way."""
+        is_known = self._others or message.decider == self._program.type
+        if is_known or message.elsewhere:
+            message_row(message, self._program, self._target, tenant)
+            return
+        self._program.commands.encode_for(message.decider, message.command)
+        if not message.key and message.instance is None and getattr(message.command, "workflow_id", None) == "":
+            raise PayloadError(
+                f"the message to {message.decider!r} does not say which instance it is for: its workflow_id is empty"
+            )
+
+    def _target(self, definition: str, _version: str = "", /) -> Program:
+        if definition == self._program.type:
+            return self._program
+        if definition not in self._others:
+            known = ", ".join(sorted({self._program.type, *self._others}))
+            raise NotFoundError(
+                "decider or workflow", definition, hint=f"`others` of this test, and itself, are: {known}"
+            )
+        return self._others[definition]
 
 
-def given(decider: Decider[S, C, E, F], *events: E) -> Given[S, C, E, F]:
-    """A decider to which these events have happened."""
-    return Given(decider, events)
+def given(
+    decider: Decider[S, C, E, F], *events: E | Stored, others: Iterable[Decider[Any, Any, Any, Any]] = ()
+) -> Given[S, C, E, F]:
+    """A decider to which these events have happened.
+
+    An event may be given as it is `Stored`, in an old shape. `others` are the deciders that it sends messages to: with them a message
+    is checked as an engine with all of them registered would check it.
+    """
+    return Given(decider, events, others=others)
 
 
 def _pairs(found: Sequence[Effect], wanted: Sequence[object]) -> list[tuple[Effect, object]]:
