@@ -229,7 +229,7 @@ def test_a_command_without_its_key_is_refused() -> None:
 def test_a_message_that_would_reach_nobody_is_refused(fields: dict[str, Any], error: type[HoldfastError]) -> None:
     """As far as the kit knows the target: a key that is empty, a value that cannot be stored, no target for code elsewhere."""
     given(writing(**fields)).when(Do("p-1")).then_error(error).then_state(())
-    given(writing(**fields), others=[Doll()]).when(Do("p-1")).then_error(error)
+    given(writing(**fields)).beside(Doll()).when(Do("p-1")).then_error(error)
 
 
 class Book(Decider[int, Added, Added, None]):
@@ -252,14 +252,14 @@ class Book(Decider[int, Added, Added, None]):
 
 @pytest.mark.row("D-115")
 def test_with_the_deciders_it_writes_to_messages_are_checked_as_in_an_engine() -> None:
-    """`others` says who is registered beside it: whom a message reaches, which commands he has, and how he finds the instance."""
+    """Who is registered beside it is known: whom a message reaches, which commands he has, and how he finds the instance."""
     given(writing()).when(Do("p-1")).then(Noted("x"))
-    given(writing(), others=[Doll()]).when(Do("p-1")).then(Noted("x"))
-    given(writing(decider="odll"), others=[Doll()]).when(Do("p-1")).then_error(NotFoundError)
-    given(writing(command=Add("c-1")), others=[Doll()]).when(Do("p-1")).then_error(CommandError)
+    given(writing()).beside(Doll()).when(Do("p-1")).then(Noted("x"))
+    given(writing(decider="odll")).beside(Doll()).when(Do("p-1")).then_error(NotFoundError)
+    given(writing(command=Add("c-1"))).beside(Doll()).when(Do("p-1")).then_error(CommandError)
     noted = writing(decider="book", command=Added(1))
     given(noted).when(Do("p-1")).then(Noted("x"))
-    given(noted, others=[Book()]).when(Do("p-1")).then(Noted("x"))
+    given(noted).beside(Book()).when(Do("p-1")).then(Noted("x"))
 
 
 class Vague(Puppet):

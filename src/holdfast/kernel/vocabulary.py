@@ -276,7 +276,10 @@ def allows_none(declared: object) -> bool:
         return any(map(allows_none, parts))
     if origin is typing.Literal:
         return None in parts
-    return origin is None and (not isinstance(declared, type) or declared in {object, type(None), typing.Any})
+    if origin is not None:
+        return False
+    # What is of `typing` itself, be it a class, stands for anything.
+    return not isinstance(declared, type) or declared in {object, type(None)} or declared.__module__ == "typing"
 
 
 def name_flaw(name: object) -> str:

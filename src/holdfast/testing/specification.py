@@ -6,9 +6,9 @@ given(Order(), Placed("o-1", 5)).when(Pay("o-1")).then(Paid("o-1"))
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -30,6 +30,10 @@ S = TypeVar("S")
 C = TypeVar("C")
 E = TypeVar("E")
 F = TypeVar("F")
+S2 = TypeVar("S2")
+C2 = TypeVar("C2")
+E2 = TypeVar("E2")
+F2 = TypeVar("F2")
 
 A_MOMENT = Moment(now=datetime(2030, 1, 1, 12, tzinfo=UTC), instance=InstanceId(UUID(int=7)))
 
@@ -103,21 +107,19 @@ class Stored(NamedTuple):
 class Given(Generic[S, C, E, F]):
     """A decider with a past."""
 
-    def __init__(
-        self,
-        decider: Decider[S, C, E, F],
-        events: Sequence[E | Stored],
-        codec: Codec | None = None,
-        *,
-        others: Iterable[Decider[Any, Any, Any, Any]] = (),
-    ) -> None:
+    def __init__(self, decider: Decider[S, C, E, F], events: Sequence[E | Stored], codec: Codec | None = None) -> None:
         self._codec = codec or JsonCodec()
         self._program = Program(decider, self._codec)
-        self._others = {each.type: Program(each, self._codec) for each in others}
+        self._others: dict[str, Program] = {}
         # An event that is not declared, or would come back as another one, could never have been stored.
         stored = [self._owned(self._program.events, event) for event in events]
         self.state: S = cast("S", self._program.apply(decider.initial(), stored))
         self._version = len(events)
+
+    def beside(self, other: Decider[S2, C2, E2, F2]) -> Given[S, C, E, F]:
+        """Another decider that is registered too: messages are checked as an engine that knows these deciders checks them."""
+        self._others[other.type] = Program(other, self._codec)
+        return self
 
     def when(self, command: C | Stored, *, moment: Moment = A_MOMENT, by_key: bool = True) -> Then[S]:
         """The decider answers a command, as it does in an engine: on values that came back from their bytes.
@@ -195,21 +197,13 @@ class Given(Generic[S, C, E, F]):
             return self._program
         if definition not in self._others:
             known = ", ".join(sorted({self._program.type, *self._others}))
-            raise NotFoundError(
-                "decider or workflow", definition, hint=f"`others` of this test, and itself, are: {known}"
-            )
+            raise NotFoundError("decider or workflow", definition, hint=f"beside one another are: {known}")
         return self._others[definition]
 
 
-def given(
-    decider: Decider[S, C, E, F], *events: E | Stored, others: Iterable[Decider[Any, Any, Any, Any]] = ()
-) -> Given[S, C, E, F]:
-    """A decider to which these events have happened.
-
-    An event may be given as it is `Stored`, in an old shape. `others` are the deciders that it sends messages to: with them a message
-    is checked as an engine with all of them registered would check it.
-    """
-    return Given(decider, events, others=others)
+def given(decider: Decider[S, C, E, F], *events: E | Stored) -> Given[S, C, E, F]:
+    """A decider to which these events have happened. An event may be given as it is `Stored`, in an old shape."""
+    return Given(decider, events)
 
 
 def _pairs(found: Sequence[Effect], wanted: Sequence[object]) -> list[tuple[Effect, object]]:
