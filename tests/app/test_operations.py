@@ -302,15 +302,16 @@ def test_finished_instances_are_deleted_whole_and_others_never(place: Place) -> 
     """Deletion is for instances that have ended: all of it goes, and its key is free for a new one."""
     engine = place.engine().register(Puppet(act), done)
     for what in ("x", END):
-        engine.execute(Puppet, Do("p-1", what), command_id=what).result()
+        engine.execute(Puppet, Do("p-1", what)).result()
     engine.execute(Puppet, Do("p-2", "x")).result()
+    engine.drain()
     ended, running = (engine.get(Puppet, key).result().id for key in ("p-1", "p-2"))
     engine.delete(ended).result()
     for identity in (ended, running):
         with pytest.raises(NotFoundError, match="finished instance"):
             engine.delete(identity).result()
     assert engine.load_events(Puppet, "p-1").exception() is not None
-    engine.execute(Puppet, Do("p-1", "anew"), command_id="x").result()
+    engine.execute(Puppet, Do("p-1", "anew")).result()
     assert engine.load_state(Puppet, "p-1").result() == ("anew",)
 
 

@@ -20,7 +20,7 @@ from holdfast.app.workflows import final_state
 from holdfast.authoring.saga.builder import Branch
 from holdfast.authoring.saga.definition import SagaDefinition
 from holdfast.authoring.saga.options import NAME_IT, handler_name
-from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
+from holdfast.errors import ConfigurationError, ConflictError, NotFoundError, StoppedError, StoreUnavailableError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import SYSTEM
@@ -249,8 +249,9 @@ class Engine(Calls):
         return self
 
     def project(self, projection: Projection) -> Self:
-        """Keep a read model up to date while the engine runs."""
+        """Keep a read model up to date while the engine runs. From now on no event is deleted before it was read for it."""
         self.runtime.projecting.add(projection)
+        self.service.operate(lambda parts: parts.feed().enter(projection.name))
         return self
 
     def listen(self, listener: Listener) -> Self:
@@ -393,6 +394,17 @@ class Engine(Calls):
         """Have a projection forget everything and read all events again; the reply is there when it has forgotten."""
         projecting = self.runtime.projecting
         return projecting.rebuild_in_turn(projection) or self._read(lambda: projecting.rebuild(projection))
+
+    def drop_projection(self, projection: str) -> Reply[None]:
+        """Forget how far a projection has read that no process feeds any more: finished instances are not kept for it. Its tables stay."""
+
+        def drop() -> None:
+            if projection in self.runtime.projecting.names():
+                raise ConflictError(f"this process feeds the projection {projection!r}: drop it once no process does")
+            if not self.service.operate(lambda parts: parts.feed().drop(projection)):
+                raise NotFoundError("projection", projection)
+
+        return self._read(drop)
 
     def projections(self) -> Reply[list[ProjectionState]]:
         """How far each projection has read, how much it has still to read, and why it does not go on if it does not."""

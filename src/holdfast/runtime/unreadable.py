@@ -32,7 +32,7 @@ class UndoneError(Exception):
         super().__init__(str(why))
 
 
-class _Throttle:
+class Throttle:
     """Says the same thing once in a while."""
 
     def __init__(self, shared: Shared) -> None:
@@ -56,7 +56,7 @@ class UnreadWork:
     def __init__(self, parts: Parts, shared: Shared) -> None:
         self._keeper = parts.keeper()
         self._shared = shared
-        self._throttle = _Throttle(shared)
+        self._throttle = Throttle(shared)
 
     def look(self) -> list[WaitingWord]:
         """What has waited for a while, although this process works; each word of it is reported once in a while."""
@@ -95,7 +95,7 @@ class Unreadable:
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self._throttle = _Throttle(shared)
+        self._throttle = Throttle(shared)
 
     def until(self) -> datetime:
         """For how long such work is left to others before this process would look again."""
