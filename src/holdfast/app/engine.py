@@ -8,9 +8,10 @@ import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from types import FrameType, TracebackType
-from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
+from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, get_args, overload
 
 from holdfast.app.calls import Calls
+from holdfast.app.desk import failed
 from holdfast.app.endings import Endings
 from holdfast.app.readers import Readers
 from holdfast.app.references import described
@@ -20,7 +21,14 @@ from holdfast.app.workflows import final_state
 from holdfast.authoring.saga.builder import Branch
 from holdfast.authoring.saga.definition import SagaDefinition
 from holdfast.authoring.saga.options import NAME_IT, handler_name
-from holdfast.errors import ConfigurationError, ConflictError, NotFoundError, StoppedError, StoreUnavailableError
+from holdfast.errors import (
+    ConfigurationError,
+    ConflictError,
+    NotFoundError,
+    PayloadError,
+    StoppedError,
+    StoreUnavailableError,
+)
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import SYSTEM
@@ -350,6 +358,8 @@ class Engine(Calls):
 
     def maintain(self, mode: Maintenance) -> Reply[None]:
         """Maintenance mode for all processes: "pause" stops processing, "refuse" refuses commands too, "" ends it."""
+        if mode not in get_args(Maintenance):
+            return failed(PayloadError(f"{mode!r} is no maintenance mode; it must be 'pause', 'refuse' or ''"))
         return self._read(lambda: self.service.maintain(mode))
 
     def backlog(self) -> Reply[list[Backlog]]:
@@ -378,6 +388,7 @@ class Engine(Calls):
             is_healthy=not problems,
             problems=problems,
             has_worker=self._is_started and not self._is_closed,
+            maintenance=self.service.maintenance,
             loops={loop.name: round(loop.silent_for, 3) for loop in loops},
         )
 

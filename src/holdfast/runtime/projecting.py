@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -16,6 +16,7 @@ from holdfast.errors import ConfigurationError, NotFoundError, StoppedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Programs
 from holdfast.runtime.giving_up import describe
+from holdfast.runtime.health import Watched
 from holdfast.runtime.loops import Chores, Turns
 from holdfast.runtime.raising import as_exception
 from holdfast.runtime.replies import Reply
@@ -148,15 +149,39 @@ class Projection(Protocol):
         ...
 
 
-class _Pause(NamedTuple):
-    """A projection that failed is left alone for a while."""
+class _Fed:
+    """A projection that this process feeds. One that failed is left alone for a while, and says so if it does not go on."""
 
-    until: float
-    """Monotonic time."""
-    seconds: float
+    def __init__(self, projection: Projection, *, limit: float) -> None:
+        self.projection = projection
+        self.name = f"projection {projection.name!r}"
+        self._limit = limit
+        """Seconds for which it may fail."""
+        self.paused_until = 0.0
+        """Monotonic time."""
+        self._pause = 0.0
+        """Seconds; none while it goes on."""
+        self._failing_since: float | None = None
+        self._error = ""
 
+    def fail(self, error: str, now: float, *, shortest: float, longest: float) -> float:
+        """Leave it alone, each time for longer; for how many seconds."""
+        self._pause = min(max(self._pause * 2, shortest), longest)
+        self.paused_until = now + self._pause
+        self._error = error
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        return self._pause
 
-_NO_PAUSE = _Pause(0.0, 0.0)
+    def go_on(self) -> None:
+        """It went well, or begins anew."""
+        self.paused_until = self._pause = 0.0
+        self._failing_since = None
+
+    def problem(self) -> str:
+        """What keeps it from going on, in words; empty if nothing does."""
+        since = self._failing_since
+        late = 0.0 if since is None else time.monotonic() - since
+        return f"has not gone on for {late:.0f} s: {self._error}" if since is not None and late >= self._limit else ""
 
 
 class Projecting:
@@ -166,9 +191,7 @@ class Projecting:
         self._open_feed = open_feed
         self._feed = open_feed()
         self._shared = shared
-        self._projections: dict[str, Projection] = {}
-        self._paused: dict[str, _Pause] = {}
-        """Projections that failed."""
+        self._projections: dict[str, _Fed] = {}
         self._rebuilds: list[Reply[None]] = []
         """Asked for and not done yet."""
         self._lock = threading.Lock()
@@ -181,8 +204,13 @@ class Projecting:
         """Feed this projection too."""
         if projection.name in self._projections:
             raise ConfigurationError(f"there is already a projection {projection.name!r}")
-        self._projections = {**self._projections, projection.name: projection}
+        fed = _Fed(projection, limit=self._shared.settings.unhealthy_after.total_seconds())
+        self._projections = {**self._projections, projection.name: fed}
         self.chores.wake()
+
+    def parts(self) -> list[Watched]:
+        """What can stop."""
+        return list(self._projections.values())
 
     def start(self) -> None:
         """A loop steps it from now on."""
@@ -247,11 +275,11 @@ class Projecting:
             reply.set_result(None)
 
     def _rewind(self, feed: Feed, name: str) -> None:
-        projection = self._projections.get(name)
-        if projection is None:
+        fed = self._projections.get(name)
+        if fed is None:
             raise NotFoundError("projection", name)
-        feed.rewind(name, clear=projection.clear, now=self._shared.clock.now())
-        self._paused.pop(name, None)
+        feed.rewind(name, clear=fed.projection.clear, now=self._shared.clock.now())
+        fed.go_on()
 
     def _feed_all(self, now: float) -> int:
         """Feed each a stretch of events, so that one that fails keeps no other from its own; the first failure is raised at the end."""
@@ -260,24 +288,22 @@ class Projecting:
         turns.end()
         return done
 
-    def _feed_one(self, projection: Projection, now: float) -> int:
-        pause = self._paused.get(projection.name, _NO_PAUSE)
-        if now < pause.until:
+    def _feed_one(self, fed: _Fed, now: float) -> int:
+        if now < fed.paused_until:
             return 0
-        settings, clock = self._shared.settings, self._shared.clock
+        settings, clock, projection = self._shared.settings, self._shared.clock, fed.projection
         apply = partial(self._apply, projection)
         try:
             limit = settings.projection_batch
             count = self._feed.advance(projection.name, limit=limit, apply=apply, now=clock.now())
         except Exception as error:  # noqa: BLE001 - a projection that fails must not harm the others, nor any workflow
             # If the database is gone, this raises too, and the failure is not the projection's.
-            self._feed.fail(projection.name, error=describe(error), now=clock.now())
-            longest = settings.longest_projection_pause.total_seconds()
-            seconds = min(max(pause.seconds * 2, settings.projection_pause.total_seconds()), longest)
-            self._paused[projection.name] = _Pause(now + seconds, seconds)
+            told, longest = describe(error), settings.longest_projection_pause.total_seconds()
+            self._feed.fail(projection.name, error=told, now=clock.now())
+            seconds = fed.fail(told, now, shortest=settings.projection_pause.total_seconds(), longest=longest)
             _log.error("projection %s failed; next try in %.1f s", projection.name, seconds, exc_info=error)
             return 0
-        self._paused.pop(projection.name, None)
+        fed.go_on()
         return count
 
     def _apply(self, projection: Projection, events: Sequence[FedEvent], connection: object) -> None:

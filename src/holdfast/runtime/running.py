@@ -116,7 +116,8 @@ class Runtime:
         """What can stop."""
         if not self._loops:
             return []
-        return [*self._loops, self.fetching.chores, self.clockwork.chores, *self.worker.parts()]
+        chores = (self.fetching.chores, self.clockwork.chores)
+        return [*self._loops, *chores, *self.projecting.parts(), *self.worker.parts()]
 
     # -- without threads
 
