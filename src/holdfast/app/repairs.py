@@ -6,7 +6,7 @@ from typing import Never
 
 import msgspec
 
-from holdfast.app.desk import Desk
+from holdfast.app.desk import Desk, checked_after, checked_limit
 from holdfast.app.references import InstanceLike, LetterLike, checked_instance, checked_letter
 from holdfast.app.stepping import plain_data
 from holdfast.errors import ConflictError, NotFoundError, PayloadError, RejectedError
@@ -37,7 +37,12 @@ class Repairs(Desk):
         def read() -> list[DeadLetter]:
             identity = None if instance is None else checked_instance(instance)
             return self._reader.dead_letters(
-                instance=identity, definition=definition, source=source, key=key, after=after, limit=limit
+                instance=identity,
+                definition=definition,
+                source=source,
+                key=key,
+                after=checked_after(after),
+                limit=checked_limit(limit),
             )
 
         return self._read(read)
@@ -133,7 +138,13 @@ class Repairs(Desk):
 
     def instances(self, query: InstanceQuery | None = None) -> Reply[list[Header]]:
         """A page of instances of any kind, newest first; give the last id as `before` for the next page."""
-        return self._read(lambda: self._reader.instances(query or InstanceQuery()))
+
+        def read() -> list[Header]:
+            asked = query or InstanceQuery()
+            checked_limit(asked.limit)
+            return self._reader.instances(asked)
+
+        return self._read(read)
 
     def _letter(self, letter: LetterLike) -> DeadLetter:
         number = checked_letter(letter)
