@@ -13,7 +13,7 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import Decision, EffectContext, Engine, Moment, Settings, StoppedError
+from holdfast import Decision, EffectContext, Engine, Moment, RetryPolicy, Settings, StoppedError
 from holdfast.store.postgres.claims import _sql as postgres_claims
 from holdfast.store.shapes import Wanted
 from holdfast.store.sqlite.claims import _sql as sqlite_claims
@@ -316,7 +316,7 @@ def test_a_graceful_stop_lets_running_handlers_finish(live: Live) -> None:
 @pytest.mark.row("D-079")
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_handler_that_overruns_the_stop_is_left_to_others(live: Live, *, is_async: bool) -> None:
-    """After the time limit the effect is given back untried, and the handler is told to stop."""
+    """After the time limit the handler is told to stop, and others call it again: for them it is the second call."""
     gate, inside, told = threading.Event(), threading.Event(), threading.Event()
 
     def hang(context: EffectContext, effect: object) -> Do:
@@ -339,9 +339,29 @@ def test_a_handler_that_overruns_the_stop_is_left_to_others(live: Live, *, is_as
     arrives(inside)
     engine.stop(timedelta(seconds=0.05))
     arrives(told)
-    other = live.engine().register(Puppet(act), lambda context, effect: Do("p-1", "done in time")).start_worker()
-    eventually(lambda: other.load_state(Puppet, "p-1").result() == ("x", "done in time"))
+    other = live.engine().register(Puppet(act), lambda c, e: Do("p-1", f"done in call {c.attempt}")).start_worker()
+    eventually(lambda: other.load_state(Puppet, "p-1").result() == ("x", "done in call 2"))
     assert other.get(Puppet, "p-1").result().effects == []
+
+
+def test_a_call_that_overruns_the_stop_is_one_of_those_that_are_allowed(live: Live) -> None:
+    """However often processes are stopped in the middle of a call, no more calls are made than the policy says."""
+    gate, calls = threading.Event(), Ledger()
+
+    def hang(context: EffectContext, effect: object) -> None:
+        calls.add(context.attempt)
+        arrives(gate)
+
+    policy = RetryPolicy(max_attempts=2, delay=timedelta(0))
+    live.engine().register(Puppet(act)).execute(Puppet, Do("p-1", "x")).result()
+    for number in (1, 2):
+        engine = live.engine().register(Puppet(act), hang, retry=policy).start_worker()
+        eventually(lambda number=number: calls.entries == list(range(1, number + 1)))  # type: ignore[misc]
+        engine.stop(timedelta(0))
+    other = live.engine().register(Puppet(act), hang, retry=policy).start_worker()
+    (letter,) = eventually(lambda: other.dead_letters().result())
+    gate.set()
+    assert (letter.reason, letter.attempts, calls.entries) == ("attempts_spent", 2, [1, 2])
 
 
 def test_what_is_called_once_is_not_given_back_by_a_stop(live: Live) -> None:

@@ -28,7 +28,7 @@ from holdfast import (
 from holdfast.runtime.telemetry import HandlerMissing, Happening
 from holdfast.store.findings import Unhandled
 from holdfast.store.ranks import rank_of
-from holdfast.store.shapes import DEFAULT_TENANT
+from holdfast.store.shapes import DEFAULT_TENANT, Maintenance
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import (
     END,
@@ -90,6 +90,33 @@ def test_maintenance_may_refuse_commands_as_well(place: Place) -> None:
     engine.drain()
     engine.execute(Counter, Add("c-1")).result()
     assert engine.load_state(Counter, "c-1").result() == 2
+
+
+@pytest.mark.parametrize("word", ["bogus", "Pause", None, True])
+def test_a_word_that_is_no_maintenance_mode_changes_nothing(place: Place, word: object) -> None:
+    """Whoever mistypes it hears which words there are, and work goes on."""
+    shop = Shop()
+    engine = place.engine().register(Order(), shop)
+    with pytest.raises(PayloadError, match="is no maintenance mode; it must be 'pause', 'refuse' or ''"):
+        engine.maintain(word).result()  # type: ignore[arg-type]
+    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.drain()
+    assert engine.load_state(Order, "o-1").result().status == "shipped"
+
+
+@pytest.mark.row("D-091")
+@pytest.mark.parametrize("mode", ["pause", "refuse"])
+def test_health_says_that_maintenance_holds_work_back(live: Live, mode: Maintenance) -> None:
+    """In every process, for as long as it lasts; it is what operators asked for, and no problem."""
+    engines = [live.engine().register(Counter()), live.engine().register(Counter()).start_worker()]
+    assert [engine.health().maintenance for engine in engines] == ["", ""]
+    engines[0].maintain(mode).result()
+    for engine in engines:
+        eventually(lambda engine=engine: engine.health().maintenance == mode)  # type: ignore[misc]
+        assert engine.health().is_healthy
+    engines[0].maintain("").result()
+    for engine in engines:
+        eventually(lambda engine=engine: engine.health().maintenance == "")  # type: ignore[misc]
 
 
 @pytest.mark.row("D-091")
@@ -302,15 +329,16 @@ def test_finished_instances_are_deleted_whole_and_others_never(place: Place) -> 
     """Deletion is for instances that have ended: all of it goes, and its key is free for a new one."""
     engine = place.engine().register(Puppet(act), done)
     for what in ("x", END):
-        engine.execute(Puppet, Do("p-1", what), command_id=what).result()
+        engine.execute(Puppet, Do("p-1", what)).result()
     engine.execute(Puppet, Do("p-2", "x")).result()
+    engine.drain()
     ended, running = (engine.get(Puppet, key).result().id for key in ("p-1", "p-2"))
     engine.delete(ended).result()
     for identity in (ended, running):
         with pytest.raises(NotFoundError, match="finished instance"):
             engine.delete(identity).result()
     assert engine.load_events(Puppet, "p-1").exception() is not None
-    engine.execute(Puppet, Do("p-1", "anew"), command_id="x").result()
+    engine.execute(Puppet, Do("p-1", "anew")).result()
     assert engine.load_state(Puppet, "p-1").result() == ("anew",)
 
 

@@ -402,6 +402,21 @@ def test_whatever_a_projection_raises_it_stands_still_alone(live: Live, failure:
     eventually(lambda: moody.seen == 3)
 
 
+@pytest.mark.row("D-093")
+def test_health_names_a_projection_that_only_fails(live: Live) -> None:
+    """Once it has failed for as long as a part may, and until it goes on; the others are well."""
+    moody = Moody()
+    moody.failure = ValueError("no index")
+    settings = Settings(unhealthy_after=timedelta(seconds=1), longest_projection_pause=timedelta(milliseconds=20))
+    engine = live.engine(settings).register(Counter()).project(moody).project(Moody("steady")).start_worker()
+    engine.execute(Counter, Add("c-1")).result()
+    (problem,) = eventually(lambda: [each for each in engine.health().problems if "projection '" in each])
+    assert problem.startswith("projection 'moody': has not gone on for ")
+    assert problem.endswith("ValueError: no index")
+    moody.failure = None
+    eventually(lambda: engine.health().is_healthy)
+
+
 class Slow(Moody):
     """A read model whose statement the database gives up on."""
 

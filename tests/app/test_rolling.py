@@ -393,20 +393,54 @@ def test_a_definition_is_met_while_others_wait_for_the_database(live: Live) -> N
 
 
 @pytest.mark.row("D-088")
-def test_a_transactional_call_that_was_undone_does_not_count(place: Place) -> None:
-    """Its instance cannot be read here: what the handler wrote is undone, and the effect waits with all its attempts."""
+def test_what_a_transactional_handler_did_is_kept_and_handed_on(place: Place) -> None:
+    """Its instance cannot be read here: what the handler wrote stands with its answer, once, and newer code decides on that."""
     place.must_fold = False
+    heard: list[Happening] = []
+    with place.store.writer().unit() as unit, unit.lend() as connection:
+        connection.execute("create table ledger (attempt integer)")  # type: ignore[attr-defined]
+
+    def work(context: EffectContext, effect: Act) -> Do:
+        context.connection.execute(f"insert into ledger values ({context.attempt})")  # type: ignore[attr-defined]
+        return Do("p-1", "worked")
 
     def choose(state: tuple[str, ...], command: Do, moment: Moment) -> Answer:
         decision = Decision.event(Noted(command.what))
         return decision.with_effect(Act("x"), transactional=True) if command.what == "go" else decision
 
-    old = place.engine().register(Puppet(choose), lambda context, effect: Do("p-1", "worked"))
+    old = place.engine().register(Puppet(choose), work).listen(heard.append)
     old.execute(Puppet, Do("p-1", "go")).result()
     place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
     old.advance(minutes=1)
-    (waiting,) = place.engine().register(Newer()).get(Newer, "p-1").result().effects
-    assert (waiting.attempts, old.dead_letters().result()) == (0, [])
+    newer = place.engine().register(Newer())
+    assert newer.get(Newer, "p-1").result().effects == []
+    assert (newer.inbox_depth().result(), old.dead_letters().result()) == (1, [])
+    assert any(isinstance(each, HistoryUnreadable) for each in heard)
+    newer.advance(minutes=1)
+    assert state(place) == ("go", "warned", "worked")
+    with place.store.writer().unit() as unit, unit.lend() as connection:
+        assert [tuple(row) for row in connection.execute("select attempt from ledger")] == [(1,)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.row("D-088")
+@pytest.mark.parametrize("answer", ["no command", Do("p-1", "x" * 2_000_000)])
+def test_an_answer_that_cannot_be_handed_on_undoes_a_transactional_call(place: Place, answer: object) -> None:
+    """What the handler wrote goes with the answer that nobody could take, and the call counts as failed."""
+    place.must_fold = False
+    calls = Ledger()
+
+    def choose(state: tuple[str, ...], command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted(command.what)).with_effect(Act("x"), transactional=True)
+
+    def work(context: EffectContext, effect: Act) -> object:
+        calls.add(context.attempt)
+        return answer
+
+    old = place.engine().register(Puppet(choose), work, retry=RetryPolicy(max_attempts=2, delay=timedelta(0)))  # type: ignore[arg-type]
+    old.execute(Puppet, Do("p-1", "go")).result()
+    place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+    old.drain()
+    assert (calls.entries, len(old.dead_letters().result()), old.inbox_depth().result()) == ([1, 2], 1, 0)
 
 
 @pytest.mark.parametrize(

@@ -453,13 +453,13 @@ SCRIPT = """
 
 
 def test_a_process_can_end_although_a_plain_handler_hangs(live: Live) -> None:
-    """After the time limit of the stop nothing keeps the process alive, and the effect is free for others."""
+    """After the time limit of the stop nothing keeps the process alive, and the effect is free for others; the call counts."""
     command = [sys.executable, "-c", textwrap.dedent(SCRIPT), live.url]
     ended = subprocess.run(command, timeout=30, check=False, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, "stopped\n"), ended.stderr
     engine = live.engine().register(Puppet(act), done)
     (effect,) = engine.get(Puppet, "p-1").result().effects
-    assert (effect.attempts, effect.worker) == (0, None)
+    assert (effect.attempts, effect.worker) == (1, None)
 
 
 def test_handlers_are_called_with_what_was_asked_for(place: Place) -> None:

@@ -14,7 +14,7 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import Decision, EffectContext, Engine, Message, Moment, Saga, StoreUnavailableError
+from holdfast import Decision, EffectContext, Engine, Message, Moment, ProjectedEvent, Saga, StoreUnavailableError
 from holdfast.runtime.committer import Committer
 from holdfast.runtime.loops import Chores, Loop
 from holdfast.runtime.replies import callbacks
@@ -26,8 +26,28 @@ from support.samples import Act, Answer, Counter, Do, Doll, Noted, Notes, Puppet
 from support.samples import Add as AddOne
 from support.waiting import arrives, eventually
 
-WATCHED = msgspec.structs.replace(QUICK, unhealthy_after=timedelta(seconds=0.5), threads=2)
+WATCHED = msgspec.structs.replace(
+    QUICK, unhealthy_after=timedelta(seconds=0.5), threads=2, longest_projection_pause=timedelta(seconds=0.1)
+)
 WAITING = Saga("waiting").human("ask").build()
+
+
+class Model:
+    """A read model that fails while it is told to."""
+
+    name = "model"
+
+    def __init__(self) -> None:
+        self.is_broken = False
+        self.seen = 0
+
+    def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
+        if self.is_broken:
+            raise ConnectionError("the index is away")
+        self.seen += len(events)
+
+    def clear(self, connection: object) -> None:
+        self.seen = 0
 
 
 class Stage:
@@ -38,8 +58,11 @@ class Stage:
         self.opened = threading.Event()
         self.gate = Gate()
         self._numbers = count()
+        self.model = Model()
         engine = live.engine(WATCHED).register(Puppet(answering), self.handle).register(Doll(act), self.handle_async)
-        self.engine = engine.register(self.gate).register(Counter()).register(WAITING).start_worker()
+        self.engine = (
+            engine.register(self.gate).register(Counter()).register(WAITING).project(self.model).start_worker()
+        )
         self.engine.result(engine.start("waiting").result())  # Somebody waits for the end of it.
 
     def handle(self, context: EffectContext, effect: Act) -> Do:
@@ -65,6 +88,7 @@ class Stage:
         eventually(lambda: engine.load_state(Puppet, f"{name}-timer").result() == ("timer", "done"))
         eventually(lambda: engine.load_state(Puppet, f"{name}-message!").result() == ("done",))
         eventually(lambda: engine.load_state(Doll, name).result() == ("x", "done"))
+        eventually(lambda: [each.lag for each in engine.projections().result()] == [0])
 
 
 def answering(state: Notes, command: Do, moment: Moment) -> Answer:
@@ -219,6 +243,17 @@ def locked(stage: Stage) -> Iterator[None]:
     told.result(timeout=30)
 
 
+@contextmanager
+def broken(stage: Stage) -> Iterator[None]:
+    """A projection fails on every event."""
+    stage.model.is_broken = True
+    stage.engine.execute(Counter, AddOne("c-1")).result(timeout=30)
+    try:
+        yield
+    finally:
+        stage.model.is_broken = False
+
+
 def troubles(stage: Stage, part: object) -> list[AbstractContextManager[None]]:
     """All that can keep a part from its work."""
     if isinstance(part, Loop):
@@ -234,6 +269,7 @@ def troubles(stage: Stage, part: object) -> list[AbstractContextManager[None]]:
         "callback threads": lambda: busy(callbacks),
         "event loop": lambda: hanging(stage, Doll, 1),
         "database": lambda: locked(stage),
+        "projection 'model'": lambda: broken(stage),
     }
     return [of_their_own[name]()]
 

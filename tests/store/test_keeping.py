@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -11,8 +12,8 @@ import pytest
 
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
-from holdfast.store.findings import Backlog, Unhandled
-from holdfast.store.port import Keeper, LostRaceError, Store
+from holdfast.store.findings import Backlog, Remains, Unhandled
+from holdfast.store.port import Keeper, LostRaceError, NeededError, Store
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import DeadLetter, Header, Maintenance, Snapshot, Wanted
 from support.desks import Desk
@@ -25,6 +26,7 @@ from support.rows import (
     WORDS,
     born,
     by_id,
+    by_key,
     effect,
     letter,
     message,
@@ -206,13 +208,92 @@ def test_every_table_with_an_instance_is_known_here(desk: Desk) -> None:
 
 
 def test_a_finished_instance_is_deleted_whole(desk: Desk) -> None:
-    """Nothing of the instance is left in any table, and nothing of its neighbour is touched."""
+    """Nothing of the instance is left in any table but what its commands are known by, and nothing of its neighbour is touched."""
     gone, kept = full(desk), full(desk)
     before = rows_of(desk, kept.id)
-    assert desk.keeper.delete(gone.id, tenant="default")
-    assert (rows_of(desk, gone.id), rows_of(desk, kept.id)) == ({}, before)
-    assert not desk.keeper.delete(gone.id, tenant="default")
+    assert desk.keeper.delete(gone.id, tenant="default", force=True)
+    assert (rows_of(desk, gone.id), rows_of(desk, kept.id)) == ({"receipts": 1}, before)
+    assert not desk.keeper.delete(gone.id, tenant="default", force=True)
     assert desk.writer.load([by_id(gone.id)]) == [None]
+
+
+def ended(desk: Desk, *, at: datetime = LATER, key: str = "", **rest: Any) -> Header:
+    """An instance that has ended, with these rows."""
+    head = desk.born(born(key=key, **rest))
+    end = moved(head, ends=True, at=at)
+    desk.commit(end, now=at)
+    return end.header
+
+
+NEEDED: dict[str, tuple[Callable[[Desk, Header], object], Remains]] = {
+    "effect": (
+        lambda desk, head: desk.commit(moved(head, ends=True, issued=1, effects=[effect(head.id)]), now=LATER),
+        Remains(1, 0, 0, []),
+    ),
+    "letter": (
+        lambda desk, head: desk.commit(
+            moved(
+                head,
+                ends=True,
+                records=[DeadLetterRaised(source="compensation", number=1, name="charge", reason="r", error="e")],
+            ),
+            now=LATER,
+        ),
+        Remains(0, 1, 0, []),
+    ),
+    "message by id": (
+        lambda desk, head: desk.writer.accept([message(instance=head.id)], NOW),
+        Remains(0, 0, 1, []),
+    ),
+    "message by key": (
+        lambda desk, head: desk.writer.accept(
+            [
+                msgspec.structs.replace(message(), address=by_key(key, definition=head.definition))
+                for key in (head.key, "o")
+            ],
+            NOW,
+        ),
+        Remains(0, 0, 1, []),
+    ),
+    "reader": (lambda desk, head: desk.feed.enter("totals"), Remains(0, 0, 0, ["totals"])),
+}
+
+
+@pytest.mark.parametrize("what", NEEDED)
+def test_an_instance_that_is_needed_is_neither_deleted_nor_expired(desk: Desk, what: str) -> None:
+    """Whatever would be lost with it is told; whoever insists deletes it all the same."""
+    need, remains = NEEDED[what]
+    head = ended(desk, key="o-50%:1", definition="a:50%")
+    (found,) = desk.keeper.expired(ended_before=LATER + HOUR, limit=9)
+    assert found.instance == head.id
+    need(desk, head)
+    before = rows_of(desk, head.id)
+    assert desk.keeper.expired(ended_before=LATER + HOUR, limit=9) == []
+    with pytest.raises(NeededError) as caught:
+        desk.keeper.delete(head.id, tenant="default")
+    assert (caught.value.remains, rows_of(desk, head.id)) == (remains, before)
+    assert desk.keeper.delete(head.id, tenant="default", force=True)
+    assert rows_of(desk, head.id) == {}
+
+
+def test_what_a_projection_has_read_can_go(desk: Desk) -> None:
+    """Of those that ended, the instances go whose last event every projection has read."""
+    first, second = ended(desk, at=NOW), ended(desk)
+    desk.feed.enter("slow")
+    desk.feed.enter("quick")
+    desk.feed.advance("quick", limit=9, apply=lambda events, connection: None, now=LATER)
+    assert desk.keeper.expired(ended_before=LATER + HOUR, limit=9) == []
+    assert desk.keeper.late_readers(before=LATER) == ["slow"]
+    assert desk.keeper.late_readers(before=NOW) == []
+    desk.feed.advance("slow", limit=3, apply=lambda events, connection: None, now=LATER)
+    found = desk.keeper.expired(ended_before=LATER + HOUR, limit=9)
+    assert [each.instance for each in found] == [first.id]
+    assert desk.keeper.delete(first.id, tenant="default")
+    with pytest.raises(NeededError):
+        desk.keeper.delete(second.id, tenant="default")
+    assert desk.feed.drop("slow")
+    assert not desk.feed.drop("slow")
+    assert desk.keeper.delete(second.id, tenant="default")
 
 
 def test_a_running_instance_is_not_deleted(desk: Desk) -> None:
@@ -232,11 +313,12 @@ def test_another_tenants_instance_is_not_deleted(desk: Desk) -> None:
 
 def test_a_parent_outlives_its_running_children(desk: Desk) -> None:
     """A finished parent stays as long as a child of it runs, and can go afterwards."""
-    parent = full(desk)
+    parent = ended(desk)
     child = born()
     child.header = msgspec.structs.replace(child.header, parent=parent.id)
     desk.commit(child)
-    assert not desk.keeper.delete(parent.id, tenant="default")
+    assert not desk.keeper.delete(parent.id, tenant="default", force=True)
+    assert desk.keeper.expired(ended_before=LATER + HOUR, limit=9) == []
     desk.commit(moved(child.header, ends=True), now=LATER)
     assert desk.keeper.delete(parent.id, tenant="default")
 
@@ -244,10 +326,10 @@ def test_a_parent_outlives_its_running_children(desk: Desk) -> None:
 def test_a_late_completion_meets_a_deleted_instance(desk: Desk) -> None:
     """A change that was decided before the deletion does not stand: nothing of the instance comes back."""
     head = full(desk)
-    desk.keeper.delete(head.id, tenant="default")
+    desk.keeper.delete(head.id, tenant="default", force=True)
     with pytest.raises(LostRaceError):
         desk.commit(moved(head))
-    assert rows_of(desk, head.id) == {}
+    assert rows_of(desk, head.id) == {"receipts": 1}
 
 
 def test_finished_instances_expire(desk: Desk) -> None:

@@ -36,6 +36,7 @@ from support.rows import (
     born,
     effect,
     message,
+    moved,
     new_id,
     new_worker,
     timer,
@@ -202,6 +203,23 @@ def test_the_letters_of_an_instance_are_found_at_once(desk: Desk) -> None:
         found = desk.reader.dead_letters(instance=head.id)
     assert [each.instance for each in found] == [head.id]
     assert effort.is_small, f"{effort.spent}"
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_can_be_deleted_is_found_at_once(desk: Desk, *, is_late: bool) -> None:
+    """Whether few instances have ended, or many whose events a projection has not read, they are not looked at one by one."""
+    desk.feed.enter("totals")
+    old = desk.born(born())
+    desk.commit(moved(old, ends=True, at=NOW - HOUR))
+    desk.feed.advance("totals", limit=9, apply=lambda events, connection: None, now=LATER)
+    many = [born() for _ in range(MANY)]
+    desk.commit(*many)
+    if is_late:
+        desk.commit(*(moved(each.header, ends=True, at=LATER + HOUR) for each in many), now=LATER + HOUR)
+    effort = Effort(desk)
+    with effort.of(desk.keeper):
+        found = desk.keeper.expired(ended_before=LATER + 9 * HOUR, limit=9)
+    assert ([each.instance for each in found], effort.is_small) == ([old.id], True), effort.spent
 
 
 def handled(desk: Desk) -> InstanceId:

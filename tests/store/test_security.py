@@ -306,7 +306,7 @@ def test_a_plain_user_with_the_engines_role_is_enough(postgres_dsn: str) -> None
         assert desk.reader.load(by_id(identity)) is not None
         desk.keeper.tidy(NOW)
         desk.keeper.maintain("pause")
-        assert desk.keeper.delete(identity, tenant="default")
+        assert desk.keeper.delete(identity, tenant="default", force=True)
         store.close()
 
 

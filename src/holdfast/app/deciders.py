@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TypeVar, cast
 
 from holdfast.app import views
-from holdfast.app.desk import Desk, answered, checked_key, checked_text, failed
+from holdfast.app.desk import Desk, answered, checked_key, checked_span, checked_text, failed
 from holdfast.app.references import InstanceLike, checked_decider, checked_instance
 from holdfast.diagrams.charts import StateMachineDefinition, observed_machine
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
@@ -104,12 +104,13 @@ class DeciderCalls(Desk):
         """
 
         def read(reader: Reader) -> list[views.Recorded]:
+            start, most = checked_span(after, limit)
             program = self._program(decider)
             where = self._address(program, key)
             found = reader.instances(InstanceQuery(definition=where.definition, key=where.key, limit=1))
             if not found:
                 raise NotFoundError(program.type, key)
-            return _history(reader, program, found[0], after=after, limit=limit)
+            return _history(reader, program, found[0], after=start, limit=most)
 
         return self._look(read)
 

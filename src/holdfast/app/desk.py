@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from holdfast.app.endings import Endings
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.errors import HoldfastError, PayloadError
+from holdfast.kernel.vocabulary import is_whole
 from holdfast.runtime.checking import check_key, check_text
 from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.replies import Reply
@@ -20,6 +21,11 @@ from holdfast.store.reading import Reader
 from holdfast.store.shapes import SHARED_TENANT, Address, Claim, ReceiptKey
 
 T = TypeVar("T")
+
+_LAST_SEQUENCE = 2**31 - 1
+"""No history is longer."""
+_LAST_NUMBER = 2**63 - 1
+"""No database counts further."""
 
 
 class Desk:
@@ -155,3 +161,24 @@ def checked_text(given: object, what: str) -> str:
         raise PayloadError(f"the {what} must be text, not {given!r}")
     check_text(given, what)
     return given
+
+
+def checked_limit(given: object) -> int:
+    """How many things a page may hold at most."""
+    return _checked_number(given, "the limit", least=1, most=_LAST_SEQUENCE)
+
+
+def checked_span(after: object, limit: object) -> tuple[int, int | None]:
+    """The part of a history that comes after a sequence, up to a limit if there is one."""
+    return checked_after(after, most=_LAST_SEQUENCE), None if limit is None else checked_limit(limit)
+
+
+def checked_after(given: object, *, most: int = _LAST_NUMBER) -> int:
+    """The number of the last thing before a page; 0 before the first one."""
+    return _checked_number(given, "`after`", least=0, most=most)
+
+
+def _checked_number(given: object, what: str, *, least: int, most: int) -> int:
+    if not is_whole(given, least=least, most=most) or isinstance(given, bool):
+        raise PayloadError(f"{what} must be a whole number from {least} to {most}, not {given!r}")
+    return cast("int", given)

@@ -9,9 +9,10 @@ import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from types import FrameType, TracebackType
-from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
+from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, get_args, overload
 
 from holdfast.app.calls import Calls
+from holdfast.app.desk import failed
 from holdfast.app.endings import Endings
 from holdfast.app.readers import Readers
 from holdfast.app.references import described
@@ -21,7 +22,14 @@ from holdfast.app.workflows import final_state
 from holdfast.authoring.saga.builder import Branch
 from holdfast.authoring.saga.definition import SagaDefinition
 from holdfast.authoring.saga.options import NAME_IT, handler_name
-from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
+from holdfast.errors import (
+    ConfigurationError,
+    ConflictError,
+    NotFoundError,
+    PayloadError,
+    StoppedError,
+    StoreUnavailableError,
+)
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import SYSTEM
@@ -266,8 +274,9 @@ class Engine(Calls):
         return self
 
     def project(self, projection: Projection) -> Self:
-        """Keep a read model up to date while the engine runs."""
+        """Keep a read model up to date while the engine runs. From now on no event is deleted before it was read for it."""
         self.runtime.projecting.add(projection)
+        self.service.operate(lambda parts: parts.feed().enter(projection.name))
         return self
 
     def listen(self, listener: Listener) -> Self:
@@ -374,6 +383,8 @@ class Engine(Calls):
 
     def maintain(self, mode: Maintenance) -> Reply[None]:
         """Maintenance mode for all processes: "pause" stops processing, "refuse" refuses commands too, "" ends it."""
+        if mode not in get_args(Maintenance):
+            return failed(PayloadError(f"{mode!r} is no maintenance mode; it must be 'pause', 'refuse' or ''"))
         return self._read(lambda: self.service.maintain(mode))
 
     def backlog(self) -> Reply[list[Backlog]]:
@@ -402,6 +413,7 @@ class Engine(Calls):
             is_healthy=not problems,
             problems=problems,
             has_worker=self._is_started and not self._is_closed,
+            maintenance=self.service.maintenance,
             loops={loop.name: round(loop.silent_for, 3) for loop in loops},
         )
 
@@ -418,6 +430,17 @@ class Engine(Calls):
         """Have a projection forget everything and read all events again; the reply is there when it has forgotten."""
         projecting = self.runtime.projecting
         return projecting.rebuild_in_turn(projection) or self._read(lambda: projecting.rebuild(projection))
+
+    def drop_projection(self, projection: str) -> Reply[None]:
+        """Forget how far a projection has read that no process feeds any more: finished instances are not kept for it. Its tables stay."""
+
+        def drop() -> None:
+            if projection in self.runtime.projecting.names():
+                raise ConflictError(f"this process feeds the projection {projection!r}: drop it once no process does")
+            if not self.service.operate(lambda parts: parts.feed().drop(projection)):
+                raise NotFoundError("projection", projection)
+
+        return self._read(drop)
 
     def projections(self) -> Reply[list[ProjectionState]]:
         """How far each projection has read, how much it has still to read, and why it does not go on if it does not."""

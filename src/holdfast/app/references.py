@@ -28,6 +28,8 @@ LetterLike = int | DeadLetter
 """The id of a dead letter, or the letter itself."""
 
 _LONGEST = 60
+_NO_NUMBER = 2**63
+"""No database counts so far."""
 
 
 def checked_instance(given: object) -> InstanceId:
@@ -84,7 +86,7 @@ def checked_letter(given: object) -> int:
     """The id of a dead letter."""
     if isinstance(given, DeadLetter):
         return given.id
-    if isinstance(given, int):
+    if isinstance(given, int) and abs(given) < _NO_NUMBER:
         return given
     told = given if isinstance(given, str) else described(given)
     raise NotFoundError("dead letter", told, hint="give the letter, or its id, which is a number")

@@ -6,13 +6,16 @@ from typing import Never
 
 import msgspec
 
-from holdfast.app.desk import Desk
+from holdfast.app.desk import Desk, checked_after, checked_limit
 from holdfast.app.references import InstanceLike, LetterLike, checked_instance, checked_letter
 from holdfast.app.stepping import plain_data
 from holdfast.errors import ConflictError, NotFoundError, PayloadError, RejectedError
+from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.machine import commands as c
 from holdfast.runtime.replies import Reply
+from holdfast.store.findings import Remains
+from holdfast.store.port import NeededError
 from holdfast.store.shapes import Address, DeadLetter, Header, InstanceQuery
 
 
@@ -34,7 +37,12 @@ class Repairs(Desk):
         def read() -> list[DeadLetter]:
             identity = None if instance is None else checked_instance(instance)
             return self._reader.dead_letters(
-                instance=identity, definition=definition, source=source, key=key, after=after, limit=limit
+                instance=identity,
+                definition=definition,
+                source=source,
+                key=key,
+                after=checked_after(after),
+                limit=checked_limit(limit),
             )
 
         return self._read(read)
@@ -110,19 +118,33 @@ class Repairs(Desk):
 
         return self._read(forget)
 
-    def delete(self, instance: InstanceLike) -> Reply[None]:
-        """Delete a finished instance, whole. The only deletion there is."""
+    def delete(self, instance: InstanceLike, *, force: bool = False) -> Reply[None]:
+        """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
+
+        ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
+        projection has not read its events. `force` deletes it with all that.
+        """
 
         def remove() -> None:
             identity = checked_instance(instance)
-            if not self._keep(lambda keeper: keeper.delete(identity, tenant=self.tenant)):
+            try:
+                is_gone = self._keep(lambda keeper: keeper.delete(identity, tenant=self.tenant, force=force))
+            except NeededError as error:
+                raise ConflictError(_needed(identity, error.remains)) from error
+            if not is_gone:
                 raise NotFoundError("finished instance", identity)
 
         return self._read(remove)
 
     def instances(self, query: InstanceQuery | None = None) -> Reply[list[Header]]:
         """A page of instances of any kind, newest first; give the last id as `before` for the next page."""
-        return self._read(lambda: self._reader.instances(query or InstanceQuery()))
+
+        def read() -> list[Header]:
+            asked = query or InstanceQuery()
+            checked_limit(asked.limit)
+            return self._reader.instances(asked)
+
+        return self._read(read)
 
     def _letter(self, letter: LetterLike) -> DeadLetter:
         number = checked_letter(letter)
@@ -156,6 +178,21 @@ def _read_back(input: object) -> object:  # noqa: A002 - as in `requeue`
         return msgspec.json.decode(input)
     except msgspec.DecodeError as error:
         raise PayloadError(f"the input is bytes that are no JSON: {error}") from error
+
+
+def _needed(identity: InstanceId, remains: Remains) -> str:
+    """Why an instance is not deleted, and what to do about it."""
+    effects, letters, messages, readers = remains
+    reasons = [
+        f"{effects} effect{' has' if effects == 1 else 's have'} still to be done" if effects else "",
+        f"{letters} dead letter{' waits' if letters == 1 else 's wait'} for an operator" if letters else "",
+        f"{messages} message{' waits' if messages == 1 else 's wait'} for it" if messages else "",
+        *(f"the projection {name!r} has not read its events" for name in readers),
+    ]
+    return (
+        f"instance {identity} is still needed: {', '.join(filter(None, reasons))}; wait until that is done, requeue or discard its "
+        "letters, drop a projection that nobody feeds any more, or delete it with all that by force=True"
+    )
 
 
 def _not_found(letter: object) -> Never:

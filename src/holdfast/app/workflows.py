@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, cast, get_args
 import msgspec
 
 from holdfast.app import workflow_views as views
-from holdfast.app.desk import Desk, answered, checked_key, checked_text, failed
+from holdfast.app.desk import Desk, answered, checked_key, checked_limit, checked_span, checked_text, failed
 from holdfast.app.drawing import Format, drawn
 from holdfast.app.endings import Ending
 from holdfast.app.library import copied
@@ -193,13 +193,14 @@ class WorkflowCalls(Desk):
         """
 
         def read(reader: Reader) -> list[views.HistoryEntry]:
+            start, most = checked_span(after, limit)
             header = _workflow(reader, instance)
             try:
                 graph = self._graph(header)
             except HoldfastError:
                 graph = None  # Written by newer code: the events can be told without it.
             teller = Teller(self._registry.library.speaker, graph)
-            return teller.page(reader, header.id, after=after, limit=limit)
+            return teller.page(reader, header.id, after=start, limit=most)
 
         return self._look(read)
 
@@ -224,7 +225,7 @@ class WorkflowCalls(Desk):
             return failed(PayloadError(f"there is no status {unknown[0]!r}; there are {known}"))
 
         def read(reader: Reader) -> views.Page:
-            size = min(max(limit, 1), _LARGEST_PAGE)
+            size = min(checked_limit(limit), _LARGEST_PAGE)
             name, pinned = checked_definition(definition, version) if definition else ("", str(version))
             query = InstanceQuery(
                 definition=name,
@@ -270,7 +271,8 @@ class WorkflowCalls(Desk):
             if instance is not None:
                 return [views.human_task(each) for each in reader.tasks(_workflow(reader, instance).id)]
             last = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
-            return [views.human_task(each) for each in reader.open_tasks(role=role, after=last, limit=limit)]
+            found = reader.open_tasks(role=role, after=last, limit=checked_limit(limit))
+            return [views.human_task(each) for each in found]
 
         return self._look(read)
 

@@ -25,7 +25,7 @@ from holdfast.runtime.deciding import Batch, Found, Round
 from holdfast.runtime.drafting import Draft, VoidClaimError
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.raising import as_exception
-from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.submissions import Outcome, Submission, is_same
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import Memory, Tracked, folded
 from holdfast.store.port import LostRaceError, Unit, Writer
@@ -188,7 +188,7 @@ class Committing:
             tracked = found.get(each.address)
             if each.receipt is not None and each.receipt in receipts:
                 receipt = receipts[each.receipt]
-                if receipt.digest != each.digest:
+                if not is_same(receipt.digest, each.digest):
                     batch.refuse(each, ReusedIdError(each.receipt.key))
                     continue
                 batch.accept(each, _outcome(receipt))

@@ -18,7 +18,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.drafting import Draft, VoidClaimError
 from holdfast.runtime.heading import new_header
 from holdfast.runtime.raising import is_interrupt
-from holdfast.runtime.submissions import Outcome, Submission
+from holdfast.runtime.submissions import Outcome, Submission, is_same
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.tracking import Tracked
 from holdfast.store.shapes import Address, Claim, Observation, ReceiptKey
@@ -149,7 +149,7 @@ class Round:
     def _repeated(self, each: Submission, receipt: ReceiptKey, name: Name) -> Answer:
         """The same id twice in one batch: the same command is answered like the first one, another one is refused."""
         _, outcome, digest = self._receipts[receipt]
-        if digest != each.digest:
+        if not is_same(digest, each.digest):
             return each, None, ReusedIdError(receipt.key)
         if each.claim is not None:
             self._drafts[name].finished = (*self._drafts[name].finished, each.claim)

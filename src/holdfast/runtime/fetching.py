@@ -11,19 +11,18 @@ from functools import partial
 
 from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import effect_key
-from holdfast.kernel.moment import SYSTEM
 from holdfast.runtime.giving_up import RecalledError, SpentError, Verdicts, dead_effect, describe, failure_of
 from holdfast.runtime.handlers import Fail
-from holdfast.runtime.issuing import options_of
+from holdfast.runtime.issuing import options_of, own_message
 from holdfast.runtime.loops import Chores
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.slots import Room
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import EffectBuried
-from holdfast.runtime.unreadable import UndoneError, Unreadable, is_unreadable
+from holdfast.runtime.unreadable import Unreadable, is_unreadable
 from holdfast.runtime.worker import Worker
 from holdfast.store.port import LostRaceError, Parts
-from holdfast.store.shapes import Address, EffectClaim, StoredEffect, StoredMessage, Wanted
+from holdfast.store.shapes import Address, EffectClaim, StoredEffect, Wanted
 
 _log = logging.getLogger("holdfast.fetching")
 
@@ -159,12 +158,6 @@ class Fetching:
             raise RecalledError(effect.attempts)
 
     def _settle(self, effect: StoredEffect, error: BaseException, *, may_retry: bool) -> None:
-        if isinstance(error, UndoneError):  # The call does not count.
-            later = self._unreadable.until()
-            self._effects.retry(effect.claim, error=describe(error), until=later, counts=False)
-            self._unreadable.tell(effect.definition, error.why)
-            self.on_parked(later)
-            return
         is_last = isinstance(error, SpentError) or not may_retry
         at = None if is_last else self._verdicts.retry_effect_at(effect, options_of(effect), error)
         if at is None:
@@ -221,20 +214,11 @@ class Fetching:
 
     def _hand_on(self, effect: StoredEffect, address: Address, command: object, error: BaseException) -> None:
         """The command goes through the inbox, where it waits for a process that can read the instance; the effect is used up."""
-        program = self._shared.languages.speaker(effect.language)
         try:
-            encoded = program.commands.encode(command)
+            message = own_message(address, command, self._shared.languages.speaker(effect.language))
         except HoldfastError as wrong:
             self._settle(effect, wrong, may_retry=True)
             return
-        message = StoredMessage(
-            address=address,
-            language=program.language,
-            type=encoded.type,
-            version=encoded.version,
-            data=encoded.data,
-            actor=SYSTEM,
-        )
         try:
             with self._writer.unit() as unit:
                 unit.consume([effect.claim])

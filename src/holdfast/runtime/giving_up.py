@@ -21,7 +21,7 @@ class SpentError(Exception):
 
     def __init__(self, last_error: str) -> None:
         before = f"; the call before failed: {last_error}" if last_error else ""
-        super().__init__(f"the call never came back: its worker died, or was cut off for too long{before}")
+        super().__init__(f"the call never came back: its worker died, was stopped, or was cut off for too long{before}")
 
 
 class RecalledError(Exception):

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.store.shapes import Maintenance
+
 
 class Watched(Protocol):
     """A part of an engine that can stop: a loop, a committer, threads."""
@@ -30,6 +32,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     """What keeps the engine from its work, each with the part that is concerned: "clockwork: has not gone well for 12 s: …"."""
     has_worker: bool
     """Whether this process runs effects, timers and messages; without a worker it only takes commands and answers questions."""
+    maintenance: Maintenance
+    """What maintenance mode holds back in all processes: "pause" work, "refuse" commands too; empty if there is none. It is no problem."""
     loops: dict[str, float]
     """Seconds since each loop last went well. A loop that has nothing to do rests, some of them for a minute."""
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 from functools import partial
 
 from holdfast.runtime.loops import Turns
 from holdfast.runtime.missing import MissingHandlers
 from holdfast.runtime.shared import Shared
-from holdfast.runtime.unreadable import UnreadWork
-from holdfast.store.port import Parts
+from holdfast.runtime.unreadable import Throttle, UnreadWork
+from holdfast.store.port import NeededError, Parts
 from holdfast.store.shapes import Address
+
+_log = logging.getLogger("holdfast.housekeeping")
 
 _INTERVAL = timedelta(seconds=30)
 _MOST = 1000
@@ -26,6 +29,7 @@ class Housekeeping:
         self._shared = shared
         self._tidy_at: datetime | None = None
         """When to tidy up next; None means now."""
+        self._throttle = Throttle(shared)
         self.missing = MissingHandlers(parts, shared)
         self.unread = UnreadWork(parts, shared)
 
@@ -51,12 +55,26 @@ class Housekeeping:
         gone = self._keeper.prune(receipts_before=now - settings.keep_receipts, signals_before=now, limit=_MOST)
         if settings.keep_finished is None:
             return gone
-        turns = Turns()
-        for address in self._keeper.expired(ended_before=now - settings.keep_finished, limit=_MOST):
+        turns, before = Turns(), now - settings.keep_finished
+        for address in self._keeper.expired(ended_before=before, limit=_MOST):
             gone += turns.take(partial(self._delete, address), otherwise=False)
+        turns.take(partial(self._tell_of_late_readers, before), None)
         turns.end()
         return gone
 
     def _delete(self, address: Address) -> bool:
         assert address.instance is not None
-        return self._keeper.delete(address.instance, tenant=address.tenant)
+        try:
+            return self._keeper.delete(address.instance, tenant=address.tenant)
+        except NeededError:  # Since it was found, somebody has asked something of it.
+            return False
+
+    def _tell_of_late_readers(self, before: datetime) -> None:
+        """Whoever is only a little behind will have caught up by the next round."""
+        for name in self._keeper.late_readers(before=before - self._shared.settings.unhealthy_after):
+            if self._throttle.allows(name):
+                _log.warning(
+                    "finished instances are kept beyond keep_finished, because the projection %r has not read their events; "
+                    "let it catch up, or call drop_projection if nobody feeds it any more",
+                    name,
+                )

@@ -143,21 +143,23 @@ def message_row(message: Message, sender: Program, programs: Programs, tenant: s
     )
 
 
+def own_message(address: Address, command: object, program: Program) -> StoredMessage:
+    """A message of the engine's own to an instance, in the words of its program; HoldfastError if the command is none of them."""
+    encoded = program.commands.encode(command)
+    return StoredMessage(
+        address=address,
+        language=program.language,
+        type=encoded.type,
+        version=encoded.version,
+        data=encoded.data,
+        actor=SYSTEM,
+    )
+
+
 def recall_row(recall: Recall, program: Program, header: Header) -> StoredRecall:
     """An effect to be taken back, with what its instance is told then."""
-    encoded = program.commands.encode(recall.command)
-    return StoredRecall(
-        number=recall.effect,
-        message=StoredMessage(
-            address=Address(tenant=header.tenant, definition=header.definition, instance=header.id),
-            language=program.language,
-            type=encoded.type,
-            version=encoded.version,
-            data=encoded.data,
-            actor=SYSTEM,
-        ),
-        stop=recall.stop,
-    )
+    address = Address(tenant=header.tenant, definition=header.definition, instance=header.id)
+    return StoredRecall(number=recall.effect, message=own_message(address, recall.command, program), stop=recall.stop)
 
 
 def result_of(effect: StoredEffect, result: object, program: Program) -> tuple[Address, object]:

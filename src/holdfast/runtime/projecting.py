@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -15,7 +15,9 @@ from holdfast.errors import ConfigurationError, NotFoundError, StoppedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Programs
 from holdfast.kernel.vocabulary import name_flaw
+from holdfast.runtime.clock import Clock
 from holdfast.runtime.giving_up import describe
+from holdfast.runtime.health import Watched
 from holdfast.runtime.loops import Chores, Turns
 from holdfast.runtime.raising import as_exception
 from holdfast.runtime.replies import Reply
@@ -164,15 +166,46 @@ def _check(projection: object) -> None:
         raise ConfigurationError(f"the {kind} object has no method `apply(events, connection)`; {_SHAPE}")
 
 
-class _Pause(NamedTuple):
-    """A projection that failed is left alone for a while."""
+class _Fed:
+    """A projection that this process feeds. One that failed is left alone for a while, and says so if it does not go on."""
 
-    since: datetime
-    until: datetime
+    def __init__(self, projection: Projection, clock: Clock, *, limit: float) -> None:
+        self.projection = projection
+        self._clock = clock
+        self.name = f"projection {projection.name!r}"
+        self._limit = limit
+        """Seconds for which it may fail."""
+        self._paused_until = 0.0
+        """By the ticks of the engine's clock, like all instants here."""
+        self._pause = 0.0
+        """Seconds; none while it goes on."""
+        self._failing_since: float | None = None
+        self._error = ""
 
-    def includes(self, now: datetime) -> bool:
-        """Whether it lasts. A clock that was set back to before the failure ends it, or it could last for very long."""
-        return self.since <= now < self.until
+    @property
+    def is_paused(self) -> bool:
+        """Whether it is left alone."""
+        return self._clock.ticks() < self._paused_until
+
+    def fail(self, error: str, *, shortest: float, longest: float) -> float:
+        """Leave it alone, each time for longer; for how many seconds."""
+        now = self._clock.ticks()
+        self._pause = min(max(self._pause * 2, shortest), longest)
+        self._paused_until = now + self._pause
+        self._error = error
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        return self._pause
+
+    def go_on(self) -> None:
+        """It went well, or begins anew."""
+        self._paused_until = self._pause = 0.0
+        self._failing_since = None
+
+    def problem(self) -> str:
+        """What keeps it from going on, in words; empty if nothing does."""
+        since = self._failing_since
+        late = 0.0 if since is None else self._clock.ticks() - since
+        return f"has not gone on for {late:.0f} s: {self._error}" if since is not None and late >= self._limit else ""
 
 
 class Projecting:
@@ -182,9 +215,7 @@ class Projecting:
         self._open_feed = open_feed
         self._feed = open_feed()
         self._shared = shared
-        self._projections: dict[str, Projection] = {}
-        self._paused: dict[str, _Pause] = {}
-        """Projections that failed."""
+        self._projections: dict[str, _Fed] = {}
         self._rebuilds: list[Reply[None]] = []
         """Asked for and not done yet."""
         self._lock = threading.Lock()
@@ -198,8 +229,13 @@ class Projecting:
         _check(projection)
         if projection.name in self._projections:
             raise ConfigurationError(f"there is already a projection {projection.name!r}")
-        self._projections = {**self._projections, projection.name: projection}
+        fed = _Fed(projection, self._shared.clock, limit=self._shared.settings.unhealthy_after.total_seconds())
+        self._projections = {**self._projections, projection.name: fed}
         self.chores.wake()
+
+    def parts(self) -> list[Watched]:
+        """What can stop."""
+        return list(self._projections.values())
 
     def start(self) -> None:
         """A loop steps it from now on."""
@@ -264,15 +300,15 @@ class Projecting:
             reply.set_result(None)
 
     def _rewind(self, feed: Feed, name: str) -> None:
-        projection = self._projections.get(name)
-        if projection is None:
+        fed = self._projections.get(name)
+        if fed is None:
             raise NotFoundError("projection", name)
-        if not callable(getattr(projection, "clear", None)):
+        if not callable(getattr(fed.projection, "clear", None)):
             raise ConfigurationError(
                 f"the projection {name!r} has no method `clear(connection)`, with which a rebuild begins; give it one that empties the model"
             )
-        feed.rewind(name, clear=projection.clear, now=self._shared.clock.now())
-        self._paused.pop(name, None)
+        feed.rewind(name, clear=fed.projection.clear, now=self._shared.clock.now())
+        fed.go_on()
 
     def _feed_all(self) -> int:
         """Feed each a stretch of events, so that one that fails keeps no other from its own; the first failure is raised at the end."""
@@ -281,25 +317,21 @@ class Projecting:
         turns.end()
         return done
 
-    def _feed_one(self, projection: Projection) -> int:
-        settings, now = self._shared.settings, self._shared.clock.now()
-        pause = self._paused.get(projection.name)
-        if pause is not None and pause.includes(now):
+    def _feed_one(self, fed: _Fed) -> int:
+        if fed.is_paused:
             return 0
+        settings, clock, projection = self._shared.settings, self._shared.clock, fed.projection
         apply = partial(self._apply, projection)
         try:
-            count = self._feed.advance(projection.name, limit=settings.projection_batch, apply=apply, now=now)
+            count = self._feed.advance(projection.name, limit=settings.projection_batch, apply=apply, now=clock.now())
         except Exception as error:  # noqa: BLE001 - a projection that fails must not harm the others, nor any workflow
-            failed_at = self._shared.clock.now()
             # If the database is gone, this raises too, and the failure is not the projection's.
-            self._feed.fail(projection.name, error=describe(error), now=failed_at)
-            length = settings.projection_pause if pause is None else 2 * (pause.until - pause.since)
-            length = min(length, settings.longest_projection_pause)
-            self._paused[projection.name] = _Pause(failed_at, failed_at + length)
-            seconds = length.total_seconds()
+            told, longest = describe(error), settings.longest_projection_pause.total_seconds()
+            self._feed.fail(projection.name, error=told, now=clock.now())
+            seconds = fed.fail(told, shortest=settings.projection_pause.total_seconds(), longest=longest)
             _log.error("projection %s failed; next try in %.1f s", projection.name, seconds, exc_info=error)
             return 0
-        self._paused.pop(projection.name, None)
+        fed.go_on()
         return count
 
     def _apply(self, projection: Projection, events: Sequence[FedEvent], connection: object) -> None:

@@ -95,17 +95,17 @@ class Runtime:
         for loop in others:
             loop.stop()
         self._wakeups.close()
-        abandoned = self.worker.stop(seconds)
+        unbegun = self.worker.stop(seconds)
         for loop in others:
             loop.join(_STEP_SECONDS)
         self.projecting.stop()
         heart.stop()
         heart.join(_STEP_SECONDS)
-        if abandoned:
-            _politely(lambda: self._service.operate(lambda parts: parts.effects().release(abandoned)))
+        if unbegun:
+            _politely(lambda: self._service.operate(lambda parts: parts.effects().release(unbegun)))
 
     def retire(self) -> None:
-        """Leave the list of the living, once the last result is committed."""
+        """Leave the list of the living, once the last result is committed. What did not come back is free for others, and counts."""
         _politely(self.heart.stop)
 
     @property
@@ -117,7 +117,8 @@ class Runtime:
         """What can stop."""
         if not self._loops:
             return []
-        return [*self._loops, self.fetching.chores, self.clockwork.chores, *self.worker.parts()]
+        chores = (self.fetching.chores, self.clockwork.chores)
+        return [*self._loops, *chores, *self.projecting.parts(), *self.worker.parts()]
 
     # -- without threads
 

@@ -240,6 +240,11 @@ class Service:
         self._watch.tell(mode)
 
     @property
+    def maintenance(self) -> Maintenance:
+        """Maintenance mode, as far as this process has heard."""
+        return self._watch.mode
+
+    @property
     def loops(self) -> list[Loop]:
         """The loops that run with or without a worker."""
         return list(self._loops)

@@ -72,9 +72,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     missing_handler_throttle: timedelta = timedelta(minutes=1)
     """How often a handler that nobody has is reported, to the log and to the instances that wait for it, and work that nobody reads."""
     keep_receipts: timedelta = timedelta(days=30)
-    """How long a command id is remembered."""
+    """How long a command id is remembered, whatever becomes of its instance."""
     keep_finished: timedelta | None = None
-    """Finished instances are deleted this long after their end; None keeps them for ever."""
+    """Finished instances are deleted this long after their end, or when nothing of them is needed any more; None keeps them for ever."""
 
     def __post_init__(self) -> None:
         for name in _COUNTS:

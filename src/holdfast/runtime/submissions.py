@@ -7,11 +7,15 @@ from collections.abc import Callable
 import msgspec
 
 from holdfast.errors import PayloadError
+from holdfast.kernel.defaults import beyond_defaults
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import SYSTEM
 from holdfast.kernel.vocabulary import wire_name
 from holdfast.kernel.wire import fingerprint
 from holdfast.store.shapes import Address, Claim, ReceiptKey
+
+_VERSION_AT = len(fingerprint())
+_SAID_AT = _VERSION_AT + 2
 
 
 def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:
@@ -20,12 +24,26 @@ def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:
 
 
 def digest_of(address: Address, command: object) -> bytes:
-    """Tells whether two commands with one receipt are the same; the key matters where the receipt is for a whole definition."""
-    name, _ = wire_name(type(command))
+    """What `is_same` needs to know of a command with a receipt: its name, the key that it names, its version and what it says.
+
+    The key matters where the receipt is for a whole definition.
+    """
+    name, version = wire_name(type(command))
     try:
-        return fingerprint(name, address.key, command)
+        said = fingerprint(beyond_defaults(command))
     except PayloadError:  # A codec of the user's own may store what others cannot even compare.
-        return fingerprint(name, address.key)
+        said = b""
+    return fingerprint(name, address.key) + version.to_bytes(_SAID_AT - _VERSION_AT) + said
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """Whether two commands with one receipt are the same, by their digests.
+
+    What two versions of a class say cannot be compared: a command that is sent again after a deployment is taken at its name.
+    """
+    if one[:_VERSION_AT] != other[:_VERSION_AT]:
+        return False
+    return one[_VERSION_AT:_SAID_AT] != other[_VERSION_AT:_SAID_AT] or one[_SAID_AT:] == other[_SAID_AT:]
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):

@@ -10,18 +10,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from holdfast.errors import ConflictError, HoldfastError
+from holdfast.errors import ConflictError
 from holdfast.kernel.ids import effect_key
 from holdfast.runtime.calling import Execution, call_here
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.drafting import VoidClaimError
 from holdfast.runtime.handlers import Fail
-from holdfast.runtime.issuing import result_of
+from holdfast.runtime.issuing import own_message, result_of
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import WorkLost
-from holdfast.runtime.unreadable import UndoneError, is_unreadable
+from holdfast.runtime.unreadable import Unreadable, is_unreadable
 from holdfast.store.port import EndedTransactionError, LostRaceError, Unit, Writer
 
 _ROUNDS = 8
@@ -51,8 +51,8 @@ class Transacting:
         shared: Shared,
     ) -> None:
         self._open_writer = open_writer
-        self._languages = shared.languages
-        self._telemetry = shared.telemetry
+        self._shared = shared
+        self._unreadable = Unreadable(shared)
         self._committing = committing
         self._written = written
         self._local = threading.local()
@@ -68,7 +68,7 @@ class Transacting:
             return "given up"  # Somebody else has spoken for the call; what the handler wrote is undone.
         except VoidClaimError:
             execution.settle()
-            self._telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
+            self._shared.telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
             return "the claim is void"
         except _FailedError as failure:
             if not execution.settle():
@@ -107,17 +107,26 @@ class Transacting:
         if command is None:
             unit.consume([execution.claim])
             return None
-        batch = committing.commit_inside(unit, self._submission(execution, command))
+        submission = self._submission(execution, command)
+        batch = committing.commit_inside(unit, submission)
         for _, _, error in batch.answers:
-            if isinstance(error, HoldfastError) and is_unreadable(error):
-                raise UndoneError(error)
-            if error is not None:
+            if error is None:
+                continue
+            if not is_unreadable(error):
                 raise error
+            self._hand_on(execution, submission, unit)
+            self._unreadable.tell(execution.effect.definition, error)
         return batch
+
+    def _hand_on(self, execution: Execution, submission: Submission, unit: Unit) -> None:
+        """The answer goes through the inbox, to a process that can read the instance; what the handler wrote stands with it."""
+        speaker = self._shared.languages.speaker(execution.effect.language)
+        unit.consume([execution.claim])
+        unit.accept([own_message(submission.address, submission.command, speaker)], self._shared.clock.now())
 
     def _submission(self, execution: Execution, command: object) -> Submission:
         effect = execution.effect
-        address, own = result_of(effect, command, self._languages.speaker(effect.language))
+        address, own = result_of(effect, command, self._shared.languages.speaker(effect.language))
         return Submission(
             address=address,
             command=own,

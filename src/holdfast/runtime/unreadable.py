@@ -7,10 +7,11 @@ holds shows only when it is loaded: then the work goes to the processes that can
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Hashable
 from datetime import datetime
 
-from holdfast.errors import DefinitionError, HoldfastError, UnknownEventError
+from holdfast.errors import DefinitionError, UnknownEventError
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.telemetry import HistoryUnreadable, WorkUnreadable
 from holdfast.store.findings import WaitingWord
@@ -24,30 +25,24 @@ def is_unreadable(error: BaseException) -> bool:
     return isinstance(error, UnknownEventError | DefinitionError)
 
 
-class UndoneError(Exception):
-    """What a handler wrote was undone, because its instance cannot be read; `why` says what cannot."""
-
-    def __init__(self, why: HoldfastError) -> None:
-        self.why = why
-        super().__init__(str(why))
-
-
-class _Throttle:
-    """Says the same thing once in a while."""
+class Throttle:
+    """Says the same thing once in a while, whichever thread wants to say it."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._said_at: dict[Hashable, datetime] = {}
+        self._lock = threading.Lock()
 
     def allows(self, what: Hashable) -> bool:
         """Whether it was not said lately."""
         now = self._shared.clock.now()
         oldest = now - self._shared.settings.missing_handler_throttle
-        self._said_at = {each: at for each, at in self._said_at.items() if at > oldest}
-        if what in self._said_at:
-            return False
-        self._said_at[what] = now
-        return True
+        with self._lock:
+            self._said_at = {each: at for each, at in self._said_at.items() if at > oldest}
+            if what in self._said_at:
+                return False
+            self._said_at[what] = now
+            return True
 
 
 class UnreadWork:
@@ -56,7 +51,7 @@ class UnreadWork:
     def __init__(self, parts: Parts, shared: Shared) -> None:
         self._keeper = parts.keeper()
         self._shared = shared
-        self._throttle = _Throttle(shared)
+        self._throttle = Throttle(shared)
 
     def look(self) -> list[WaitingWord]:
         """What has waited for a while, although this process works; each word of it is reported once in a while."""
@@ -95,7 +90,7 @@ class Unreadable:
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self._throttle = _Throttle(shared)
+        self._throttle = Throttle(shared)
 
     def until(self) -> datetime:
         """For how long such work is left to others before this process would look again."""

@@ -193,7 +193,7 @@ class Worker:
             self._slot_freed()
 
     def stop(self, timeout: float) -> list[EffectClaim]:
-        """Take nothing new, let running calls finish for a while, then tell them to stop; the effects that did not finish."""
+        """Take nothing new, let running calls finish for a while, then tell them to stop; the effects whose calls were not begun."""
         self._is_open = False
         with self._idle:
             self._idle.wait_for(lambda: not self._held, timeout)
@@ -204,8 +204,8 @@ class Worker:
         self._threads.close()
         if self._loop is not None:
             self._loop.stop()
-        # To give an effect back uncounted is to have it called again, which is not for those that are called once.
-        return [each.claim for each in unsettled if not (each.is_begun and each.options.once)]
+        # A call that was begun counts, whatever became of it: it is free for others when the worker leaves the list of the living.
+        return [each.claim for each in unsettled if not each.is_begun]
 
     def _expire(self, now: float) -> None:
         """Give up on calls that have taken too long.

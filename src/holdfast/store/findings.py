@@ -54,6 +54,19 @@ class WaitingWord(msgspec.Struct, frozen=True):
     """When the timer was due, or the message or effect was written."""
 
 
+class Remains(NamedTuple):
+    """What an instance that has ended is still needed for; nothing of it may be deleted by the way."""
+
+    effects: int
+    """Work that it asked for and that is not done."""
+    letters: int
+    """What of it gave up and waits for an operator."""
+    messages: int
+    """Commands that were accepted for it."""
+    unread_by: list[str]
+    """Projections that have not read its last event."""
+
+
 class StoredSubscription(msgspec.Struct, frozen=True, kw_only=True):
     """A wait for a signal."""
 

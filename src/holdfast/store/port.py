@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.findings import Backlog, Beat, Due, PublishedDefinition, Unhandled, WaitingWord
+from holdfast.store.findings import Backlog, Beat, Due, PublishedDefinition, Remains, Unhandled, WaitingWord
 from holdfast.store.ranks import DEFAULT_AGEING
 from holdfast.store.reading import Feed, Reader
 from holdfast.store.shapes import (
@@ -39,6 +39,14 @@ from holdfast.store.shapes import (
 
 class LostRaceError(Exception):
     """A change was decided on a state that is no longer the newest, or on a claim that is void; nothing was written."""
+
+
+class NeededError(Exception):
+    """An instance that has ended was not deleted, because of what remains of it."""
+
+    def __init__(self, remains: Remains) -> None:
+        self.remains = remains
+        super().__init__(str(remains))
 
 
 class EndedTransactionError(Exception):
@@ -260,8 +268,12 @@ class Keeper(Protocol):
         """One dead letter."""
         ...
 
-    def delete(self, instance: InstanceId, *, tenant: str) -> bool:
-        """Delete a finished instance with all its rows; False if there is none or it is not finished."""
+    def delete(self, instance: InstanceId, *, tenant: str, force: bool = False) -> bool:
+        """Delete a finished instance whole; False if there is none or it is not finished. Its receipts stay until they are pruned.
+
+        NeededError, and nothing is deleted, if it is still needed; `force` deletes it with its work, its letters and the messages for
+        its id.
+        """
         ...
 
     def prune(self, *, receipts_before: datetime, signals_before: datetime, limit: int) -> int:
@@ -269,7 +281,11 @@ class Keeper(Protocol):
         ...
 
     def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
-        """Finished instances that ended before an instant, oldest first."""
+        """Finished instances that ended before an instant and are not needed any more, oldest first."""
+        ...
+
+    def late_readers(self, *, before: datetime) -> list[str]:
+        """The projections that have not read what happened before an instant, by name."""
         ...
 
     def tidy(self, now: datetime) -> None:

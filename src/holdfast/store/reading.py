@@ -145,6 +145,14 @@ class Feed(Protocol):
         """The position up to which a projection has read; 0 for one that is new."""
         ...
 
+    def enter(self, name: str) -> None:
+        """Make a projection known before it reads: from now on no event is deleted before it has read it."""
+        ...
+
+    def drop(self, name: str) -> bool:
+        """Forget a projection, which nobody feeds any more; False if there is none of this name."""
+        ...
+
     def advance(
         self, name: str, *, limit: int, apply: Callable[[Sequence[FedEvent], object], None], now: datetime
     ) -> int:

@@ -22,6 +22,7 @@ class _Sql(msgspec.Struct, frozen=True):
     current: str
     checkpoint: str
     enter: str
+    drop: str
     hold: str
     move: str
     fail: str
@@ -51,12 +52,22 @@ class PostgresFeed:
         with self._line.use() as connection:
             return _number(connection, _sql.checkpoint, [name])
 
+    def enter(self, name: str) -> None:
+        """Make a projection known before it reads."""
+        with self._line.use() as connection:
+            connection.execute(_sql.enter, [name])
+
+    def drop(self, name: str) -> bool:
+        """Forget a projection."""
+        with self._line.use() as connection:
+            return connection.execute(_sql.drop, [name]).rowcount == 1
+
     def advance(
         self, name: str, *, limit: int, apply: Callable[[Sequence[FedEvent], object], None], now: datetime
     ) -> int:
         """Apply the next events and move the checkpoint in one transaction."""
         with self._line.transaction() as connection:
-            connection.execute(_sql.enter, [name, now])
+            connection.execute(_sql.enter, [name])
             events = self._read(connection, _number(connection, _sql.hold, [name]), limit)
             if events:
                 with lent(connection) as theirs:
@@ -67,7 +78,7 @@ class PostgresFeed:
     def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
         """Begin anew."""
         with self._line.transaction() as connection:
-            connection.execute(_sql.enter, [name, now])
+            connection.execute(_sql.enter, [name])
             _number(connection, _sql.hold, [name])
             with lent(connection) as theirs:
                 clear(theirs)
@@ -76,7 +87,7 @@ class PostgresFeed:
     def fail(self, name: str, *, error: str, now: datetime) -> None:
         """Note why a projection does not go on."""
         with self._line.transaction() as connection:
-            connection.execute(_sql.enter, [name, now])
+            connection.execute(_sql.enter, [name])
             connection.execute(_sql.fail, [error, now, name])
 
     def projections(self, names: Sequence[str], *, most: int) -> list[ProjectionState]:

@@ -11,7 +11,8 @@ import msgspec
 from psycopg.types.numeric import Int2, Int4, Int8
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.findings import Backlog, Unhandled, WaitingWord
+from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
+from holdfast.store.port import NeededError
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.columns import Texts
 from holdfast.store.postgres.commits import accept
@@ -27,11 +28,14 @@ class _Sql(msgspec.Struct, frozen=True):
     discard: str
     revive_effect: str
     finished: str
+    remains: str
     allow: str
     delete_whole: str
+    delete_work: str
     prune_receipts: str
     prune_signals: str
     expired: str
+    late_readers: str
     make_partitions: str
     set_maintenance: str
     end_maintenance: str
@@ -71,11 +75,16 @@ class PostgresKeeper:
         with self._line.use() as connection:
             return connection.execute(_sql.discard, [Int8(letter), tenant]).rowcount == 1
 
-    def delete(self, instance: InstanceId, *, tenant: str) -> bool:
+    def delete(self, instance: InstanceId, *, tenant: str, force: bool = False) -> bool:
         """Delete a finished instance with all its rows."""
         with self._line.transaction() as connection:
             if connection.execute(_sql.finished, [instance, tenant]).fetchone() is None:
                 return False
+            remains = Remains(*cast("rows.Row", connection.execute(_sql.remains, [instance]).fetchone()))
+            if any(remains):
+                if not force:
+                    raise NeededError(remains)
+                connection.execute(_sql.delete_work, [instance])
             connection.execute(_sql.allow, [str(instance)])
             connection.execute(_sql.delete_whole, [instance])
             return True
@@ -87,10 +96,16 @@ class PostgresKeeper:
             return gone + connection.execute(_sql.prune_signals, [signals_before, Int8(limit)]).rowcount
 
     def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
-        """Finished instances that ended before an instant."""
+        """Finished instances that nobody needs any more."""
         with self._line.use() as connection:
             found = connection.execute(_sql.expired, [ended_before, Int8(limit)]).fetchall()
         return [Address(tenant=str(row[0]), instance=InstanceId(cast("UUID", row[1]))) for row in found]
+
+    def late_readers(self, *, before: datetime) -> list[str]:
+        """The projections that have not read what happened before an instant."""
+        with self._line.use() as connection:
+            found = connection.execute(_sql.late_readers, [before]).fetchall()
+        return [cast("str", row[0]) for row in found]
 
     def tidy(self, now: datetime) -> None:
         """Make partitions ahead of time, and free what nobody alive owns."""

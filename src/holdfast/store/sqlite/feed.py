@@ -19,6 +19,8 @@ from holdfast.store.statements import read_statements
 class _Sql(msgspec.Struct, frozen=True):
     read: str
     checkpoint: str
+    enter: str
+    drop: str
     move: str
     fail: str
     projections: str
@@ -42,6 +44,16 @@ class SQLiteFeed:
         """How far a projection has read."""
         with self._database.reading() as connection:
             return _checkpoint(connection, name)
+
+    def enter(self, name: str) -> None:
+        """Make a projection known before it reads."""
+        with self._database.writing() as connection:
+            connection.execute(_sql.enter, (name,))
+
+    def drop(self, name: str) -> bool:
+        """Forget a projection."""
+        with self._database.writing() as connection:
+            return connection.execute(_sql.drop, (name,)).rowcount == 1
 
     def advance(
         self, name: str, *, limit: int, apply: Callable[[Sequence[FedEvent], object], None], now: datetime

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -9,7 +10,8 @@ from datetime import datetime, timedelta
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.findings import Backlog, Unhandled, WaitingWord
+from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
+from holdfast.store.port import NeededError
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, DeadLetter, Maintenance
 from holdfast.store.sqlite import rows
@@ -26,12 +28,12 @@ class _Sql(msgspec.Struct, frozen=True):
     discard: str
     revive_effect: str
     finished: str
+    remains: str
     allow: str
     disallow: str
     delete_events: str
     delete_instance: str
     delete_snapshot: str
-    delete_receipts: str
     delete_effects: str
     delete_timers: str
     delete_messages: str
@@ -43,6 +45,7 @@ class _Sql(msgspec.Struct, frozen=True):
     prune_receipts: str
     prune_signals: str
     expired: str
+    late_readers: str
     set_maintenance: str
     end_maintenance: str
     next_number: str
@@ -56,10 +59,10 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_statements(_Sql, __package__, "keeping.sql")
 
 _WHOLE = (
-    _sql.delete_events, _sql.delete_snapshot, _sql.delete_receipts, _sql.delete_effects, _sql.delete_timers,
-    _sql.delete_messages, _sql.delete_letters, _sql.delete_steps, _sql.delete_tasks, _sql.delete_subscriptions,
+    _sql.delete_events, _sql.delete_snapshot, _sql.delete_timers, _sql.delete_steps, _sql.delete_tasks, _sql.delete_subscriptions,
     _sql.delete_observations, _sql.delete_instance,
 )  # fmt: skip
+_WORK = (_sql.delete_effects, _sql.delete_messages, _sql.delete_letters)
 
 
 class SQLiteKeeper:
@@ -87,14 +90,18 @@ class SQLiteKeeper:
         with self._database.writing() as connection:
             return connection.execute(_sql.discard, (letter, tenant)).rowcount == 1
 
-    def delete(self, instance: InstanceId, *, tenant: str) -> bool:
+    def delete(self, instance: InstanceId, *, tenant: str, force: bool = False) -> bool:
         """Delete a finished instance with all its rows."""
         name = (str(instance),)
         with self._database.writing() as connection:
             if connection.execute(_sql.finished, (*name, tenant)).fetchone() is None:
                 return False
+            effects, letters, messages, readers = connection.execute(_sql.remains, name).fetchone()
+            remains = Remains(effects, letters, messages, json.loads(readers))
+            if any(remains) and not force:
+                raise NeededError(remains)
             connection.execute(_sql.allow, name)
-            for statement in _WHOLE:
+            for statement in (*_WORK, *_WHOLE) if force else _WHOLE:
                 connection.execute(statement, name)
             connection.execute(_sql.disallow, name)
             return True
@@ -106,10 +113,15 @@ class SQLiteKeeper:
             return gone + connection.execute(_sql.prune_signals, (text(signals_before), limit)).rowcount
 
     def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
-        """Finished instances that ended before an instant."""
+        """Finished instances that nobody needs any more."""
         with self._database.reading() as connection:
-            found = connection.execute(_sql.expired, (text(ended_before), limit)).fetchall()
+            found = connection.execute(_sql.expired, {"before": text(ended_before), "limit": limit}).fetchall()
         return [Address(tenant=tenant, instance=rows.instance_id(name)) for tenant, name in found]
+
+    def late_readers(self, *, before: datetime) -> list[str]:
+        """The projections that have not read what happened before an instant."""
+        with self._database.reading() as connection:
+            return [name for (name,) in connection.execute(_sql.late_readers, {"before": text(before)})]
 
     def tidy(self, now: datetime) -> None:  # noqa: ARG002 - the other driver needs the instant
         """Keep the log short."""

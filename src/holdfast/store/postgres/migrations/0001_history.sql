@@ -75,6 +75,8 @@ create unique index instances_by_key on holdfast.instances (tenant, key, definit
 create index instances_by_definition on holdfast.instances (tenant, definition, status, begun, id) where created_at > '-infinity';
 create index instances_by_status on holdfast.instances (tenant, kind, status, begun, id) where created_at < 'infinity';
 create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
+-- For retention: what ended long ago is found without a look at what runs.
+create index instances_by_end on holdfast.instances (ended_at) where ended_at is not null;
 
 -- A trigger on named columns costs nothing where they are not written.
 create trigger instances_identity before update of id, tenant, definition, kind, key, created_at on holdfast.instances for each row
@@ -326,7 +328,7 @@ create table holdfast.workers (
 create table holdfast.projections (
     name       text primary key,
     position   bigint not null,
-    updated_at timestamptz not null,
+    updated_at timestamptz,
     error      text not null,
     failed_at  timestamptz
 ) with (fillfactor = 50);

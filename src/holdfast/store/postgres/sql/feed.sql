@@ -22,7 +22,10 @@ select pg_snapshot_xmax(pg_current_snapshot())::text::int8
 select position from holdfast.projections where name = ?::text
 
 -- name: enter
-insert into holdfast.projections (name, position, updated_at, error) values (?::text, 0, ?::timestamptz, '') on conflict do nothing
+insert into holdfast.projections (name, position, error) values (?::text, 0, '') on conflict do nothing
+
+-- name: drop
+delete from holdfast.projections where name = ?::text
 
 -- name: hold
 select position from holdfast.projections where name = ?::text for update

@@ -20,22 +20,40 @@ select 1 from holdfast.instances i where i.id = ?::uuid and i.tenant = ?::text a
     and not exists (select 1 from holdfast.instances c where c.parent = i.id and c.ended_at is null)
 for update
 
+-- name: remains
+-- What an instance that has ended is still needed for.
+select
+    (select count(*) from holdfast.effects where instance = i.id),
+    (select count(*) from holdfast.dead_letters where instance = i.id),
+    (
+        select count(*) from holdfast.inbox where tenant = i.tenant
+            and target in (i.id::text, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+    ),
+    array(
+        select p.name from holdfast.projections p
+        where p.position < (select e.position from holdfast.events e where e.instance = i.id and e.sequence = i.version)
+        order by p.name
+    )
+from holdfast.instances i where i.id = ?::uuid
+
 -- name: allow
 select set_config('holdfast.retention', ?::text, true)
 
 -- name: delete_whole
 with a as (delete from holdfast.events where instance = $1::uuid),
     b as (delete from holdfast.snapshots where instance = $1::uuid),
-    c as (delete from holdfast.receipts where instance = $1::uuid),
-    d as (delete from holdfast.effects where instance = $1::uuid),
-    e as (delete from holdfast.timers where instance = $1::uuid),
-    f as (delete from holdfast.inbox where instance = $1::uuid),
-    g as (delete from holdfast.dead_letters where instance = $1::uuid),
-    h as (delete from holdfast.steps where instance = $1::uuid),
-    i as (delete from holdfast.human_tasks where instance = $1::uuid),
-    j as (delete from holdfast.subscriptions where instance = $1::uuid),
-    k as (delete from holdfast.observations where instance = $1::uuid)
+    c as (delete from holdfast.timers where instance = $1::uuid),
+    d as (delete from holdfast.steps where instance = $1::uuid),
+    e as (delete from holdfast.human_tasks where instance = $1::uuid),
+    f as (delete from holdfast.subscriptions where instance = $1::uuid),
+    g as (delete from holdfast.observations where instance = $1::uuid)
 delete from holdfast.instances where id = $1::uuid
+
+-- name: delete_work
+-- Only where that was asked for: a message that comes between the look at what remains and the deletion is not lost.
+with a as (delete from holdfast.effects where instance = $1::uuid),
+    b as (delete from holdfast.inbox where instance = $1::uuid)
+delete from holdfast.dead_letters where instance = $1::uuid
 
 -- name: prune_receipts
 delete from holdfast.receipts where ctid = any (array(
@@ -48,7 +66,30 @@ delete from holdfast.signals where ctid = any (array(
 ))
 
 -- name: expired
-select tenant, id from holdfast.instances where ended_at < ?::timestamptz order by ended_at limit ?::int8
+-- Those that nothing is left to do for, no letter, no message, no child that runs, and whose last event every projection has read. What ended
+-- after the first event that one of them has not read is not even looked at.
+select i.tenant, i.id from holdfast.instances i
+where i.ended_at < least($1::timestamptz, (
+        select e.at from holdfast.events e
+        where e.position > (select min(position) from holdfast.projections) order by e.position limit 1
+    ))
+    and not exists (select 1 from holdfast.instances c where c.parent = i.id and c.ended_at is null)
+    and not exists (select 1 from holdfast.effects e where e.instance = i.id)
+    and not exists (select 1 from holdfast.dead_letters d where d.instance = i.id)
+    and not exists (
+        select 1 from holdfast.inbox m where m.tenant = i.tenant
+            and m.target in (i.id::text, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+    )
+    and not exists (
+        select 1 from holdfast.events e
+        where e.instance = i.id and e.sequence = i.version and e.position > (select min(position) from holdfast.projections)
+    )
+order by i.ended_at limit $2::int8
+
+-- name: late_readers
+select p.name from holdfast.projections p where ?::timestamptz > (
+    select e.at from holdfast.events e where e.position > p.position order by e.position limit 1
+) order by p.name
 
 -- name: make_partitions
 select holdfast.make_partitions(?::timestamptz, ?::int4)

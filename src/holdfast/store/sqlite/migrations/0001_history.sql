@@ -57,6 +57,8 @@ create unique index instances_by_key on instances (tenant, key, definition) wher
 create index instances_by_definition on instances (tenant, definition, status, begun, id);
 create index instances_by_status on instances (tenant, kind, status, begun, id);
 create index instances_by_parent on instances (parent, id) where parent is not null;
+-- For retention: what ended long ago is found without a look at what runs.
+create index instances_by_end on instances (ended_at) where ended_at is not null;
 
 -- A trigger on named columns costs nothing where they are not written.
 create trigger instances_identity before update of id, tenant, definition, kind, key, created_at on instances
@@ -293,7 +295,7 @@ create table workers (
 create table projections (
     name       text not null primary key,
     position   integer not null,
-    updated_at text not null,
+    updated_at text,
     error      text not null,
     failed_at  text
 ) strict, without rowid;

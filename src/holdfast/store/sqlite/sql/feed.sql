@@ -6,6 +6,12 @@ from events e left join instances i on i.id = e.instance where e.position > ? or
 -- name: checkpoint
 select position from projections where name = ?;
 
+-- name: enter
+insert into projections (name, position, error) values (?, 0, '') on conflict do nothing;
+
+-- name: drop
+delete from projections where name = ?;
+
 -- name: move
 insert into projections (name, position, updated_at, error) values (?, ?, ?, '')
 on conflict (name) do update set position = excluded.position, updated_at = excluded.updated_at, error = '', failed_at = null;

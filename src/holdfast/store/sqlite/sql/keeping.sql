@@ -16,6 +16,21 @@ insert into effects (
 select 1 from instances where id = ? and tenant = ? and ended_at is not null
     and not exists (select 1 from instances child where child.parent = instances.id and child.ended_at is null);
 
+-- name: remains
+-- What an instance that has ended is still needed for.
+select
+    (select count(*) from effects where instance = i.id),
+    (select count(*) from dead_letters where instance = i.id),
+    (
+        select count(*) from inbox where tenant = i.tenant
+            and target in (i.id, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+    ),
+    (
+        select json_group_array(p.name) from projections p
+        where p.position < (select e.position from events e where e.instance = i.id and e.sequence = i.version)
+    )
+from instances i where i.id = ?;
+
 -- name: allow
 insert into retention (instance) values (?);
 
@@ -30,9 +45,6 @@ delete from instances where id = ?;
 
 -- name: delete_snapshot
 delete from snapshots where instance = ?;
-
--- name: delete_receipts
-delete from receipts where instance = ?;
 
 -- name: delete_effects
 delete from effects where instance = ?;
@@ -65,7 +77,29 @@ delete from receipts where (tenant, scope, key) in (select tenant, scope, key fr
 delete from signals where id in (select id from signals where expires_at < ? limit ?);
 
 -- name: expired
-select tenant, id from instances where ended_at < ? order by ended_at limit ?;
+-- Those that nothing is left to do for, no letter, no message, no child that runs, and whose last event every projection has read. What ended
+-- after the first event that one of them has not read is not even looked at.
+select i.tenant, i.id from instances i indexed by instances_by_end
+where i.ended_at < min(:before, coalesce((
+        select e.at from events e where e.position > (select min(position) from projections) order by e.position limit 1
+    ), :before))
+    and not exists (select 1 from instances c where c.parent = i.id and c.ended_at is null)
+    and not exists (select 1 from effects e where e.instance = i.id)
+    and not exists (select 1 from dead_letters d where d.instance = i.id)
+    and not exists (
+        select 1 from inbox m where m.tenant = i.tenant
+            and m.target in (i.id, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+    )
+    and not exists (
+        select 1 from events e
+        where e.instance = i.id and e.sequence = i.version and e.position > (select min(position) from projections)
+    )
+order by i.ended_at limit :limit;
+
+-- name: late_readers
+select p.name from projections p where :before > (
+    select e.at from events e where e.position > p.position order by e.position limit 1
+) order by p.name;
 
 -- name: set_maintenance
 insert into meta (name, value) values ('maintenance', ?) on conflict (name) do update set value = excluded.value;

@@ -1,0 +1,114 @@
+"""What a value says beyond the defaults of its classes.
+
+A command is the same before and after its class got another field with a default: whoever sends it again does not know of the field,
+and has not used it. So the form by which commands are compared leaves out what is at its default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple, Protocol, cast, runtime_checkable
+
+import msgspec
+
+_NONE = object()
+"""Stands for the default of a field that has none: no value is equal to it."""
+
+
+@runtime_checkable
+class _PydanticModel(Protocol):
+    def model_dump(
+        self, *, mode: str, by_alias: bool, round_trip: bool, exclude_defaults: bool
+    ) -> dict[str, object]: ...
+
+
+class _Field(NamedTuple):
+    """What is known of a field of a class."""
+
+    name: str
+    wire: str
+    """How it is called where it is stored."""
+    default: object
+    is_deep: bool
+    """Whether its type lets it hold objects with defaults of their own; what has no class holds none, however large it is."""
+
+
+def beyond_defaults(value: object) -> object:
+    """The value as plain data, without the fields that are at their defaults; for comparison, not to be read back."""
+    cls: type = type(value)
+    fields = _fields_of(cls)
+    if fields is not None:
+        told = dict(_tag_of(cls))
+        for name, wire, default, is_deep in fields:
+            item = getattr(value, name)
+            if not _is_default(item, default):
+                told[wire] = beyond_defaults(item) if is_deep else item
+        return told
+    if isinstance(value, dict):
+        return {key: beyond_defaults(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [beyond_defaults(item) for item in value]
+    if isinstance(value, _PydanticModel):
+        return value.model_dump(mode="json", by_alias=True, round_trip=True, exclude_defaults=True)
+    return value
+
+
+def _is_default(item: object, default: object) -> bool:
+    try:
+        return bool(item == default)
+    except Exception:  # noqa: BLE001 - classes of the user's own compare as they like
+        return False
+
+
+@lru_cache(1024)
+def _fields_of(cls: type) -> tuple[_Field, ...] | None:
+    """The fields of a dataclass or a Struct; None for anything else."""
+    if issubclass(cls, msgspec.Struct):
+        return tuple(_struct_fields(cls))
+    return tuple(_dataclass_fields(cls)) if dataclasses.is_dataclass(cls) else None
+
+
+def _struct_fields(cls: type[msgspec.Struct]) -> Iterator[_Field]:
+    for each in msgspec.structs.fields(cls):
+        default = each.default if each.default is not msgspec.NODEFAULT else _made(each.default_factory)
+        yield _Field(each.name, each.encode_name, default, _holds_classes(each.type))
+
+
+def _dataclass_fields(cls: type) -> Iterator[_Field]:
+    try:
+        hints = typing.get_type_hints(cls)
+    except Exception:  # noqa: BLE001 - a name that cannot be found is anything
+        hints = {}
+    for each in dataclasses.fields(cls):
+        default = each.default if each.default is not dataclasses.MISSING else _made(each.default_factory)
+        yield _Field(each.name, each.name, default, _holds_classes(hints.get(each.name, cls)))
+
+
+def _made(factory: object) -> object:
+    """What a factory makes; nothing is equal to the default of a field without one."""
+    if factory is dataclasses.MISSING or factory is msgspec.NODEFAULT or not callable(factory):
+        return _NONE
+    return cast("object", factory())
+
+
+def _holds_classes(hint: object) -> bool:
+    """Whether a value of this type can hold objects whose fields have defaults."""
+    alias = getattr(hint, "__value__", None) or getattr(hint, "__supertype__", None)
+    if alias is not None:
+        return _holds_classes(alias)
+    origin = typing.get_origin(hint) or hint
+    if isinstance(origin, type) and (
+        dataclasses.is_dataclass(origin) or issubclass(origin, msgspec.Struct) or hasattr(origin, "model_dump")
+    ):
+        return True
+    return any(_holds_classes(each) for each in typing.get_args(hint))
+
+
+def _tag_of(cls: type) -> Iterator[tuple[str, object]]:
+    """What tells a class of a union from the others, where the bytes say so."""
+    config = cls.__struct_config__ if issubclass(cls, msgspec.Struct) else None
+    if config is not None and config.tag_field is not None:
+        yield config.tag_field, config.tag

@@ -1,0 +1,257 @@
+"""What is deleted and what is kept: an instance goes when nothing of it is needed any more, and takes nothing with it that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+import pytest
+
+from holdfast import (
+    ConflictError,
+    Decision,
+    EffectContext,
+    Engine,
+    Fail,
+    Moment,
+    NotFoundError,
+    ProjectedEvent,
+    Settings,
+)
+from holdfast.kernel.ids import InstanceId
+from holdfast.testing import ManualEngine
+from support.engines import Place
+from support.samples import END, Act, Answer, Do, Ledger, Noted, Notes, Puppet, act
+
+DAY = timedelta(days=1)
+SETTINGS = Settings(keep_finished=DAY)
+
+
+def end_with(*asked: str) -> Callable[[Notes, Do, Moment], Answer]:
+    """End at once, and have this done afterwards; what is `late` only after ten days."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(END))
+        for what in asked:
+            decision = decision.with_effect(Act(what), delay=10 * DAY if what == "late" else None)
+        return decision
+
+    return choose
+
+
+class Names:
+    """A read model in memory: the keys of the instances whose events it saw."""
+
+    name = "names"
+
+    def __init__(self) -> None:
+        self.is_broken = False
+        self.seen: list[str] = []
+
+    def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
+        if self.is_broken:
+            raise ConnectionError("the index is away")
+        self.seen += [event.key for event in events]
+
+    def clear(self, connection: object) -> None:
+        self.seen.clear()
+
+
+def is_kept(engine: Engine, key: str = "p-1") -> bool:
+    """Whether an instance outlives a round of housekeeping."""
+    engine.runtime.housekeeping.prune()
+    return engine.get(Puppet, key).exception() is None
+
+
+def identity_of(engine: Engine, key: str = "p-1") -> InstanceId:
+    """The id of an instance."""
+    return engine.get(Puppet, key).result().id
+
+
+def test_work_that_an_ended_instance_asked_for_is_done_before_it_goes(place: Place) -> None:
+    """An effect that waits keeps its instance beyond `keep_finished`; once it was called, the instance goes."""
+    calls = Ledger()
+    engine = place.engine(SETTINGS).register(Puppet(end_with("late")), lambda context, effect: calls.add(effect.what))
+    engine.execute(Puppet, Do("p-1")).result()
+    engine.advance(days=5)
+    assert is_kept(engine)
+    engine.advance(days=6)
+    assert calls.entries == ["late"]
+    assert not is_kept(engine)
+
+
+def test_a_dead_letter_keeps_its_instance(place: Place) -> None:
+    """What gave up stays with its instance until an operator has dealt with it."""
+
+    def fail(context: EffectContext, effect: Act) -> None:
+        raise Fail("no")
+
+    engine = place.engine(SETTINGS).register(Puppet(end_with("x")), fail)
+    engine.execute(Puppet, Do("p-1")).result()
+    engine.advance(days=5)
+    assert is_kept(engine)
+    (letter,) = engine.dead_letters().result()
+    engine.discard(letter).result()
+    assert not is_kept(engine)
+
+
+def test_a_message_that_waits_keeps_its_target(place: Place) -> None:
+    """A command that was accepted for an ended instance is answered by it, and not by a new one under its key."""
+    engine = place.engine(SETTINGS).register(Puppet())
+    engine.execute(Puppet, Do("p-1", END)).result()
+    engine.submit(Puppet, Do("p-1", "too late")).result()
+    place.clock.move(5 * DAY)
+    assert is_kept(engine)
+    engine.drain()
+    assert not is_kept(engine)
+
+
+def test_events_outlive_a_projection_that_is_behind(place: Place) -> None:
+    """What a projection has not read is not deleted, whoever feeds it, and however long it fails."""
+    names = Names()
+    names.is_broken = True
+    settings = Settings(
+        keep_finished=DAY, projection_pause=timedelta(0), longest_projection_pause=timedelta(0), projection_batch=1
+    )
+    engine = place.engine(settings).register(Puppet()).project(names)
+    housekeeper = place.engine(SETTINGS).register(Puppet())
+    for key in ("p-1", "p-2"):
+        engine.execute(Puppet, Do(key, END)).result()
+    engine.advance(days=5)
+    assert is_kept(housekeeper)
+    (state,) = engine.projections().result()
+    assert (state.lag, names.seen) == (2, [])
+    names.is_broken = False
+    engine.drain()
+    assert names.seen == ["p-1", "p-2"]
+    assert not is_kept(housekeeper)
+
+
+def test_a_projection_counts_from_the_moment_it_is_registered(place: Place) -> None:
+    """It has not read anything yet, and still no event is deleted under it."""
+    engine = place.engine(SETTINGS).register(Puppet())
+    engine.execute(Puppet, Do("p-1", END)).result()
+    place.clock.move(5 * DAY)
+    names = Names()
+    engine.project(names)
+    assert is_kept(engine)
+    engine.drain()
+    assert names.seen == ["p-1"]
+    assert not is_kept(engine)
+
+
+def test_a_projection_that_nobody_feeds_any_more_can_be_dropped(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """Housekeeping says whom it waits for; one that is dropped holds nothing back, and one that is fed here is not dropped."""
+    old = place.engine(SETTINGS).register(Puppet()).project(Names())
+    with pytest.raises(ConflictError, match="this process feeds the projection 'names'"):
+        old.drop_projection("names").result()
+    engine = place.engine(SETTINGS).register(Puppet())
+    engine.execute(Puppet, Do("p-1", END)).result()
+    engine.advance(days=5)
+    assert is_kept(engine)
+    assert is_kept(engine)
+    said = [record.getMessage() for record in caplog.records if "projection" in record.getMessage()]
+    assert len(said) == 1
+    assert "'names'" in said[0]
+    engine.drop_projection("names").result()
+    with pytest.raises(NotFoundError, match="projection"):
+        engine.drop_projection("names").result()
+    assert engine.projections().result() == []
+    assert not is_kept(engine)
+
+
+@pytest.mark.parametrize("deletes", [True, False])
+def test_a_command_id_outlives_its_instance(place: Place, *, deletes: bool) -> None:
+    """However the instance went, a command with an id that was used is not carried out again within `keep_receipts`."""
+    calls = Ledger()
+    engine = place.engine(SETTINGS).register(Puppet(end_with("pay")), lambda context, effect: calls.add(effect.what))
+    engine.execute(Puppet, Do("p-1"), command_id="pay-1").result()
+    engine.drain()
+    if deletes:
+        engine.delete(identity_of(engine)).result()
+    else:
+        engine.advance(days=5)
+    assert not is_kept(engine)
+    engine.execute(Puppet, Do("p-1"), command_id="pay-1").result()
+    engine.drain()
+    assert calls.entries == ["pay"]
+    engine.advance(days=31)
+    engine.runtime.housekeeping.prune()
+    engine.execute(Puppet, Do("p-1"), command_id="pay-1").result()
+    engine.drain()
+    assert calls.entries == ["pay", "pay"]
+
+
+def leave_effect(engine: ManualEngine) -> None:
+    """The instance has ended, and its effect waits."""
+    engine.execute(Puppet, Do("p-1")).result()
+
+
+def leave_letter(engine: ManualEngine) -> None:
+    """The instance has ended, and its effect gave up."""
+    leave_effect(engine)
+    engine.advance(days=20)
+
+
+def leave_message(engine: ManualEngine) -> None:
+    """The instance has ended, all it asked for is done, and a message for it waits."""
+    leave_letter(engine)
+    engine.discard(engine.dead_letters().result()[0]).result()
+    engine.submit(Puppet, Do("p-1")).result()
+
+
+def leave_events(engine: ManualEngine) -> None:
+    """The instance has ended, and a projection has not read how."""
+    leave_letter(engine)
+    engine.discard(engine.dead_letters().result()[0]).result()
+    engine.project(Names())
+
+
+LEFT = {
+    "1 effect has still to be done": leave_effect,
+    "1 dead letter": leave_letter,
+    "1 message": leave_message,
+    "'names' has not read its events": leave_events,
+}
+
+
+@pytest.mark.parametrize("said", LEFT)
+def test_a_deletion_says_what_it_would_destroy(place: Place, said: str) -> None:
+    """What is still needed is deleted only if the operator insists, who is told what it is and what to do."""
+
+    def fail(context: EffectContext, effect: Act) -> None:
+        raise Fail("no")
+
+    engine = place.engine().register(Puppet(end_with("late")), fail)
+    LEFT[said](engine)
+    identity = identity_of(engine)
+    with pytest.raises(ConflictError, match=said) as caught:
+        engine.delete(identity).result()
+    assert "force=True" in str(caught.value)
+    assert engine.get(Puppet, "p-1").exception() is None
+    engine.delete(identity, force=True).result()
+    assert engine.get(Puppet, "p-1").exception() is not None
+    assert engine.dead_letters().result() == []
+    assert [each for each in engine.backlog().result() if each.kind == "effect"] == []
+
+
+def test_what_is_needed_does_not_keep_what_is_not(place: Place) -> None:
+    """However many instances are kept for their letters, those that ended after them are found."""
+
+    def fail(context: EffectContext, effect: Act) -> None:
+        raise Fail("no")
+
+    engine = place.engine(SETTINGS).register(Puppet(act), fail)
+    for number in range(5):
+        engine.execute(Puppet, Do(f"stuck-{number}", END)).result()
+    engine.drain()
+    place.clock.move(timedelta(hours=1))
+    engine.execute(Puppet, Do("p-1", "done")).result()
+    engine.execute(Puppet, Do("p-1", END)).result()
+    engine.drain()
+    for letter in engine.dead_letters(key="p-1").result():
+        engine.discard(letter).result()
+    place.clock.move(5 * DAY)
+    keeper = place.store.keeper()
+    (found,) = keeper.expired(ended_before=place.clock.now(), limit=1)
+    assert found.instance == identity_of(engine)
