@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 
@@ -25,7 +26,7 @@ from holdfast import (
     Settings,
     StepContext,
 )
-from holdfast.runtime.telemetry import WorkLost
+from holdfast.runtime.telemetry import EffectEnded, WorkLost
 from holdfast.store.port import Store
 from holdfast.store.shapes import Wanted
 from holdfast.store.sqlite.store import SQLiteStore
@@ -222,6 +223,25 @@ def test_a_call_that_is_undone_again_and_again_fails_in_the_end(place: Place, st
     (letter,) = engine.dead_letters().result()
     assert (letter.reason, letter.attempts, calls) == ("conflict", 1, [1] * 8)
     assert "undone 8 times in a row" in letter.error
+
+
+@pytest.mark.parametrize("settings", [QUICK, msgspec.structs.replace(QUICK, committers=3)], ids=["usual", "several"])
+def test_the_next_command_knows_what_a_transactional_handler_did(live: Live, settings: Settings) -> None:
+    """A commit that no committer made is not a surprise to them: the next command of the instance is decided once."""
+    decided: list[str] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decided.append(command.what)
+        decision = Decision.event(Noted(command.what))
+        return decision.with_effect(Act("x"), transactional=True) if command.what == "x" else decision
+
+    engine = live.engine(settings).register(Puppet(choose), lambda context, effect: Do("p-1", "done")).start_worker()
+    ended = threading.Event()
+    engine.listen(lambda happening: ended.set() if isinstance(happening, EffectEnded) else None)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(ended)
+    engine.execute(Puppet, Do("p-1", "next")).result()
+    assert decided == ["x", "done", "next"]
 
 
 @on_postgres
