@@ -11,6 +11,8 @@ from holdfast.runtime.clock import LATEST, later
 from holdfast.runtime.handlers import Fail, Retry, UncalledError
 from holdfast.runtime.issuing import EffectOptions
 from holdfast.runtime.shared import Shared
+from holdfast.runtime.submissions import Submission
+from holdfast.runtime.telemetry import CommandRefused
 from holdfast.store.shapes import DeadLetter, StoredEffect, StoredMessage, StoredTimer
 
 _LONGEST_ERROR = 4000
@@ -180,3 +182,15 @@ def code_of(error: BaseException) -> str:
     if isinstance(error, RecalledError):
         return "recalled"
     return error.code if isinstance(error, HoldfastError) else "handler_failed"
+
+
+def refused(submission: Submission, error: BaseException) -> CommandRefused:
+    """What telemetry hears of a command that failed."""
+    address = submission.address
+    return CommandRefused(
+        definition=address.definition,
+        instance=address.instance,
+        command=type(submission.command).__name__,
+        code=code_of(error) if isinstance(error, HoldfastError) else "unexpected",
+        error=describe(error),
+    )

@@ -16,6 +16,7 @@ from holdfast.runtime.calling import Execution, call_here
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.drafting import VoidClaimError
+from holdfast.runtime.giving_up import refused
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.issuing import result_of
 from holdfast.runtime.shared import Shared
@@ -36,6 +37,15 @@ class _FailedError(Exception):
     """The handler raised this."""
 
     def __init__(self, error: Exception) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+class _RefusedError(Exception):
+    """What the handler came to was refused."""
+
+    def __init__(self, submission: Submission, error: BaseException) -> None:
+        self.submission = submission
         self.error = error
         super().__init__(str(error))
 
@@ -74,6 +84,10 @@ class Transacting:
             if not execution.settle():
                 return "given up"
             raise failure.error from failure.error.__cause__
+        except _RefusedError as refusal:
+            if self._telemetry.is_heard:
+                self._telemetry.tell(refused(refusal.submission, refusal.error))
+            raise refusal.error from refusal.error.__cause__
         if batch is not None:
             self._written(batch)
             if batch.observations:
@@ -107,12 +121,13 @@ class Transacting:
         if command is None:
             unit.consume([execution.claim])
             return None
-        batch = committing.commit_inside(unit, self._submission(execution, command))
+        submission = self._submission(execution, command)
+        batch = committing.commit_inside(unit, submission)
         for _, _, error in batch.answers:
             if isinstance(error, HoldfastError) and is_unreadable(error):
                 raise UndoneError(error)
             if error is not None:
-                raise error
+                raise _RefusedError(submission, error)
         return batch
 
     def _submission(self, execution: Execution, command: object) -> Submission:
