@@ -12,10 +12,18 @@ from functools import partial
 from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import effect_key
 from holdfast.kernel.moment import SYSTEM
-from holdfast.runtime.giving_up import RecalledError, SpentError, Verdicts, dead_effect, describe, failure_of
+from holdfast.runtime.giving_up import (
+    RecalledError,
+    SpentError,
+    Verdicts,
+    dead_effect,
+    describe,
+    failure_of,
+    is_passing,
+)
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.issuing import options_of
-from holdfast.runtime.loops import Chores
+from holdfast.runtime.loops import Chores, pause_after
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.slots import Room
 from holdfast.runtime.submissions import Outcome, Submission
@@ -73,6 +81,14 @@ class Fetching:
         """What a call came to cannot be committed here, because the history of its instance cannot be read: others will do it."""
         self._add(effect, partial(self._hand_on, effect, address, command, error))
 
+    def hand_in_again(
+        self, effect: StoredEffect, hand_in: Callable[[], None], error: BaseException, *, tries: int
+    ) -> None:
+        """What a call came to was refused for a passing reason, so many times by now: hand it in once more, after a while."""
+        name = effect_key(effect.instance, effect.number)
+        _log.warning("what effect %s came to is handed in again, because it was refused: %s", name, error)
+        self._add(effect, hand_in, after=pause_after(tries))
+
     def failing(self) -> list[EffectClaim]:
         """The effects whose failure is reported and not yet dealt with."""
         return list(self._failing.copy())
@@ -104,7 +120,12 @@ class Fetching:
         return self._effects.claim(self._worker.identity, wanted, limit, now, words=words)
 
     def _add(
-        self, effect: StoredEffect, chore: Callable[[], None], otherwise: Callable[[], None] | None = None
+        self,
+        effect: StoredEffect,
+        chore: Callable[[], None],
+        otherwise: Callable[[], None] | None = None,
+        *,
+        after: float = 0.0,
     ) -> None:
         self._failing.add(effect.claim)
 
@@ -112,7 +133,8 @@ class Fetching:
             what()
             self._failing.discard(effect.claim)
 
-        self.chores.add(partial(do, chore), otherwise=None if otherwise is None else partial(do, otherwise))
+        instead = None if otherwise is None else partial(do, otherwise)
+        self.chores.add(partial(do, chore), otherwise=instead, after=after)
 
     def _release(self, effect: StoredEffect) -> None:
         self._effects.release([effect.claim])
@@ -177,8 +199,13 @@ class Fetching:
         else:
             self.on_parked(until)
 
-    def _give_up(self, effect: StoredEffect, error: BaseException, *, plainly: Fail | None = None) -> None:
-        """Tell the instance; if it cannot take that, tell it once more, in the plainest words there are."""
+    def _give_up(
+        self, effect: StoredEffect, error: BaseException, *, plainly: Fail | None = None, tries: int = 0
+    ) -> None:
+        """Tell the instance; if it cannot take that, tell it once more, in the plainest words there are.
+
+        If only others keep it from being told, it is told as often as need be.
+        """
         command = self._told(effect, plainly or error)
         if command is None:
             self._bury(effect, error)
@@ -191,8 +218,12 @@ class Fetching:
                 self.hand_on(effect, address, command, refusal)
                 return
             name = effect_key(effect.instance, effect.number)
+            if is_passing(refusal):
+                again = partial(self._give_up, effect, error, plainly=plainly, tries=tries + 1)
+                self.hand_in_again(effect, again, refusal, tries=tries + 1)
+                return
             _log.warning("effect %s: its instance could not be told of its end: %s", name, refusal)
-            if plainly is None and isinstance(refusal, HoldfastError) and not refusal.retryable:
+            if plainly is None and isinstance(refusal, HoldfastError):
                 said = (
                     f"{describe(error)[:_SHORT]} (as it was, this could not be recorded: {describe(refusal)[:_SHORT]})"
                 )

@@ -58,6 +58,8 @@ class Verdicts:
     def retry_command_at(self, attempts: int, error: BaseException) -> datetime | None:
         """When to try a timer or a message again after `attempts` failures; None means never."""
         policy = self._shared.settings.command_retry
+        if is_passing(error):
+            return self._after(policy, max(1, attempts))
         if isinstance(error, RejectedError | PayloadError | NotFoundError | ReusedIdError) or not policy.allows_another(
             attempts
         ):
@@ -73,6 +75,11 @@ class Verdicts:
     def _after(self, policy: RetryPolicy, attempts: int) -> datetime:
         wait = policy.wait_after(attempts, self._shared.chance.share())
         return later(self._shared.clock.now(), wait) or LATEST
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether a command was refused for a reason that is none of its own and may be gone when it is handed in again."""
+    return isinstance(error, HoldfastError) and error.retryable
 
 
 def calls_of(effect: StoredEffect, error: BaseException) -> int:

@@ -15,6 +15,7 @@ from holdfast.runtime.calling import Ends, Execution, key_of
 from holdfast.runtime.clockwork import Clockwork
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.fetching import Fetching
+from holdfast.runtime.giving_up import is_passing
 from holdfast.runtime.health import Watched
 from holdfast.runtime.heart import Heart
 from holdfast.runtime.housekeeping import Housekeeping
@@ -216,6 +217,25 @@ class Runtime:
         except HoldfastError as error:
             self._failed(execution, error)
             return
+        self._hand_in(execution, address, command, may_wait=self.worker.is_alone(execution))
+
+    def _hand_in(
+        self, execution: Execution, address: Address, command: object, tries: int = 0, *, may_wait: bool = False
+    ) -> None:
+        """Have what a call came to committed; it was refused so many times before."""
+        effect = execution.effect
+
+        def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
+            if error is None:
+                return
+            if is_unreadable(error):
+                self.fetching.hand_on(effect, address, command, error)
+            elif is_passing(error):
+                again = partial(self._hand_in, execution, address, command, tries + 1)
+                self.fetching.hand_in_again(effect, again, error, tries=tries + 1)
+            else:
+                self._failed(execution, error)
+
         self._service.committer.submit(
             Submission(
                 address=address,
@@ -223,23 +243,10 @@ class Runtime:
                 cause=effect_key(effect.instance, effect.number),
                 claim=execution.claim,
                 may_create=True,
-                settled=partial(self._settled, execution, address, command),
+                settled=settled,
             ),
-            may_wait=self.worker.is_alone(execution),
+            may_wait=may_wait,
         )
-
-    def _settled(
-        self,
-        execution: Execution,
-        address: Address,
-        command: object,
-        _outcome: Outcome | None,
-        error: BaseException | None,
-    ) -> None:
-        if error is not None and is_unreadable(error):
-            self.fetching.hand_on(execution.effect, address, command, error)
-        elif error is not None:
-            self._failed(execution, error)
 
     def _failed(self, execution: Execution, error: BaseException) -> None:
         self.fetching.report(execution.effect, error, may_retry=not execution.is_stopping)
