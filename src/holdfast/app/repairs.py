@@ -12,6 +12,7 @@ from holdfast.app.stepping import plain_data
 from holdfast.errors import ConflictError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.machine import commands as c
+from holdfast.runtime.giving_up import RECALLED
 from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import Address, DeadLetter, Header, InstanceQuery
 
@@ -74,6 +75,11 @@ class Repairs(Desk):
                     )
                 case "timer":
                     self._restore_timer(found)
+                case "effect" if found.reason == RECALLED:
+                    raise ConflictError(
+                        f"dead letter {found.id} is of an effect that nobody wants any more: its instance took it back while it ran; "
+                        "discard it"
+                    )
                 case "effect" | "inbox":
                     now = self._service.shared.clock.now()
                     ageing = self._service.shared.settings.ageing_rate

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
+import msgspec
+
 from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import effect_key
 from holdfast.kernel.moment import SYSTEM
@@ -66,7 +68,9 @@ class Fetching:
         self.chores = Chores("failures of effects", limit=shared.settings.unhealthy_after.total_seconds())
 
     def report(self, effect: StoredEffect, error: BaseException, *, may_retry: bool = True) -> None:
-        """A call failed; what follows is done in the next step."""
+        """A call failed; what follows is done in the next step. `may_retry` says that nobody asked for its end."""
+        if not may_retry:
+            effect = msgspec.structs.replace(effect, stop_requested=True)
         self._add(
             effect,
             partial(self._settle, effect, error, may_retry=may_retry),

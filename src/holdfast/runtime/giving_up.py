@@ -15,6 +15,9 @@ from holdfast.runtime.submissions import Submission
 from holdfast.runtime.telemetry import CommandRefused
 from holdfast.store.shapes import DeadLetter, StoredEffect, StoredMessage, StoredTimer
 
+RECALLED = "recalled"
+"""Why an effect is dead that its instance asked to be stopped."""
+
 _LONGEST_ERROR = 4000
 
 
@@ -104,10 +107,16 @@ def dead_effect(effect: StoredEffect, error: BaseException, now: datetime) -> De
         priority=effect.priority,
         attempts=calls_of(effect, error),
         fence=effect.fence,
-        reason="attempts_spent" if isinstance(error, SpentError) else code_of(error),
+        reason=_reason_of(effect, error),
         error=describe(error),
         created_at=now,
     )
+
+
+def _reason_of(effect: StoredEffect, error: BaseException) -> str:
+    if effect.stop_requested:
+        return RECALLED  # Whatever came of its last call: nobody wants another one.
+    return "attempts_spent" if isinstance(error, SpentError) else code_of(error)
 
 
 def dead_timer(timer: StoredTimer, *, error: BaseException, now: datetime) -> DeadLetter:
@@ -187,7 +196,7 @@ def code_of(error: BaseException) -> str:
     if isinstance(error, RejectedError):
         return error.reason
     if isinstance(error, RecalledError):
-        return "recalled"
+        return RECALLED
     return error.code if isinstance(error, HoldfastError) else "handler_failed"
 
 

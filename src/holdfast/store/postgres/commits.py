@@ -67,7 +67,9 @@ class _Sql(msgspec.Struct, frozen=True):
     finished_messages: str
     finished_letters: str
     withdrawn: str
+    withdrawn_letters: str
     recalled: str
+    recalled_letters: str
     stopped: str
     cancelled: str
     events: str

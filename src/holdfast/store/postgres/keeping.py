@@ -25,6 +25,7 @@ from holdfast.store.statements import read_numbered
 class _Sql(msgspec.Struct, frozen=True):
     dead_letter: str
     discard: str
+    hold_instance: str
     revive_effect: str
     finished: str
     allow: str
@@ -61,6 +62,8 @@ class PostgresKeeper:
     def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
         """Put a dead effect or message back to work."""
         with self._line.transaction() as connection:
+            if letter.source == "effect":
+                connection.execute(_sql.hold_instance, [letter.instance])
             if connection.execute(_sql.discard, [Int8(letter.id), letter.tenant]).rowcount != 1:
                 return False
             _revive(connection, letter, now, ageing)

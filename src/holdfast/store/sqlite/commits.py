@@ -57,6 +57,7 @@ class _Sql(msgspec.Struct, frozen=True):
     insert_effect: str
     consume_effect: str
     withdraw_effect: str
+    withdraw_letter: str
     recall_effect: str
     stop_effect: str
     owned_effects: str
@@ -239,7 +240,10 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) 
     if _consume(connection, claims) != len(claims):
         raise LostRaceError("a claim is void")
     many = connection.executemany
-    many(_sql.withdraw_effect, [(name, number) for name, each in named for number in each.withdrawn])
+    withdrawn = [(name, number) for name, each in named for number in each.withdrawn]
+    if withdrawn:
+        many(_sql.withdraw_effect, withdrawn)
+        many(_sql.withdraw_letter, withdrawn)
     for name, each in named:
         if each.recalls:
             _recall(connection, name, each.recalls, now)
@@ -256,11 +260,13 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) 
 
 
 def _recall(connection: sqlite3.Connection, name: str, recalls: Sequence[StoredRecall], now: str) -> None:
+    run = connection.execute
     for each in recalls:
-        if connection.execute(_sql.recall_effect, (name, each.number)).rowcount == 1:
-            connection.execute(_sql.insert_message, _message(each.message, now))
+        key = (name, each.number)
+        if run(_sql.recall_effect, key).rowcount == 1 or run(_sql.withdraw_letter, key).rowcount == 1:
+            run(_sql.insert_message, _message(each.message, now))
         elif each.stop:
-            connection.execute(_sql.stop_effect, (name, each.number))
+            run(_sql.stop_effect, key)
 
 
 def _write_instances(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]]) -> None:
