@@ -38,6 +38,13 @@ class RecalledError(Exception):
         super().__init__("stopped before the handler was called" + (" again" if self.was_called else ""))
 
 
+class GivenUpError(Exception):
+    """An operator does not want the work to wait any longer."""
+
+    def __init__(self) -> None:
+        super().__init__("given up by an operator")
+
+
 class Verdicts:
     """Judges failures."""
 
@@ -153,7 +160,7 @@ def dead_message(message: StoredMessage, *, error: BaseException, now: datetime)
         type=message.type,
         version=message.version,
         data=message.data,
-        attempts=message.attempts + 1,
+        attempts=message.attempts + (not isinstance(error, GivenUpError)),
         reason=code_of(error),
         error=describe(error),
         actor=message.actor,
@@ -171,7 +178,11 @@ def describe(error: BaseException) -> str:
         said = str(error) or type(error).__name__
     except BaseException:  # noqa: BLE001 - an error that cannot even say what it is
         said = type(error).__name__
-    text = said if isinstance(error, HoldfastError | SpentError | RecalledError) else f"{type(error).__name__}: {said}"
+    text = (
+        said
+        if isinstance(error, HoldfastError | SpentError | RecalledError | GivenUpError)
+        else f"{type(error).__name__}: {said}"
+    )
     return text.replace("\x00", "").encode("utf-8", "replace").decode()[:_LONGEST_ERROR]
 
 
@@ -197,6 +208,8 @@ def code_of(error: BaseException) -> str:
         return error.reason
     if isinstance(error, RecalledError):
         return RECALLED
+    if isinstance(error, GivenUpError):
+        return "given_up"
     return error.code if isinstance(error, HoldfastError) else "handler_failed"
 
 

@@ -200,6 +200,12 @@ class Inbox(Protocol):
         """Move the message to the dead letters; False if it is gone."""
         ...
 
+    def waiting(
+        self, tenant: str, *, definition: str = "", type_: str = "", after: int = 0, limit: int = 100
+    ) -> list[StoredMessage]:
+        """The messages of a tenant in order of acceptance, for one definition or with one command if it is named; they stay as they are."""
+        ...
+
     def depth(self) -> int:
         """How many messages wait."""
         ...

@@ -54,6 +54,7 @@ class _Sql(msgspec.Struct, frozen=True):
     retry_message: str
     free_target: str
     take_message: str
+    waiting_messages: str
     inbox_depth: str
     next_message: str
 
@@ -204,6 +205,14 @@ class SQLiteInbox:
         """Move the message to the dead letters."""
         with self._database.writing() as connection:
             return _move(connection, _sql.take_message, (claim.id,), letter)
+
+    def waiting(
+        self, tenant: str, *, definition: str = "", type_: str = "", after: int = 0, limit: int = 100
+    ) -> list[StoredMessage]:
+        """The messages of a tenant, as they are."""
+        values = {"tenant": tenant, "definition": definition, "type": type_, "after": after, "limit": limit}
+        with self._database.reading() as connection:
+            return [rows.message(row) for row in connection.execute(_sql.waiting_messages, values)]
 
     def depth(self) -> int:
         """How many messages wait."""

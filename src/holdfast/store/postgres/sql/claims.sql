@@ -152,6 +152,13 @@ where h.id = ?::int8 and i.tenant = any (array[h.tenant]) and i.target = h.targe
 -- name: take_message
 delete from holdfast.inbox where id = ?::int8
 
+-- name: waiting_messages
+select id, tenant, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    attempts, error
+from holdfast.inbox
+where id > $1::int8 and tenant = $2::text and ($3::text = '' or definition = $3::text) and ($4::text = '' or type = $4::text)
+order by id limit $5::int8
+
 -- name: inbox_depth
 select count(*) from holdfast.inbox
 

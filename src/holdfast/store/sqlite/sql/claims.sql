@@ -122,6 +122,13 @@ update inbox set claimed_until = null where (tenant, target) = (select tenant, t
 -- name: take_message
 delete from inbox where id = ?;
 
+-- name: waiting_messages
+select id, tenant, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    attempts, error
+from inbox
+where id > :after and tenant = :tenant and (:definition = '' or definition = :definition) and (:type = '' or type = :type)
+order by id limit :limit;
+
 -- name: inbox_depth
 select count(*) from inbox;
 
