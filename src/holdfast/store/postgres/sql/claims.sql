@@ -3,7 +3,8 @@ select clock_timestamp()
 
 -- name: claim_effects
 -- From one word that waits for a handler to the next along the index, which gives the most urgent rows of each word first, and those of
--- equal rank in the order of instances and numbers; nothing is sorted but the few that were picked.
+-- equal rank in the order of instances and numbers; nothing is sorted but the few that were picked. The calendar of Postgres goes
+-- further than that of Python, and one row that cannot be read would take the others of its claim with it.
 with recursive present (handler, most, language, type, version) as (
     select w.handler, w.most, f.* from unnest(?::text[], ?::int4[]) as w (handler, most)
     cross join lateral (
@@ -42,7 +43,8 @@ where e.ctid = any (array(
     order by s.rank, s.instance, s.number limit ?::int8
 ))
 returning e.instance, e.number, e.tenant, e.definition, e.language, e.handler, e.type, e.version, e.data, e.options, e.priority, e.rank,
-    e.parked_until, e.owner, e.fence, e.attempts, e.error, e.created_at, e.claimed_at, e.stop_requested
+    e.parked_until, e.owner, e.fence, e.attempts, e.error,
+    greatest(least(e.created_at, '9999-12-31 00:00:00+00'), '0001-01-01 00:00:00+00'), e.claimed_at, e.stop_requested
 
 -- name: retry_effect
 update holdfast.effects set

@@ -35,6 +35,10 @@ update effects set owner = ?, claimed_at = ?, fence = fence + 1, attempts = atte
 returning instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested;
 
+-- name: leave_effect
+-- It was just claimed and cannot be read: others may be able to.
+update effects set owner = null, claimed_at = null, parked_until = ?, attempts = attempts - 1 where instance = ? and number = ?;
+
 -- name: retry_effect
 update effects set owner = null, claimed_at = null, parked_until = ?, error = ?, attempts = attempts - ?
 where instance = ? and number = ? and owner = ? and fence = ?;
