@@ -44,6 +44,7 @@ class Execution:
         "limit",
         "options",
         "started",
+        "take_back",
         "task",
         "thread",
     )
@@ -79,6 +80,8 @@ class Execution:
         self.task: asyncio.Task[None] | None = None
         self.thread: int | None = None
         """The id of the thread that a plain function keeps busy."""
+        self.take_back: Callable[[], None] | None = None
+        """Takes the connection from a transactional handler that is running; None while there is none to take."""
         self.context = EffectContext(
             instance=effect.instance,
             tenant=effect.tenant,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from holdfast.errors import HoldfastError, StoreError
+from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import WorkerId, effect_key
 from holdfast.runtime.calling import Ends, Execution, key_of
 from holdfast.runtime.clockwork import Clockwork
@@ -96,17 +98,19 @@ class Runtime:
             loop.stop()
         self._wakeups.close()
         abandoned = self.worker.stop(seconds)
-        for loop in others:
-            loop.join(_STEP_SECONDS)
+        if not _all_ended(others):
+            self._service.store.take_back()  # A projection may hang with the only writer.
         self.projecting.stop()
         heart.stop()
-        heart.join(_STEP_SECONDS)
+        _all_ended([heart])
         if abandoned:
             _politely(lambda: self._service.operate(lambda parts: parts.effects().release(abandoned)))
 
     def retire(self) -> None:
-        """Leave the list of the living, once the last result is committed."""
-        _politely(self.heart.stop)
+        """Leave the list of the living, once the last result is committed; what the worker still holds is free at once."""
+        # A heart that hangs in a call has its connection in use.
+        workers = self._service.store.workers() if self._loops[0].is_alive else self.heart.workers
+        _politely(lambda: workers.retire(self.identity))
 
     @property
     def loops(self) -> list[Loop]:
@@ -269,9 +273,25 @@ class Runtime:
 _LISTEN_SECONDS = 0.25
 
 
+def _all_ended(loops: Sequence[Loop]) -> bool:
+    """Wait a moment for the last rounds of loops to end; whether all did."""
+    deadline = time.monotonic() + _STEP_SECONDS
+    for loop in loops:
+        loop.join(max(0.0, deadline - time.monotonic()))
+    return not any(loop.is_alive for loop in loops)
+
+
 def _politely(farewell: Callable[[], object]) -> None:
-    """Say goodbye if anybody listens; if not, the end of the lease tells the others."""
-    try:
-        farewell()
-    except StoreError as error:
-        _log.warning("left without a goodbye: %s", error)
+    """Say goodbye if anybody listens, and soon; if not, the end of the lease tells the others."""
+
+    def say() -> None:
+        try:
+            farewell()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the worker leaves
+            _log.warning("left without a goodbye: %s", error)
+
+    thread = threading.Thread(target=say, name="holdfast-farewell", daemon=True)
+    thread.start()
+    thread.join(_STEP_SECONDS)
+    if thread.is_alive():
+        _log.warning("left without a goodbye: the database did not answer within %.1f s", _STEP_SECONDS)

@@ -147,9 +147,8 @@ def _called(execution: Execution, unit: Unit) -> object:
     """What the handler returns. Its own errors are told from those of the engine, which mean something else."""
     try:
         with unit.lend(execution.limit) as connection:
-            execution.context.connection = connection
-            return call_here(execution)
-    except LostRaceError:
+            return _called_with(connection, execution, unit)
+    except (LostRaceError, _TooLateError):
         raise
     except EndedTransactionError as error:
         # What it wrote may be there already: another call could write it again.
@@ -157,6 +156,16 @@ def _called(execution: Execution, unit: Unit) -> object:
         raise _FailedError(Fail(told)) from error
     except Exception as error:
         raise _FailedError(error) from error
+    finally:
+        execution.take_back = None
+
+
+def _called_with(connection: object, execution: Execution, unit: Unit) -> object:
+    execution.take_back = unit.take_back
+    if execution.is_settled:  # Whoever gave the call up may have found nothing to take back.
+        raise _TooLateError
+    execution.context.connection = connection
+    return call_here(execution)
 
 
 def _ignore(_outcome: Outcome | None, _error: BaseException | None) -> None:

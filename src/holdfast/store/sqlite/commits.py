@@ -32,7 +32,7 @@ from holdfast.store.shapes import (
 )
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.lending import WritingConnection
+from holdfast.store.sqlite.lending import Loan, WritingConnection
 from holdfast.store.sqlite.records import write_records
 from holdfast.store.sqlite.rows import text, text_or_none
 from holdfast.store.statements import read_statements
@@ -83,10 +83,17 @@ class SQLiteUnit:
     def __init__(self, connection: WritingConnection, database: Database) -> None:
         self.connection = connection
         self._database = database
+        self._loan: Loan | None = None
 
     def lend(self, limit: float | None = None) -> AbstractContextManager[WritingConnection]:
         """The connection, for a handler: for a while, because nobody else can write meanwhile."""
-        return self._database.lending(self.connection, self._database.patience if limit is None else limit)
+        self._loan = Loan(self.connection)
+        return self._database.lending(self._loan, self._database.patience if limit is None else limit)
+
+    def take_back(self) -> None:
+        """Take the connection from the handler, and give the file a new writer."""
+        if self._loan is not None:
+            self._database.call_back(self._loan)
 
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
         """The instances, as they are and stay until the transaction ends."""
