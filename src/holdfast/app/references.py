@@ -76,7 +76,7 @@ def checked_definition(given: object, version: str | int = "") -> tuple[str, str
 
 def checked_decider(given: object) -> str:
     """The type of a decider, which may be given as its class or as an object of it."""
-    is_decider = isinstance(given, Decider) or (isinstance(given, type) and issubclass(given, Decider))
+    is_decider = issubclass(given, Decider) if isinstance(given, type) else isinstance(given, Decider)
     named = getattr(given, "type", None) if is_decider else given
     if not isinstance(named, str):
         raise PayloadError(f"{described(given)} is not a decider; give its class, or its type as text")

@@ -10,7 +10,7 @@ from contextvars import copy_context
 from typing import TypeVar, cast
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.vocabulary import Vocabulary
+from holdfast.kernel.program import Program
 from holdfast.runtime.handlers import EffectContext, Handler
 from holdfast.runtime.issuing import EffectOptions
 from holdfast.store.shapes import StoredEffect
@@ -31,7 +31,6 @@ class Execution:
 
     __slots__ = (
         "_settled",
-        "_words",
         "claim",
         "context",
         "deadline",
@@ -43,6 +42,7 @@ class Execution:
         "key",
         "limit",
         "options",
+        "program",
         "started",
         "take_back",
         "task",
@@ -52,7 +52,7 @@ class Execution:
     def __init__(
         self,
         effect: StoredEffect,
-        words: Vocabulary,
+        program: Program,
         handler: Handler,
         options: EffectOptions,
         *,
@@ -62,7 +62,8 @@ class Execution:
         self.effect = effect
         self.key = key_of(effect.instance, effect.number)
         self.claim = effect.claim
-        self._words = words
+        self.program = program
+        """Reads the effect, and knows its instance's words."""
         self.handler = handler
         self.options = options
         self.is_begun = False
@@ -95,16 +96,16 @@ class Execution:
     def body(self) -> object:
         """What the handler is given: read from the bytes for this call, so that it is the handler's own; PayloadError if it cannot be."""
         effect = self.effect
-        return self._words.decode(effect.type, effect.version, effect.data)
+        return self.program.effects.decode(effect.type, effect.version, effect.data)
 
     def begin(self) -> bool:
         """Whether to call the handler now: not if its result is no longer wanted, or if it would have to stop at once."""
         self.is_begun = not self.context.cancelled and not self._settled.locked()
         return self.is_begun
 
-    def is_late(self, limit: float | None, now: float) -> bool:
+    def is_late(self, limit: float, now: float) -> bool:
         """Whether the call has taken as long as it may."""
-        return limit is not None and now - self.started >= limit
+        return now - self.started >= limit
 
     def settle(self) -> bool:
         """Whether this is the first word about the call; later ones do not count."""

@@ -185,9 +185,8 @@ class Committer:
         with Bringing():
             while not (self._is_stopped and self._queue.empty()):
                 items = self._take(wait=True)
-                self._busy_since = time.monotonic()
                 try:
-                    with self._turn:
+                    with self._turn:  # Whoever else has it says since when.
                         self._busy_since = time.monotonic()
                         self._work(items)
                 except BaseException:  # noqa: BLE001 - whatever it was, the next commands have a right to be carried out

@@ -184,6 +184,11 @@ class Projecting:
         self._projections = {**self._projections, projection.name: projection}
         self.chores.wake()
 
+    def look(self) -> None:
+        """There may be events to read. Where nobody reads them, no thread is woken."""
+        if self._projections:
+            self.chores.wake()
+
     def start(self) -> None:
         """A loop steps it from now on."""
         with self._lock:

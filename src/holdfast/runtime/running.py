@@ -189,7 +189,7 @@ class Runtime:
             self._left_over([effect for effect in effects if effect.owner is None])
         for draft in batch.written:
             self._minded(draft.change)
-        self.projecting.chores.wake()
+        self.projecting.look()
 
     def _left_over(self, effects: list[StoredEffect]) -> None:
         """Effects that were not handed over wait for their time, or for a slot."""
@@ -217,7 +217,7 @@ class Runtime:
             return
         effect = execution.effect
         try:
-            address, command = result_of(effect, result, self._shared.languages.speaker(effect.language))
+            address, command = result_of(effect, result, execution.program)
         except HoldfastError as error:
             self._failed(execution, error)
             return
@@ -263,7 +263,7 @@ class Runtime:
             self.heart.wake()
         self.fetching.chores.wake_loop()
         self.clockwork.look()
-        self.projecting.chores.wake()
+        self.projecting.look()
 
     def _listen(self) -> float:
         self._wakeups.listen(_LISTEN_SECONDS)

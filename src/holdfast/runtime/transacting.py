@@ -61,7 +61,6 @@ class Transacting:
         shared: Shared,
     ) -> None:
         self._open_writer = open_writer
-        self._languages = shared.languages
         self._telemetry = shared.telemetry
         self._committing = committing
         self._written = written
@@ -132,7 +131,7 @@ class Transacting:
 
     def _submission(self, execution: Execution, command: object) -> Submission:
         effect = execution.effect
-        address, own = result_of(effect, command, self._languages.speaker(effect.language))
+        address, own = result_of(effect, command, execution.program)
         return Submission(
             address=address,
             command=own,

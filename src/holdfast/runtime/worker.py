@@ -113,12 +113,14 @@ class Worker:
         """Call the handlers of these effects, for which slots are reserved."""
         executions = [self._prepare(effect) for effect in effects]
         self._hold(executions)
-        coroutines = [each for each in executions if not _needs_thread(each)]
-        if coroutines and self._loop is not None:
-            self._loop.call(self._launch, self._loop.loop, coroutines)
+        coroutines = []
         for execution in executions:
             if _needs_thread(execution):
                 self._threads.run(partial(self._call, execution))
+            else:
+                coroutines.append(execution)
+        if coroutines and self._loop is not None:
+            self._loop.call(self._launch, self._loop.loop, coroutines)
 
     def run_here(self, effect: StoredEffect) -> None:
         """Call a handler on the caller's thread and come back when it has ended; for engines without threads."""
@@ -259,9 +261,9 @@ class Worker:
         return self._is_open and time.monotonic() < self._trusted_until
 
     def _prepare(self, effect: StoredEffect) -> Execution:
-        words = self._languages.speaker(effect.language).effects
+        program = self._languages.speaker(effect.language)
         handler, options = self._handlers.get(effect.handler), options_of(effect)
-        return Execution(effect, words, handler, options, since=self._clock.ticks(), find_key=self._find_key)
+        return Execution(effect, program, handler, options, since=self._clock.ticks(), find_key=self._find_key)
 
     def _hold(self, executions: Sequence[Execution]) -> None:
         """Answer for effects. An earlier call of one whose claim is void, or this one would not be here, is told to stop."""
@@ -388,7 +390,7 @@ class Worker:
         return limit
 
     def _is_late(self, execution: Execution, limit: float | None) -> bool:
-        return execution.is_late(limit, self._clock.ticks())
+        return limit is not None and execution.is_late(limit, self._clock.ticks())
 
     def _free_slot(self, execution: Execution) -> None:
         with self._lock:

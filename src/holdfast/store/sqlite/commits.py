@@ -176,9 +176,11 @@ class SQLiteWriter:
     ) -> None:
         """One transaction for everything."""
         with self._database.writing() as connection:
-            _write(connection, changes, text(now))
+            if changes:
+                _write(connection, changes, text(now))
             _consume(connection, finished)
-            connection.executemany(_sql.insert_observation, map(_observation, observations))
+            if observations:
+                connection.executemany(_sql.insert_observation, map(_observation, observations))
 
     @contextmanager
     def unit(self) -> Iterator[SQLiteUnit]:
@@ -246,6 +248,34 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) 
     claims = [claim for change in changes for claim in change.consumed]
     if _consume(connection, claims) != len(claims):
         raise LostRaceError("a claim is void")
+    has_more = any(map(_has_more, changes))
+    if has_more:
+        _remove(connection, named, now)
+    many = connection.executemany
+    many(_sql.insert_event, [_event(name, event, now) for name, each in named for event in each.events])
+    effects = [_effect(name, effect, now) for name, each in named for effect in each.effects]
+    if effects:
+        many(_sql.insert_effect, effects)
+    if has_more:
+        _add(connection, named, now)
+    write_records(connection, named, now)
+
+
+def _has_more(change: Change) -> bool:
+    """Whether a change asks for what few do: a lone commit does not pay for statements without rows."""
+    return bool(
+        change.withdrawn
+        or change.recalls
+        or change.cancelled
+        or change.timers
+        or change.messages
+        or change.receipts
+        or change.snapshot
+    )
+
+
+def _remove(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]], now: str) -> None:
+    """What is not wanted any more goes before anything new comes, because a timer may take the place of another."""
     many = connection.executemany
     withdrawn = [(name, number) for name, each in named for number in each.withdrawn]
     if withdrawn:
@@ -257,13 +287,14 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) 
     dropped = [(name, key) for name, each in named for key in each.cancelled]
     if dropped and many(_sql.cancel_timer, dropped).rowcount != len(dropped):
         raise LostRaceError("a timer is gone")
-    many(_sql.insert_event, [_event(name, event, now) for name, each in named for event in each.events])
-    many(_sql.insert_effect, [_effect(name, effect, now) for name, each in named for effect in each.effects])
+
+
+def _add(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]], now: str) -> None:
+    many = connection.executemany
     many(_sql.set_timer, [_timer(name, timer) for name, each in named for timer in each.timers])
-    many(_sql.insert_message, [_message(message, now) for each in changes for message in each.messages])
-    many(_sql.insert_receipt, [_receipt(receipt, now) for each in changes for receipt in each.receipts])
+    many(_sql.insert_message, [_message(message, now) for _, each in named for message in each.messages])
+    many(_sql.insert_receipt, [_receipt(receipt, now) for _, each in named for receipt in each.receipts])
     many(_sql.save_snapshot, [_snapshot(name, each) for name, each in named if each.snapshot])
-    write_records(connection, named, now)
 
 
 def _recall(connection: sqlite3.Connection, name: str, recalls: Sequence[StoredRecall], now: str) -> None:
