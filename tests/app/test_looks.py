@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
-from holdfast import Decider, Decision, EffectContext, Engine, Moment, ReplayError, Saga, StepContext, task
+from holdfast import Decider, Decision, EffectContext, Engine, Moment, ReplayError, Saga, Settings, StepContext, task
 from holdfast.kernel.ids import InstanceId
 from holdfast.store.postgres.reads import PostgresReader
 from holdfast.store.sqlite.reads import SQLiteReader
 from holdfast.testing import ManualEngine
-from support.engines import Live, Place
+from support.engines import QUICK, Live, Place
 from support.samples import Act, Add, Added, Answer, Counter, Do, Ledger, Puppet, act
 
 LOOKS = 60
@@ -56,6 +57,41 @@ def test_an_instance_is_seen_at_one_moment(live: Live) -> None:
         for _ in range(LOOKS):
             seen = engines[0].get(Counter, "c-1").result()
             assert seen.version == seen.state == len(seen.history) == seen.history[-1].sequence
+
+
+def test_a_decider_is_verified_at_one_moment(live: Live) -> None:
+    """Its row, its snapshot and its history are compared as of one commit, however many others come meanwhile."""
+    engine = live.engine(msgspec.structs.replace(QUICK, snapshot_events=3)).register(Counter())
+    engine.execute(Counter, Add("c-1")).result()
+
+    def write() -> None:
+        for reply in [engine.execute(Counter, Add("c-1")) for _ in range(20)]:
+            reply.result()
+
+    with busy(write):
+        for _ in range(LOOKS):
+            assert engine.verify(Counter, "c-1").result().differences == []
+
+
+@pytest.mark.parametrize("snapshot_events", [2, 100])
+def test_a_history_is_verified_in_one_reading(
+    place: Place, monkeypatch: pytest.MonkeyPatch, snapshot_events: int
+) -> None:
+    """Each event is read once to be folded, and once more only where a snapshot stands between it and the state."""
+    engine = place.engine(Settings(snapshot_events=snapshot_events)).register(Counter())
+    for _ in range(5):
+        engine.execute(Counter, Add("c-1")).result()
+    read: list[int] = []
+    for reader in (PostgresReader, SQLiteReader):
+
+        def counted(self: Any, address: Any, *, whole: bool = False, load: Any = reader.load) -> Any:
+            found = load(self, address, whole=whole)
+            read.append(len(found.events))
+            return found
+
+        monkeypatch.setattr(reader, "load", counted)
+    assert engine.verify(Counter, "c-1").result().is_sound
+    assert sum(read) == (5 + 1 if snapshot_events == 2 else 5)
 
 
 @pytest.mark.row("D-101")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import get_type_hints
 
 import msgspec
 import pytest
@@ -177,6 +178,10 @@ def test_the_defaults_are_sane() -> None:
     assert not settings.observe_inputs
 
 
+DURATIONS = [name for name, given in get_type_hints(Settings).items() if given in {timedelta, timedelta | None}]
+MAY_BE_NONE = {name for name in DURATIONS if getattr(Settings(), name) is None}
+
+
 @pytest.mark.row("D-120")
 @pytest.mark.parametrize(
     ("wrong", "said"),
@@ -213,6 +218,20 @@ def test_the_defaults_are_sane() -> None:
         ({"keep_receipts": timedelta.max}, "keep_receipts must not be longer than a hundred years"),
         ({"keep_finished": timedelta(seconds=-1)}, "keep_finished must not be negative"),
         ({"ageing": -1.0}, "ageing must not be negative"),
+        *[
+            ({name: least, "lease": timedelta(minutes=1)}, f"{name} must be at least 0.001 s, or its loop never rests")
+            for name in ("beat_interval", "poll_interval", "timer_poll_interval")
+            for least in (timedelta(0), timedelta(microseconds=999))
+        ],
+        ({"lease": timedelta(0), "beat_interval": timedelta(seconds=1)}, "lease .* must be at least three"),
+        ({"unhealthy_after": timedelta(0)}, "unhealthy_after must be more than zero"),
+        *[
+            ({name: number}, f"{name} must be a timedelta, not {number}")
+            for name in DURATIONS
+            for number in (0, 1.5, float("nan"), float("inf"), float("-inf"))
+        ],
+        *[({name: timedelta(microseconds=-1)}, f"{name} ") for name in DURATIONS],
+        *[({name: None}, f"{name} must be a timedelta, not None") for name in DURATIONS if name not in MAY_BE_NONE],
     ],
 )
 def test_settings_that_cannot_work_are_refused(wrong: dict[str, object], said: str) -> None:

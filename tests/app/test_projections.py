@@ -26,7 +26,7 @@ from holdfast.store.port import Store
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import store_of
-from support.samples import Add, Added, Counter, Do, Order, Puppet, Shop
+from support.samples import Add, Added, Counter, Do, Ledger, Order, Puppet, Shop
 from support.samples import Place as PlaceOrder
 from support.waiting import arrives, eventually, together
 
@@ -516,3 +516,23 @@ class Broken(Moody):
 
     def clear(self, connection: object) -> None:
         raise SystemExit(1)
+
+
+def test_nobody_is_woken_for_events_that_nobody_reads(place: Place) -> None:
+    """A commit wakes the thread that feeds projections only where there is one to feed."""
+    engine, woken = place.engine().register(Counter()), Ledger()
+    engine.runtime.projecting.chores.wake = lambda: woken.add("woken")
+    engine.execute(Counter, Add("c-1")).result()
+    assert woken.entries == []
+
+    class Reader:
+        name = "reader"
+
+        def apply(self, events: object, connection: object) -> None: ...
+
+        def clear(self, connection: object) -> None: ...
+
+    engine.project(Reader())
+    assert woken.count("woken") == 1  # There may be events already.
+    engine.execute(Counter, Add("c-1")).result()
+    assert woken.count("woken") == 2

@@ -9,8 +9,9 @@ import pytest
 from holdfast import Decision, Ignored, Moment, NotFoundError, Settings
 from holdfast.store.shapes import DeadLetter
 from holdfast.testing import ManualEngine
+from support.desks import Desk
 from support.engines import AT_ONCE, Place
-from support.samples import END, Answer, Do, Noted, Notes, Puppet
+from support.samples import END, Add, Answer, Counter, Do, Noted, Notes, Puppet
 
 HOUR = timedelta(hours=1)
 KEY = "alarm"
@@ -168,6 +169,66 @@ def test_a_dead_timer_is_requeued_once(stage: Stage) -> None:
         late.requeue(letter.id).result()
     late.drain()
     assert stage.notes == ("set", "rang")
+
+
+# -- messages that nobody can read
+
+
+def test_a_message_that_nobody_can_read_can_be_buried_and_discarded(stage: Stage) -> None:
+    """An operator finds it, moves it to the dead letters and forgets it; what waited behind it is carried out."""
+    engine = stage.engine
+    for what in ("unheard of", "behind"):
+        engine.submit(Puppet, Do("p-1", what)).result()
+    Desk(stage.place.store).run(
+        "update {0}inbox set type = 'Misspelt', version = 7 where id = (select min(id) from {0}inbox)"
+    )
+    engine.advance(2 * HOUR)
+    assert (engine.inbox_depth().result(), engine.dead_letters().result()) == (2, [])
+    (found,) = engine.messages(type="Misspelt").result()
+    assert (found.address.key, found.version, found.address.definition) == ("p-1", 7, "puppet")
+    engine.bury_message(found.id).result()
+    engine.drain()
+    (letter,) = engine.dead_letters().result()
+    assert (letter.source, letter.type, letter.version, letter.attempts) == ("inbox", "Misspelt", 7, 0)
+    assert (letter.reason, letter.error) == ("given_up", "given up by an operator")
+    assert (stage.notes, engine.inbox_depth().result()) == (("behind",), 0)
+    engine.discard(letter).result()
+    assert engine.dead_letters().result() == []
+
+
+def test_a_message_that_was_buried_can_come_back(stage: Stage) -> None:
+    """Once there is code that reads it, it is requeued as the command that it was."""
+    engine = stage.engine
+    stage.is_broken = False
+    engine.submit(Puppet, Do("p-1", "pay"), command_id="c-1").result()
+    (found,) = engine.messages().result()
+    engine.bury_message(found).result()
+    engine.drain()
+    engine.requeue(engine.dead_letters().result()[0]).result()
+    engine.drain()
+    assert (stage.notes, engine.dead_letters().result()) == (("pay",), [])
+
+
+def test_messages_are_listed_by_page_and_by_what_they_say(stage: Stage) -> None:
+    """In the order of acceptance, of one tenant, of a definition or with a command; whoever is too late hears that it is gone."""
+    engine = stage.engine.register(Counter())
+    for number in range(3):
+        engine.submit(Puppet, Do(f"p-{number}", "x")).result()
+    engine.submit(Counter, Add("c-1")).result()
+    whole = engine.messages().result()
+    assert [each.address.key for each in whole] == ["p-0", "p-1", "p-2", "c-1"]
+    assert engine.messages(limit=2).result() == whole[:2]
+    assert engine.messages(after=whole[1].id).result() == whole[2:]
+    assert engine.messages(definition="counter").result() == engine.messages(type="Add").result() == whole[3:]
+    assert engine.as_tenant("other").messages().result() == []
+    with pytest.raises(NotFoundError, match="message"):
+        engine.as_tenant("other").bury_message(whole[0].id).result()
+    engine.drain()
+    with pytest.raises(NotFoundError, match="message"):
+        engine.bury_message(whole[0]).result()
+    with pytest.raises(NotFoundError, match="give the message, or its id"):
+        engine.bury_message("first").result()  # type: ignore[arg-type]
+    assert engine.dead_letters().result() == []
 
 
 def test_letters_are_found_and_counted_by_business_key(place: Place) -> None:

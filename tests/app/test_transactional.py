@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 
@@ -25,14 +26,14 @@ from holdfast import (
     Settings,
     StepContext,
 )
-from holdfast.runtime.telemetry import WorkLost
+from holdfast.runtime.telemetry import EffectEnded, WorkLost
 from holdfast.store.port import Store
 from holdfast.store.shapes import Wanted
 from holdfast.store.sqlite.store import SQLiteStore
 from holdfast.testing import ManualEngine
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Add, Answer, Counter, Do, Doll, Noted, Notes, Puppet
-from support.waiting import LONG_SECONDS, arrives, eventually
+from support.waiting import LONG_SECONDS, arrives, comes_to_an_end, eventually
 
 ONCE = RetryPolicy(max_attempts=1)
 on_sqlite = pytest.mark.parametrize("live", ["sqlite"], indirect=True)
@@ -222,6 +223,25 @@ def test_a_call_that_is_undone_again_and_again_fails_in_the_end(place: Place, st
     (letter,) = engine.dead_letters().result()
     assert (letter.reason, letter.attempts, calls) == ("conflict", 1, [1] * 8)
     assert "undone 8 times in a row" in letter.error
+
+
+@pytest.mark.parametrize("settings", [QUICK, msgspec.structs.replace(QUICK, committers=3)], ids=["usual", "several"])
+def test_the_next_command_knows_what_a_transactional_handler_did(live: Live, settings: Settings) -> None:
+    """A commit that no committer made is not a surprise to them: the next command of the instance is decided once."""
+    decided: list[str] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decided.append(command.what)
+        decision = Decision.event(Noted(command.what))
+        return decision.with_effect(Act("x"), transactional=True) if command.what == "x" else decision
+
+    engine = live.engine(settings).register(Puppet(choose), lambda context, effect: Do("p-1", "done")).start_worker()
+    ended = threading.Event()
+    engine.listen(lambda happening: ended.set() if isinstance(happening, EffectEnded) else None)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    arrives(ended)
+    engine.execute(Puppet, Do("p-1", "next")).result()
+    assert decided == ["x", "done", "next"]
 
 
 @on_postgres
@@ -581,3 +601,152 @@ def test_a_long_statement_is_interrupted_at_the_limit(live: Live) -> None:
     engine.register(Doll()).start_worker().execute(Puppet, Do("p-1", "x")).result()
     engine.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
     eventually(lambda: engine.dead_letters().result())
+
+
+# -- Calls that are given up while they hold something.
+
+
+def is_free(store: Store) -> bool:
+    """Whether somebody else can have the table that a handler has written to, soon."""
+    if isinstance(store, SQLiteStore):
+        prepared(store, "other")
+    else:
+        with store.writer().unit() as unit, unit.lend() as lent:
+            connection: Any = lent
+            connection.execute("set local lock_timeout = '10s'")
+            connection.execute("lock table ledger")
+    return True
+
+
+SLOWLY: dict[str, Callable[[Any, threading.Event], object]] = {
+    "outside": lambda _connection, gate: arrives(gate),
+    "in a statement": lambda connection, _gate: connection.execute("select pg_sleep(50)"),
+}
+
+
+@on_postgres
+@pytest.mark.parametrize("where", SLOWLY)
+def test_a_call_that_is_written_off_holds_nothing(live: Live, where: str) -> None:
+    """At its limit the connection is taken from a handler that hangs: the rows that it has locked are free, and nothing is stored."""
+    gate, inside = threading.Event(), threading.Event()
+
+    def hang(context: EffectContext, effect: Act) -> Do:
+        write(context, "lost")
+        inside.set()
+        SLOWLY[where](context.connection, gate)
+        return Do("p-1", "done")
+
+    engine = live.engine().register(transactional(timeout=timedelta(milliseconds=150)), hang, retry=ONCE)
+    prepared(engine.service.store)
+    engine.start_worker().execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    (letter,) = eventually(lambda: engine.dead_letters().result())
+    assert "no answer within 0.15 s" in letter.error
+    assert is_free(engine.service.store)
+    gate.set()
+    eventually(lambda: not engine.runtime.worker._threads.lost)
+    assert (written(engine.service.store), engine.load_state(Puppet, "p-1").result()) == ([], ("x",))
+
+
+@on_postgres
+def test_the_thread_of_a_call_that_was_written_off_can_be_used_again(live: Live) -> None:
+    """Its next transactional call has a connection that works."""
+    gate = threading.Event()
+
+    def work(context: EffectContext, effect: Act) -> Do:
+        write(context, effect.what)
+        if effect.what == "hang":
+            arrives(gate)
+        return Do(f"p-{effect.what}", "done")
+
+    settings = msgspec.structs.replace(QUICK, threads=1)
+    engine = live.engine(settings).register(transactional(timeout=timedelta(seconds=1)), work, retry=ONCE)
+    prepared(engine.service.store)
+    engine.start_worker().execute(Puppet, Do("p-hang", "hang")).result()
+    eventually(lambda: engine.dead_letters().result())
+    gate.set()
+    eventually(lambda: not engine.runtime.worker._threads.lost)
+    for name in ("a", "b", "c"):
+        engine.execute(Puppet, Do(f"p-{name}", name)).result()
+        eventually(lambda name=name: engine.load_state(Puppet, f"p-{name}").result() == (name, "done"))  # type: ignore[misc]
+    assert written(engine.service.store) == ["a", "b", "c"]
+
+
+@on_postgres
+def test_a_call_that_nobody_wants_any_more_holds_nothing(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler without a limit whose effect was withdrawn, and that does not listen, loses its connection after a grace."""
+    monkeypatch.setattr("holdfast.runtime.worker._GRACE_SECONDS", 0.1)
+    gate, inside = threading.Event(), threading.Event()
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "stop":
+            return Decision((Noted("stop"),), withdrawn_effects=(0,))
+        return Decision.event(Noted(command.what)).with_effect(Act(command.what), transactional=True)
+
+    def hang(context: EffectContext, effect: Act) -> None:
+        write(context, "lost")
+        inside.set()
+        arrives(gate)
+
+    engine = live.engine().register(Puppet(choose), hang)
+    prepared(engine.service.store)
+    engine.start_worker().execute(Puppet, Do("p-1", "x")).result()
+    arrives(inside)
+    engine.execute(Puppet, Do("p-1", "stop")).result()
+    assert is_free(engine.service.store)
+    gate.set()
+    assert written(engine.service.store) == []
+
+
+# -- The end of an engine.
+
+
+def stop(engine: Engine) -> None:
+    """Stop an engine that has little time for it."""
+    comes_to_an_end(lambda: engine.stop(timedelta(milliseconds=200)))
+
+
+def test_an_engine_stops_although_a_transactional_handler_hangs(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """It says which call it leaves behind, and what that had written or locked is free for others at once; its effect too."""
+    engine = live.engine()
+    gate, _ = hanging(None, engine)
+    stop(engine)
+    assert "'puppet'" in caplog.text
+    assert "have not come back" in caplog.text
+    heir = live.engine().register(transactional(), lambda context, effect: Do("p-1", "done")).start_worker()
+    assert is_free(heir.service.store)
+    eventually(lambda: heir.load_state(Puppet, "p-1").result() == ("x", "done"))
+    gate.set()
+    assert written(heir.service.store) == []
+
+
+def test_an_engine_in_memory_stops_although_a_transactional_handler_hangs(caplog: pytest.LogCaptureFixture) -> None:
+    """There is no other connection to what is in memory: it is left as it is, with a word about it."""
+    engine = Engine("sqlite://", settings=QUICK)
+    gate, _ = hanging(None, engine)
+    stop(engine)
+    assert "have not come back" in caplog.text
+    assert "is left open" in caplog.text
+    gate.set()
+
+
+def test_an_engine_stops_although_a_projection_hangs(live: Live) -> None:
+    """Others can write at once; what the projection did is undone."""
+    gate, inside = threading.Event(), threading.Event()
+
+    class Slow:
+        name = "slow"
+
+        def apply(self, events: object, connection: Any) -> None:
+            inside.set()
+            arrives(gate)
+
+        def clear(self, connection: Any) -> None: ...
+
+    engine = live.engine().register(Counter()).project(Slow()).start_worker()
+    engine.execute(Counter, Add("c-1")).result()
+    arrives(inside)
+    stop(engine)
+    heir = live.engine().register(Counter())
+    heir.execute(Counter, Add("c-1")).result(LONG_SECONDS)
+    gate.set()

@@ -27,7 +27,7 @@ from support.engines import QUICK, Live, Place
 from support.inside import service_of, store_of
 from support.samples import Add, Counter, Do, Ledger, Order, OrderState, Puppet, Shop, act
 from support.samples import Place as PlaceOrder
-from support.waiting import eventually, together
+from support.waiting import comes_to_an_end, eventually, together
 
 IMPATIENT = msgspec.structs.replace(QUICK, patience=timedelta(milliseconds=200))
 
@@ -127,6 +127,21 @@ def test_a_locked_database_is_waited_for(live: Live) -> None:
     for reply in replies:
         reply.result(timeout=30)
     assert engine.load_state(Counter, "c-1").result() == 6
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_an_engine_stops_although_others_hold_the_database(live: Live, *, is_busy: bool) -> None:
+    """It waits no longer than it was told to, plus a moment: the end of its lease says goodbye for it."""
+    engine = live.engine().register(Puppet(act), lambda context, effect: Do("p-1", "done")).start_worker()
+    engine.execute(Puppet, Do("p-0", "done")).result()
+    with locked(live):
+        replies = [engine.execute(Puppet, Do("p-1", "x"))] if is_busy else []
+        comes_to_an_end(lambda: engine.stop(timedelta(milliseconds=200)))
+    for reply in replies:
+        reply.exception(timeout=30)
+    heir = live.engine().register(Puppet(), lambda context, effect: None).start_worker()
+    eventually(lambda: len(heir.workers().result()) == 1)
+    eventually(lambda: not heir.backlog().result())
 
 
 def test_database_is_locked_never_reaches_a_user(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -289,7 +289,7 @@ def test_an_old_attempt_that_ends_does_not_hide_the_new_one(live: Live) -> None:
     arrives(inside[1])
     gates[0].set()
     eventually(lambda: engine.runtime.worker._slots._total == 1)
-    assert [claim.fence for claim in engine.runtime.worker.held()] == [2]
+    assert [claim.fence for claim in engine.runtime.worker.held()] == [1]
     gates[1].set()
 
 

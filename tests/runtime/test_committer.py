@@ -23,7 +23,9 @@ from holdfast import (
     Moment,
     RejectedError,
     Rejection,
+    RetryPolicy,
     ReusedIdError,
+    Settings,
     StoppedError,
 )
 from holdfast.errors import StoreError, StoreUnavailableError
@@ -398,7 +400,31 @@ def test_commits_and_refusals_are_told_to_listeners(place: Place) -> None:
     committed = [each for each in heard if isinstance(each, Committed)]
     assert [(each.commands, each.instances, each.events) for each in committed] == [(1, 1, 1), (1, 0, 0)]
     (refused,) = [each for each in heard if isinstance(each, CommandRefused)]
-    assert (refused.definition, refused.command) == ("puppet", "Do")
+    assert (refused.definition, refused.command, refused.code) == ("puppet", "Do", "decider_failed")
+
+
+@pytest.mark.parametrize("way", ["execute", "submit", "effect", "transactional"])
+def test_a_rejected_command_is_told_with_its_code(place: Place, way: str) -> None:
+    """Whichever way it came, listeners hear once which command was rejected, by the code that its decider gave."""
+    heard: list[Happening] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "no":
+            return Rejection(code="out_of_turn", message="not now")
+        return Decision.event(Noted(command.what)).with_effect(Act("x"), transactional=way == "transactional")
+
+    engine = place.engine(Settings(retry=RetryPolicy(max_attempts=1)))
+    engine.register(Puppet(choose), lambda context, effect: Do("p-1", "no")).listen(heard.append)
+    if way == "execute":
+        assert engine.execute(Puppet, Do("p-1", "no")).exception() is not None
+    elif way == "submit":
+        engine.submit(Puppet, Do("p-1", "no")).result()
+    else:
+        engine.execute(Puppet, Do("p-1", "go")).result()
+    engine.drain()
+    (refused,) = [each for each in heard if isinstance(each, CommandRefused)]
+    assert (refused.definition, refused.command, refused.code) == ("puppet", "Do", "out_of_turn")
+    assert "not now" in refused.error
 
 
 def test_contenders_do_not_give_up_on_one_another(live: Live) -> None:

@@ -7,15 +7,16 @@ import threading
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import EffectContext, Settings
 from holdfast.runtime.telemetry import Happening, WorkLost, WorkRevived
 from holdfast.store.findings import Beat
 from holdfast.store.shapes import Wanted
-from support.engines import Live, Place
+from support.engines import QUICK, Live, Place
 from support.samples import Do, Puppet, act, done
-from support.waiting import arrives, eventually
+from support.waiting import arrives, comes_to_an_end, eventually
 
 
 def test_a_beat_extends_the_lease(place: Place) -> None:
@@ -140,13 +141,35 @@ def test_the_lease_counts_from_before_the_beat(place: Place, monkeypatch: pytest
     """However long the answer took: the database may have renewed the lease at the very beginning of that time."""
     engine = place.engine().register(Puppet(act), done)
     watch, heart = Watch(), engine.runtime.heart
-    beat = heart._workers.beat
+    beat = heart.workers.beat
 
     def slow(*claims: Any, **facts: Any) -> Beat:
         watch.now += 4.0
         return beat(*claims, **facts)
 
     monkeypatch.setattr("holdfast.runtime.heart.time", watch)
-    monkeypatch.setattr(heart._workers, "beat", slow)
+    monkeypatch.setattr(heart.workers, "beat", slow)
     heart.step()
     assert engine.runtime.worker._trusted_until == 1000.0 + engine.settings.lease.total_seconds()
+
+
+@pytest.mark.parametrize("live", ["postgres"], indirect=True)
+def test_a_worker_whose_heart_hangs_says_goodbye(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heart's connection is in use: the worker leaves the list on another one, and does not wait for the beat."""
+    patient = msgspec.structs.replace(QUICK, lease=timedelta(minutes=10))
+    engine = live.engine(patient).register(Puppet(act), done).start_worker()
+    workers: Any = engine.runtime.heart.workers
+    inside = threading.Event()
+
+    def hang(*_: Any, **__: Any) -> Beat:
+        with workers._line.use() as connection:
+            inside.set()
+            connection.execute("select pg_sleep(50)")
+        raise AssertionError("nobody waited for this beat")
+
+    monkeypatch.setattr(workers, "beat", hang)
+    arrives(inside)
+    witness = live.engine()
+    assert len(witness.workers().result()) == 1
+    comes_to_an_end(lambda: engine.stop(timedelta(milliseconds=200)), within=20.0)
+    assert witness.workers().result() == []

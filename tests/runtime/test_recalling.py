@@ -11,7 +11,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import Decision, EffectContext, Engine, Moment, RetryPolicy, Settings
+from holdfast import ConflictError, Decision, EffectContext, Engine, Moment, NotFoundError, RetryPolicy, Settings
 from holdfast.kernel.decider import Failure
 from holdfast.kernel.decision import Recall
 from holdfast.runtime.calling import key_of
@@ -22,7 +22,7 @@ from holdfast.testing import ManualEngine, Scenario, crash_everywhere
 from holdfast.testing.manual import START
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import AT_ONCE, QUICK, Live, Place
-from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, done
+from support.samples import END, Act, Answer, Do, Ledger, Noted, Notes, Puppet, done
 from support.waiting import arrives, eventually
 
 STOP, TAKE, DROP, BOTH = "stop", "take", "drop", "both"
@@ -65,6 +65,87 @@ def tell(engine: Engine, what: str, key: str = "p-1") -> None:
 def notes(engine: Engine, key: str = "p-1") -> Notes:
     """What was noted."""
     return engine.load_state(Puppet, key).result()
+
+
+# -- What gave up.
+
+
+def dead(place: Place) -> tuple[ManualEngine, int, Ledger]:
+    """An engine whose first effect gave up, its letter, and the calls that were made."""
+    calls = Ledger()
+
+    def fail(context: EffectContext, effect: Act) -> None:
+        calls.add(effect.what)
+        raise ValueError("no")
+
+    engine = place.engine(Settings(retry=RetryPolicy(max_attempts=1))).register(Puppet(choose), fail)
+    tell(engine, "do it")
+    engine.drain()
+    (letter,) = engine.dead_letters().result()
+    return engine, letter.id, calls
+
+
+@pytest.mark.parametrize("what", [DROP, TAKE, STOP])
+def test_a_dead_effect_that_its_instance_takes_back_cannot_be_requeued(place: Place, what: str) -> None:
+    """It goes with its letter; a recall is answered, as for any effect that nobody has in hand."""
+    engine, letter, calls = dead(place)
+    tell(engine, what)
+    assert engine.dead_letters().result() == []
+    with pytest.raises(NotFoundError, match="dead letter"):
+        engine.requeue(letter).result()
+    engine.drain()
+    assert notes(engine) == (("do it", what) if what == DROP else ("do it", what, "taken back"))
+    assert calls.entries == ["do it"]
+
+
+def test_only_the_letter_of_that_effect_goes(place: Place) -> None:
+    """Other effects of the instance, effects of other instances, and other letters with its number stay."""
+    engine, *_ = dead(place)
+    tell(engine, "do more")
+    tell(engine, "do it", key="p-2")
+    engine.drain()
+    tell(engine, DROP)
+    first, second = (engine.get(Puppet, key).result().id for key in ("p-1", "p-2"))
+    left = {(letter.instance, letter.number) for letter in engine.dead_letters().result()}
+    assert left == {(first, 1), (second, 0)}
+
+
+def test_an_effect_that_was_told_to_stop_and_gave_up_stays_dead(place: Place) -> None:
+    """Its instance asked for its end while it ran, and it failed: the letter says so, and nobody can have it called again."""
+
+    def stopped(context: EffectContext, effect: Act) -> None:
+        tell(engine, STOP)
+        raise ValueError("stopped in the middle")
+
+    engine = place.engine(Settings(retry=PATIENT)).register(Puppet(choose), stopped)
+    tell(engine, "do it")
+    engine.drain()
+    (letter,) = engine.dead_letters().result()
+    assert (letter.reason, letter.error) == ("recalled", "ValueError: stopped in the middle")
+    with pytest.raises(ConflictError, match=r"its instance took it back .* discard it"):
+        engine.requeue(letter.id).result()
+    engine.discard(letter.id).result()
+    assert engine.dead_letters().result() == []
+
+
+def test_the_last_words_of_an_instance_can_be_said_again(place: Place) -> None:
+    """What an instance asked for as it ended is wanted still: its letter can be requeued."""
+    calls = Ledger()
+
+    def fail_once(context: EffectContext, effect: Act) -> None:
+        calls.add(effect.what)
+        if calls.count(effect.what) == 1:
+            raise ValueError("no")
+
+    def end(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted(END)).with_effect(Act("farewell"))
+
+    engine = place.engine(Settings(retry=RetryPolicy(max_attempts=1))).register(Puppet(end), fail_once)
+    tell(engine, "go")
+    engine.drain()
+    engine.requeue(engine.dead_letters().result()[0].id).result()
+    engine.drain()
+    assert (calls.entries, engine.dead_letters().result()) == (["farewell", "farewell"], [])
 
 
 # -- What nobody has begun.

@@ -23,7 +23,36 @@ def test_threads_are_made_as_needed_and_used_again() -> None:
 
 def is_done(threads: Threads, names: list[str], number: int) -> bool:
     """Whether so many tasks are done and the thread waits for the next one."""
-    return len(names) == number and threads._idle._value > 0
+    return len(names) == number and threads._idle > 0
+
+
+def test_a_chain_of_tasks_needs_few_threads() -> None:
+    """A task that asks for the next one, and may do that one itself when it has ended, leaves the others free for the one after."""
+    threads, ended = Threads(20, name="sample"), threading.Event()
+
+    def link(left: int) -> None:
+        eventually(lambda: threads._idle == len(threads._threads) - 1)
+        if left:
+            threads.run(partial(link, left - 1))
+        else:
+            ended.set()
+
+    threads.run(partial(link, 50))
+    arrives(ended)
+    assert len(threads._threads) <= 3  # One more if the second one was quicker than its maker.
+    threads.close()
+
+
+def test_a_task_never_waits_for_another_while_there_may_be_threads() -> None:
+    """However the moments fall: of tasks that come one by one and wait for one another all are begun."""
+    for _ in range(50):
+        threads, met = Threads(4, name="sample"), threading.Barrier(4)
+        for _ in range(3):
+            threads.run(lambda: None)
+        for _ in range(3):
+            threads.run(lambda met=met: met.wait(20) and None)  # type: ignore[misc]
+        met.wait(20)
+        threads.close()
 
 
 def test_no_more_tasks_run_than_there_are_threads() -> None:

@@ -286,3 +286,27 @@ def test_ranks_age_at_one_rate() -> None:
 def test_effective_priority_grows_to_the_highest() -> None:
     """For display: half a point for each second of waiting, up to a hundred."""
     assert [effective_priority(10, timedelta(seconds=wait)) for wait in (0, 1, 2, 100, 10_000)] == [10, 10, 11, 60, 100]
+
+
+STRANGE = {"sqlite": ["the day before yesterday", ""], "postgresql": ["infinity", "-infinity", "12000-01-01"]}
+"""Instants that something other than the engine may have written, and that no calendar of Python has."""
+
+
+def test_an_effect_that_cannot_be_read_stays_with_nobody(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """A claim that meets it takes the others, owns nothing that it does not know of, and leaves it alone for a while, uncounted."""
+    for instant in STRANGE[desk.store.url.partition(":")[0]]:
+        identity, work = numbered(3)
+        waiting(desk, *work)
+        desk.run(f"update {{}}effects set created_at = '{instant}' where instance = '{identity}' and number = 0")
+        taken = desk.effects.claim(new_worker(), SHIP, 3, NOW, words=SHIP_WORDS)
+        owned = desk.query(f"select number from {{}}effects where instance = '{identity}' and owner is not null")
+        assert sorted(number for (number,) in owned) == numbers(taken)
+        assert {1, 2} <= set(numbers(taken))
+        if len(taken) < 3:  # It could not be read: then it is there for whoever can.
+            assert "cannot be read" in caplog.text
+            assert desk.effects.claim(new_worker(), SHIP, 3, NOW, words=SHIP_WORDS) == []
+            desk.run(f"update {{}}effects set created_at = '{NOW.isoformat()}' where instance = '{identity}'")
+            assert desk.effects.wake(NOW + HOUR)[0] == ["ship"]
+            (left,) = desk.effects.claim(new_worker(), SHIP, 3, NOW + HOUR, words=SHIP_WORDS)
+            assert (left.number, left.attempts) == (0, 1)
+        desk.run("delete from {}effects")

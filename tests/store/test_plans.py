@@ -172,6 +172,42 @@ def test_every_list_of_instances_is_served_by_an_index(desk: Desk) -> None:
         assert effort.is_small, f"{name}: {effort.spent}"
 
 
+IN_HAND: dict[str, InstanceQuery] = {
+    "all": InstanceQuery(begun=True, statuses=("running",), kinds=("saga",)),
+    "of a definition": InstanceQuery(begun=True, statuses=("running",), definition="pay"),
+    "of a version": InstanceQuery(begun=True, definition_version="2"),
+    "in any status": InstanceQuery(begun=True),
+    "a page": InstanceQuery(begun=True, kinds=("saga",), limit=2 * FEW),
+}
+
+
+def test_instances_that_run_are_found_among_many_that_wait(desk: Desk) -> None:
+    """However many nobody has begun: those that are begun are listed along an index, and those in hand are few."""
+    pay: dict[str, Any] = {"definition": "pay", "kind": "saga", "definition_version": "2"}
+    waiting = [one(**pay, begun=False) for _ in range(MANY // 3)]
+    taken = [one(**pay, begun=False) for _ in range(FEW)]
+    begun = [one(**pay, begun=True) for _ in range(FEW)]
+    for change in waiting:
+        change.effects = [effect(change.header.id)]
+    for change in taken:
+        change.effects = [effect(change.header.id, number, handler="mail") for number in range(2)]
+    desk.commit(*waiting, *taken, *begun)
+    desk.commit(one(**{**pay, "definition": "other", "kind": "process", "definition_version": "1"}, begun=False))
+    assert len(desk.effects.claim(new_worker(), [Wanted("mail", 9)], 2 * FEW, LATER, words=SHIP_WORDS)) == 2 * FEW
+    running = sorted((change.header.id for change in (*taken, *begun)), reverse=True)
+    for name, query in IN_HAND.items():
+        effort = Effort(desk)
+        with effort.of(desk.reader):
+            found = desk.reader.instances(query)
+        assert (name, [header.id for header in found]) == (name, running)
+        assert effort.is_small, f"{name}: {effort.spent}"
+    first, second, *_ = desk.reader.instances(msgspec.structs.replace(IN_HAND["all"], limit=2))
+    rest = desk.reader.instances(msgspec.structs.replace(IN_HAND["all"], before=second.id))
+    assert [first.id, second.id, *(header.id for header in rest)] == running
+    narrow = msgspec.structs.replace(IN_HAND["all"], created_before=OLD)
+    assert desk.reader.instances(narrow) == []
+
+
 QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
     "another tenant's instances": (lambda reader: reader.instances(InstanceQuery()), OTHER_TENANT),
     "open tasks": (lambda reader: reader.open_tasks(), "default"),

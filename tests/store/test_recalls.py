@@ -11,7 +11,7 @@ import pytest
 from holdfast.kernel.ids import InstanceId
 from holdfast.store.opening import open_store
 from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import Header, StoredEffect, Wanted
+from holdfast.store.shapes import DeadLetter, Header, StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,
@@ -22,6 +22,7 @@ from support.rows import (
     WORDS,
     born,
     effect,
+    letter,
     message,
     moved,
     new_id,
@@ -210,4 +211,51 @@ def test_a_recall_waits_for_a_claim_that_is_under_way(postgres_dsn: str, *, is_k
         thread.join()
     assert [(each.number, each.stop_requested) for each in effects_of(desk, head.id)] == [(0, True)] * is_kept
     assert told(desk) == ([] if is_kept else ["taken back 0"])
+    store.close()
+
+
+def dead_effect(desk: Desk) -> tuple[Header, DeadLetter]:
+    """An instance whose effect gave up, and the letter."""
+    head = waiting(desk)
+    (taken,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
+    assert desk.effects.bury(taken.claim, letter("effect", instance=head.id, number=0))
+    (dead,) = desk.reader.dead_letters()
+    return head, dead
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_a_dead_effect_is_taken_back(desk: Desk, *, stop: bool) -> None:
+    """Nobody has it in hand, so that its instance is told; the letter goes with it."""
+    head, dead = dead_effect(desk)
+    desk.commit(moved(head, recalls=[recall(head.id, stop=stop)]))
+    assert (told(desk), desk.reader.dead_letters()) == (["taken back 0"], [])
+    assert not desk.keeper.requeue(dead, now=LATER)
+
+
+def test_a_requeue_and_a_withdrawal_take_turns(desk: Desk) -> None:
+    """Whoever is first, an operator or the instance: no effect is left that nobody wants, and no letter."""
+    other = desk.another()
+    for _ in range(25):
+        head, dead = dead_effect(desk)
+        change = moved(head, withdrawn=(0,))
+        together(partial(other.keeper.requeue, dead, now=LATER), partial(desk.commit, change))
+        assert (effects_of(desk, head.id), desk.reader.dead_letters()) == ([], [])
+
+
+def test_a_requeue_waits_for_a_withdrawal_that_is_under_way(postgres_dsn: str) -> None:
+    """It puts nothing back once the instance does not want it."""
+    store = open_store(postgres_dsn)
+    desk = Desk(store)
+    head, dead = dead_effect(desk)
+    answers: list[bool] = []
+    with psycopg.connect(postgres_dsn) as commit, psycopg.connect(postgres_dsn, autocommit=True) as witness:
+        commit.execute("update holdfast.instances set version = version + 1")
+        commit.execute("delete from holdfast.effects")
+        thread = threading.Thread(target=lambda: answers.append(desk.keeper.requeue(dead, now=LATER)))
+        thread.start()
+        eventually(lambda: (witness.execute(BLOCKED).fetchone() or (0,))[0])
+        commit.execute("delete from holdfast.dead_letters")
+        commit.commit()
+        thread.join()
+    assert (answers, effects_of(desk, head.id)) == ([False], [])
     store.close()

@@ -46,3 +46,11 @@ def together(*actions: Callable[[], object]) -> None:
         thread.join()
     if errors:
         raise errors[0]
+
+
+def comes_to_an_end(action: Callable[[], object], *, within: float = LONG_SECONDS) -> None:
+    """Call something that must not hang, whatever else does."""
+    thread = threading.Thread(target=action, daemon=True)
+    thread.start()
+    thread.join(within)
+    assert not thread.is_alive(), f"still not over after {within} s"

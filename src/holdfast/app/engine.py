@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import threading
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from types import FrameType, TracebackType
@@ -77,7 +78,8 @@ Handling: TypeAlias = (
 )
 """How a decider's effects are handled: a function or an object with `handle`, plain or async."""
 
-_LAST_WORDS_SECONDS = 1.0
+_LAST_WORDS_SECONDS = 2.0
+"""How long the last commits may take, and the answers that callers wait for, when the time to stop is over."""
 _MOST_LAG = 10_000
 """Events that a projection has not read are counted up to here."""
 
@@ -305,19 +307,24 @@ class Engine(Calls):
         return self
 
     def stop(self, timeout: timedelta | None = None) -> None:
-        """Take nothing new, let running handlers finish for a while, commit what they did, and leave."""
+        """Take nothing new, let running handlers finish for a while, commit what they did, and leave.
+
+        A call that has not come back by then is left behind, and the log says which; a transactional one loses its connection. Whatever
+        hangs, it takes a few seconds more than `timeout` at most.
+        """
         if self._is_closed:
             return
         self._is_closed = True
         limit = self.settings.shutdown_timeout if timeout is None else timeout
+        deadline = time.monotonic() + limit.total_seconds()
         if self._is_started:
             self.runtime.stop(limit)
-        self.service.stop(limit.total_seconds() + _LAST_WORDS_SECONDS)
+        self.service.stop(max(0.0, deadline - time.monotonic()) + _LAST_WORDS_SECONDS)
         if self._is_started:
             self.runtime.retire()
         self._endings.stop()
         if self._readers_of_all is not None:
-            self._readers_of_all.close(limit.total_seconds() + _LAST_WORDS_SECONDS)
+            self._readers_of_all.close(max(0.0, deadline - time.monotonic()) + _LAST_WORDS_SECONDS)
         if self._owns_store:
             self._store.close()
 

@@ -13,7 +13,7 @@ from holdfast.errors import NotFoundError, PayloadError, indefinite
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.checking import check_key
-from holdfast.store.shapes import DeadLetter, Header
+from holdfast.store.shapes import DeadLetter, Header, StoredMessage
 
 InstanceLike = InstanceId | UUID | str | WorkflowInstance | InstanceSummary | Instance[Any] | Header
 """The id of an instance, as such or as text; or the instance as the engine shows it."""
@@ -26,6 +26,9 @@ DefinitionLike = str | SagaDefinition
 
 LetterLike = int | DeadLetter
 """The id of a dead letter, or the letter itself."""
+
+MessageLike = int | StoredMessage
+"""The id of a message that waits, or the message itself."""
 
 _LONGEST = 60
 _NO_NUMBER = 2**63
@@ -75,7 +78,7 @@ def checked_definition(given: object, version: str | int = "") -> tuple[str, str
 
 def checked_decider(given: object) -> str:
     """The type of a decider, which may be given as its class or as an object of it."""
-    is_decider = isinstance(given, Decider) or (isinstance(given, type) and issubclass(given, Decider))
+    is_decider = issubclass(given, Decider) if isinstance(given, type) else isinstance(given, Decider)
     named = getattr(given, "type", None) if is_decider else given
     if not isinstance(named, str):
         raise PayloadError(f"{described(given)} is not a decider; give its class, or its type as text")
@@ -90,6 +93,15 @@ def checked_letter(given: object) -> int:
         return given
     told = given if isinstance(given, str) else described(given)
     raise NotFoundError("dead letter", told, hint="give the letter, or its id, which is a number")
+
+
+def checked_message(given: object) -> int:
+    """The id of a message that waits."""
+    if isinstance(given, StoredMessage):
+        return given.id
+    if isinstance(given, int):
+        return given
+    raise NotFoundError("message", described(given), hint="give the message, or its id, which is a number")
 
 
 def described(given: object) -> str:

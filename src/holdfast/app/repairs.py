@@ -1,4 +1,4 @@
-"""What operators do: dead letters, retries, deletions."""
+"""What operators do: dead letters, retries, messages that nobody reads, deletions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from typing import Never
 import msgspec
 
 from holdfast.app.desk import Desk, checked_after, checked_limit
-from holdfast.app.references import InstanceLike, LetterLike, checked_instance, checked_letter
+from holdfast.app.references import (
+    InstanceLike,
+    LetterLike,
+    MessageLike,
+    checked_instance,
+    checked_letter,
+    checked_message,
+)
 from holdfast.app.stepping import plain_data
 from holdfast.errors import ConflictError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.machine import commands as c
+from holdfast.runtime.giving_up import RECALLED, GivenUpError, dead_message
 from holdfast.runtime.replies import Reply
 from holdfast.store.findings import Remains
-from holdfast.store.port import NeededError
-from holdfast.store.shapes import Address, DeadLetter, Header, InstanceQuery
+from holdfast.store.port import NeededError, Parts
+from holdfast.store.shapes import Address, DeadLetter, Header, InstanceQuery, StoredMessage
 
 
 class Repairs(Desk):
@@ -82,6 +90,11 @@ class Repairs(Desk):
                     )
                 case "timer":
                     self._restore_timer(found)
+                case "effect" if found.reason == RECALLED:
+                    raise ConflictError(
+                        f"dead letter {found.id} is of an effect that nobody wants any more: its instance took it back while it ran; "
+                        "discard it"
+                    )
                 case "effect" | "inbox":
                     now = self._service.shared.clock.now()
                     ageing = self._service.shared.settings.ageing_rate
@@ -117,6 +130,49 @@ class Repairs(Desk):
                 _not_found(found.id)
 
         return self._read(forget)
+
+    def messages(
+        self,
+        *,
+        definition: str = "",
+        type: str = "",  # noqa: A002 - as messages and letters call it
+        after: int = 0,
+        limit: int = 100,
+    ) -> Reply[list[StoredMessage]]:
+        """Commands that were accepted and wait, in order; give the last id as `after` for the next page. `type` is the name of a command."""
+
+        def read() -> list[StoredMessage]:
+            return self._service.operate(
+                lambda parts: parts.inbox().waiting(
+                    self.tenant,
+                    definition=definition,
+                    type_=type,
+                    after=checked_after(after),
+                    limit=checked_limit(limit),
+                )
+            )
+
+        return self._read(read)
+
+    def bury_message(self, message: MessageLike) -> Reply[None]:
+        """Move a command that waits, for example because no code can read it, to the dead letters: it can be discarded or requeued there."""
+
+        def bury() -> None:
+            number = checked_message(message)
+            now = self._service.shared.clock.now()
+
+            def move(parts: Parts) -> bool:
+                inbox = parts.inbox()
+                found = inbox.waiting(self.tenant, after=number - 1, limit=1)
+                if not found or found[0].id != number:
+                    return False
+                return inbox.bury(found[0].claim, dead_message(found[0], error=GivenUpError(), now=now))
+
+            if not self._service.operate(move):
+                raise NotFoundError("message", number)
+            self._service.hint()  # Those behind it need not wait any more.
+
+        return self._read(bury)
 
     def delete(self, instance: InstanceLike, *, force: bool = False) -> Reply[None]:
         """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.

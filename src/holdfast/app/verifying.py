@@ -45,8 +45,9 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verified(reader: Reader, registry: Registry, address: Address) -> Verification:
-    """Fold the whole history of an instance again and compare."""
-    whole, cached = reader.load(address, whole=True), reader.load(address)
+    """Fold the whole history of an instance again and compare; `reader` must answer as of one moment."""
+    cached = reader.load(address)
+    whole = cached if cached is None or cached.snapshot is None else reader.load(address, whole=True)
     if whole is None or cached is None:
         raise NotFoundError("instance", address.instance or address.key)
     header = whole.header

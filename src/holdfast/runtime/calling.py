@@ -10,7 +10,7 @@ from contextvars import copy_context
 from typing import TypeVar, cast
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.vocabulary import Vocabulary
+from holdfast.kernel.program import Program
 from holdfast.runtime.handlers import EffectContext, Handler
 from holdfast.runtime.issuing import EffectOptions
 from holdfast.store.shapes import StoredEffect
@@ -31,7 +31,6 @@ class Execution:
 
     __slots__ = (
         "_settled",
-        "_words",
         "claim",
         "context",
         "deadline",
@@ -44,7 +43,9 @@ class Execution:
         "limit",
         "needs_thread",
         "options",
+        "program",
         "started",
+        "take_back",
         "task",
         "thread",
     )
@@ -52,7 +53,7 @@ class Execution:
     def __init__(
         self,
         effect: StoredEffect,
-        words: Vocabulary,
+        program: Program,
         handler: Handler,
         options: EffectOptions,
         *,
@@ -62,7 +63,8 @@ class Execution:
         self.effect = effect
         self.key = key_of(effect.instance, effect.number)
         self.claim = effect.claim
-        self._words = words
+        self.program = program
+        """Reads the effect, and knows its instance's words."""
         self.handler = handler
         self.options = options
         self.needs_thread = not handler.is_async or options.transactional
@@ -82,6 +84,8 @@ class Execution:
         self.task: asyncio.Task[None] | None = None
         self.thread: int | None = None
         """The id of the thread that a plain function keeps busy."""
+        self.take_back: Callable[[], None] | None = None
+        """Takes the connection from a transactional handler that is running; None while there is none to take."""
         self.context = EffectContext(
             instance=effect.instance,
             tenant=effect.tenant,
@@ -95,7 +99,7 @@ class Execution:
     def body(self) -> object:
         """What the handler is given: read from the bytes for this call, so that it is the handler's own; PayloadError if it cannot be."""
         effect = self.effect
-        return self._words.decode(effect.type, effect.version, effect.data)
+        return self.program.effects.decode(effect.type, effect.version, effect.data)
 
     def begin(self) -> bool:
         """Whether to call the handler now: not if its result is no longer wanted, or if it would have to stop at once."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
-from holdfast.runtime.giving_up import Verdicts, dead_message, dead_timer, describe
+from holdfast.runtime.giving_up import Verdicts, dead_message, dead_timer, describe, is_passing
 from holdfast.runtime.loops import Chores, Turns
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Outcome, Submission, digest_of, receipt_key
@@ -153,7 +153,7 @@ class Clockwork:
             return
         at = self._verdicts.retry_command_at(timer.attempts + 1, error)
         if at is not None:
-            self._timers.retry(timer.claim, error=describe(error), until=at)
+            self._timers.retry(timer.claim, error=describe(error), until=at, counts=not is_passing(error))
         elif self._timers.bury(timer.claim, dead_timer(timer, error=error, now=self._shared.clock.now())):
             _log.error("timer %s of %s gave up: %s", timer.key, timer.instance, describe(error))
 
@@ -204,7 +204,8 @@ class Clockwork:
             return
         at = self._verdicts.retry_command_at(message.attempts + 1, error)
         if at is not None:
-            self._inbox.retry(message.claim, error=describe(error), until=at)  # Those behind it wait with it.
+            # Those behind it wait with it.
+            self._inbox.retry(message.claim, error=describe(error), until=at, counts=not is_passing(error))
             return
         if self._inbox.bury(message.claim, dead_message(message, error=error, now=self._shared.clock.now())):
             _log.error("message %s for %s gave up: %s", message.id, message.target, describe(error))

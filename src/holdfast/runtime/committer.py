@@ -17,10 +17,10 @@ from queue import Empty, SimpleQueue
 from holdfast.errors import StoppedError, StoreUnavailableError
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
-from holdfast.runtime.giving_up import describe
+from holdfast.runtime.giving_up import describe, refused
 from holdfast.runtime.replies import Bringing
 from holdfast.runtime.submissions import Outcome, Submission
-from holdfast.runtime.telemetry import CommandRefused, Committed, Telemetry
+from holdfast.runtime.telemetry import Committed, Telemetry
 from holdfast.store.shapes import Claim
 
 _log = logging.getLogger("holdfast.committer")
@@ -185,9 +185,8 @@ class Committer:
         with Bringing():
             while not (self._is_stopped and self._queue.empty()):
                 items = self._take(wait=True)
-                self._busy_since = time.monotonic()
                 try:
-                    with self._turn:
+                    with self._turn:  # Whoever else has it says since when.
                         self._busy_since = time.monotonic()
                         self._work(items)
                 except BaseException:  # noqa: BLE001 - whatever it was, the next commands have a right to be carried out
@@ -307,14 +306,12 @@ class Committer:
             _log.exception("the worker failed when it was told what was written")
             self._owe()  # Effects may be on their way to nobody.
         for submission, outcome, error in batch.answers:
-            if error is not None and self._telemetry.is_heard:
-                name = type(submission.command).__name__
-                definition = submission.address.definition
-                self._telemetry.tell(CommandRefused(definition=definition, command=name, error=describe(error)))
             self._tell(submission, outcome, error)
 
     def _tell(self, submission: Submission, outcome: Outcome | None, error: BaseException | None) -> None:
         """Its caller's trouble is not that of its neighbours."""
+        if error is not None and self._telemetry.is_heard:
+            self._telemetry.tell(refused(submission, error))
         try:
             submission.settled(outcome, error)
         except BaseException as problem:

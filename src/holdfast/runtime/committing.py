@@ -80,6 +80,8 @@ class Committing:
         return batch
 
     def _remembered(self, submissions: Sequence[Submission]) -> Found:
+        if self._memory.outdated:
+            self._memory.forget_outdated()
         found: Found = {}
         missing: dict[Address, None] = {}
         for each in submissions:

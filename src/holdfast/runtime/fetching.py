@@ -9,12 +9,22 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
+import msgspec
+
 from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import effect_key
-from holdfast.runtime.giving_up import RecalledError, SpentError, Verdicts, dead_effect, describe, failure_of
+from holdfast.runtime.giving_up import (
+    RecalledError,
+    SpentError,
+    Verdicts,
+    dead_effect,
+    describe,
+    failure_of,
+    is_passing,
+)
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.issuing import options_of, own_message
-from holdfast.runtime.loops import Chores
+from holdfast.runtime.loops import Chores, pause_after
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.slots import Room
 from holdfast.runtime.submissions import Outcome, Submission
@@ -57,7 +67,9 @@ class Fetching:
         self.chores = Chores("failures of effects", limit=shared.settings.unhealthy_after.total_seconds())
 
     def report(self, effect: StoredEffect, error: BaseException, *, may_retry: bool = True) -> None:
-        """A call failed; what follows is done in the next step."""
+        """A call failed; what follows is done in the next step. `may_retry` says that nobody asked for its end."""
+        if not may_retry:
+            effect = msgspec.structs.replace(effect, stop_requested=True)
         self._add(
             effect,
             partial(self._settle, effect, error, may_retry=may_retry),
@@ -71,6 +83,14 @@ class Fetching:
     def hand_on(self, effect: StoredEffect, address: Address, command: object, error: BaseException) -> None:
         """What a call came to cannot be committed here, because the history of its instance cannot be read: others will do it."""
         self._add(effect, partial(self._hand_on, effect, address, command, error))
+
+    def hand_in_again(
+        self, effect: StoredEffect, hand_in: Callable[[], None], error: BaseException, *, tries: int
+    ) -> None:
+        """What a call came to was refused for a passing reason, so many times by now: hand it in once more, after a while."""
+        name = effect_key(effect.instance, effect.number)
+        _log.warning("what effect %s came to is handed in again, because it was refused: %s", name, error)
+        self._add(effect, hand_in, after=pause_after(tries))
 
     def failing(self) -> list[EffectClaim]:
         """The effects whose failure is reported and not yet dealt with."""
@@ -103,7 +123,12 @@ class Fetching:
         return self._effects.claim(self._worker.identity, wanted, limit, now, words=words)
 
     def _add(
-        self, effect: StoredEffect, chore: Callable[[], None], otherwise: Callable[[], None] | None = None
+        self,
+        effect: StoredEffect,
+        chore: Callable[[], None],
+        otherwise: Callable[[], None] | None = None,
+        *,
+        after: float = 0.0,
     ) -> None:
         self._failing.add(effect.claim)
 
@@ -111,7 +136,8 @@ class Fetching:
             what()
             self._failing.discard(effect.claim)
 
-        self.chores.add(partial(do, chore), otherwise=None if otherwise is None else partial(do, otherwise))
+        instead = None if otherwise is None else partial(do, otherwise)
+        self.chores.add(partial(do, chore), otherwise=instead, after=after)
 
     def _release(self, effect: StoredEffect) -> None:
         self._effects.release([effect.claim])
@@ -170,8 +196,13 @@ class Fetching:
         else:
             self.on_parked(until)
 
-    def _give_up(self, effect: StoredEffect, error: BaseException, *, plainly: Fail | None = None) -> None:
-        """Tell the instance; if it cannot take that, tell it once more, in the plainest words there are."""
+    def _give_up(
+        self, effect: StoredEffect, error: BaseException, *, plainly: Fail | None = None, tries: int = 0
+    ) -> None:
+        """Tell the instance; if it cannot take that, tell it once more, in the plainest words there are.
+
+        If only others keep it from being told, it is told as often as need be.
+        """
         command = self._told(effect, plainly or error)
         if command is None:
             self._bury(effect, error)
@@ -184,8 +215,12 @@ class Fetching:
                 self.hand_on(effect, address, command, refusal)
                 return
             name = effect_key(effect.instance, effect.number)
+            if is_passing(refusal):
+                again = partial(self._give_up, effect, error, plainly=plainly, tries=tries + 1)
+                self.hand_in_again(effect, again, refusal, tries=tries + 1)
+                return
             _log.warning("effect %s: its instance could not be told of its end: %s", name, refusal)
-            if plainly is None and isinstance(refusal, HoldfastError) and not refusal.retryable:
+            if plainly is None and isinstance(refusal, HoldfastError):
                 said = (
                     f"{describe(error)[:_SHORT]} (as it was, this could not be recorded: {describe(refusal)[:_SHORT]})"
                 )

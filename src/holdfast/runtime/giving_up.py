@@ -11,7 +11,12 @@ from holdfast.runtime.clock import LATEST, later
 from holdfast.runtime.handlers import Fail, Retry, UncalledError
 from holdfast.runtime.issuing import EffectOptions
 from holdfast.runtime.shared import Shared
+from holdfast.runtime.submissions import Submission
+from holdfast.runtime.telemetry import CommandRefused
 from holdfast.store.shapes import DeadLetter, StoredEffect, StoredMessage, StoredTimer
+
+RECALLED = "recalled"
+"""Why an effect is dead that its instance asked to be stopped."""
 
 _LONGEST_ERROR = 4000
 
@@ -31,6 +36,13 @@ class RecalledError(Exception):
         self.was_called = attempts > 1
         """Whether the handler may have begun its work: the attempts count the call that is not made now."""
         super().__init__("stopped before the handler was called" + (" again" if self.was_called else ""))
+
+
+class GivenUpError(Exception):
+    """An operator does not want the work to wait any longer."""
+
+    def __init__(self) -> None:
+        super().__init__("given up by an operator")
 
 
 class Verdicts:
@@ -56,6 +68,8 @@ class Verdicts:
     def retry_command_at(self, attempts: int, error: BaseException) -> datetime | None:
         """When to try a timer or a message again after `attempts` failures; None means never."""
         policy = self._shared.settings.command_retry
+        if is_passing(error):
+            return self._after(policy, max(1, attempts))
         if isinstance(error, RejectedError | PayloadError | NotFoundError | ReusedIdError) or not policy.allows_another(
             attempts
         ):
@@ -71,6 +85,11 @@ class Verdicts:
     def _after(self, policy: RetryPolicy, attempts: int) -> datetime:
         wait = policy.wait_after(attempts, self._shared.chance.share())
         return later(self._shared.clock.now(), wait) or LATEST
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether a command was refused for a reason that is none of its own and may be gone when it is handed in again."""
+    return isinstance(error, HoldfastError) and error.retryable
 
 
 def calls_of(effect: StoredEffect, error: BaseException) -> int:
@@ -95,10 +114,16 @@ def dead_effect(effect: StoredEffect, error: BaseException, now: datetime) -> De
         priority=effect.priority,
         attempts=calls_of(effect, error),
         fence=effect.fence,
-        reason="attempts_spent" if isinstance(error, SpentError) else code_of(error),
+        reason=_reason_of(effect, error),
         error=describe(error),
         created_at=now,
     )
+
+
+def _reason_of(effect: StoredEffect, error: BaseException) -> str:
+    if effect.stop_requested:
+        return RECALLED  # Whatever came of its last call: nobody wants another one.
+    return "attempts_spent" if isinstance(error, SpentError) else code_of(error)
 
 
 def dead_timer(timer: StoredTimer, *, error: BaseException, now: datetime) -> DeadLetter:
@@ -135,7 +160,7 @@ def dead_message(message: StoredMessage, *, error: BaseException, now: datetime)
         type=message.type,
         version=message.version,
         data=message.data,
-        attempts=message.attempts + 1,
+        attempts=message.attempts + (not isinstance(error, GivenUpError)),
         reason=code_of(error),
         error=describe(error),
         actor=message.actor,
@@ -153,7 +178,11 @@ def describe(error: BaseException) -> str:
         said = str(error) or type(error).__name__
     except BaseException:  # noqa: BLE001 - an error that cannot even say what it is
         said = type(error).__name__
-    text = said if isinstance(error, HoldfastError | SpentError | RecalledError) else f"{type(error).__name__}: {said}"
+    text = (
+        said
+        if isinstance(error, HoldfastError | SpentError | RecalledError | GivenUpError)
+        else f"{type(error).__name__}: {said}"
+    )
     return text.replace("\x00", "").encode("utf-8", "replace").decode()[:_LONGEST_ERROR]
 
 
@@ -178,5 +207,19 @@ def code_of(error: BaseException) -> str:
     if isinstance(error, RejectedError):
         return error.reason
     if isinstance(error, RecalledError):
-        return "recalled"
+        return RECALLED
+    if isinstance(error, GivenUpError):
+        return "given_up"
     return error.code if isinstance(error, HoldfastError) else "handler_failed"
+
+
+def refused(submission: Submission, error: BaseException) -> CommandRefused:
+    """What telemetry hears of a command that failed."""
+    address = submission.address
+    return CommandRefused(
+        definition=address.definition,
+        instance=address.instance,
+        command=type(submission.command).__name__,
+        code=code_of(error) if isinstance(error, HoldfastError) else "unexpected",
+        error=describe(error),
+    )

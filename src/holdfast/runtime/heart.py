@@ -22,7 +22,8 @@ class Heart:
     def __init__(
         self, workers: Workers, worker: Worker, shared: Shared, *, name: str, effects_ready: Callable[[], None]
     ) -> None:
-        self._workers = workers
+        self.workers = workers
+        """For the thread that steps the heart, and for others once it has ended."""
         self._worker = worker
         self._shared = shared
         self._name = name
@@ -38,7 +39,7 @@ class Heart:
         """One beat."""
         begun = time.monotonic()
         lease = self._shared.settings.lease
-        beat = self._workers.beat(
+        beat = self.workers.beat(
             self._worker.identity,
             self._worker.held(),
             name=self._name,
@@ -60,7 +61,3 @@ class Heart:
         self.maintenance = beat.maintenance
         self.on_maintenance(beat.maintenance)
         return self._shared.settings.beat_interval.total_seconds()
-
-    def stop(self) -> None:
-        """The worker leaves; what it still holds is free at once."""
-        self._workers.retire(self._worker.identity)

@@ -73,7 +73,7 @@ def effect_row(
         parked_until=ready_at if effect.delay else None,
         owner=owner,
         claimed_at=None if owner is None else now,
-        fence=0 if owner is None else 1,
+        fence=0,  # Claims count from 1.
         attempts=0 if owner is None else 1,
         created_at=now,
     )

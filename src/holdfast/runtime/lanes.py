@@ -45,6 +45,12 @@ class Lanes:
         """The row of an instance as it is known here."""
         return next((found for lane in self.lanes if (found := lane.memory.header(instance)) is not None), None)
 
+    def outdate(self, instance: InstanceId) -> None:
+        """No lane made the last commit of the instance: what one remembers is old, and a decision on it would lose its race."""
+        for lane in self.lanes:
+            if lane.memory.header(instance) is not None:
+                lane.memory.outdated.append(instance)
+
     def finish(self, claim: Claim) -> None:
         """Work ended without a command: use it up with the next commit."""
         self.lanes[0].committer.finish(claim)

@@ -131,7 +131,7 @@ class Loop:
         else:
             _log.error("%s failed", self.name, exc_info=error)
         self._telemetry.tell(LoopFailed(loop=self.name, error=self._error, failures=self._failures))
-        return _pause_after(self._failures)
+        return pause_after(self._failures)
 
 
 class Turns:
@@ -160,7 +160,7 @@ class _Chore:
 
     __slots__ = ("again_at", "do", "error", "failed_at", "failures", "otherwise", "tries")
 
-    def __init__(self, do: Callable[[], None], otherwise: Callable[[], None] | None) -> None:
+    def __init__(self, do: Callable[[], None], otherwise: Callable[[], None] | None, again_at: float) -> None:
         self.do = do
         self.otherwise = otherwise
         self.failures = 0
@@ -168,7 +168,8 @@ class _Chore:
         """Failures for which an absent database is not to blame."""
         self.failed_at: float | None = None
         """When it failed first."""
-        self.again_at = 0.0
+        self.again_at = again_at
+        """Monotonic time before which it is not tried."""
         self.error = ""
 
     def fail(self, error: BaseException, now: float) -> None:
@@ -179,7 +180,7 @@ class _Chore:
         self.tries += not isinstance(error, StoreUnavailableError)
         if self.otherwise is not None and self.tries >= _TRIES:
             self.do, self.otherwise = self.otherwise, None
-        self.again_at = now + _pause_after(self.failures)
+        self.again_at = now + pause_after(self.failures)
 
 
 class Chores:
@@ -190,7 +191,7 @@ class Chores:
         self._limit = limit
         self._queue: SimpleQueue[_Chore] = SimpleQueue()
         self._failed: list[_Chore] = []
-        """Those that wait for their next try; replaced whole, so that any thread can look."""
+        """Those that wait for their time, mostly for the next try; replaced whole, so that any thread can look."""
         self.wake: Callable[[], None] = lambda: None
         """Set by whoever runs the loop."""
 
@@ -198,9 +199,14 @@ class Chores:
         """Have the loop look for work."""
         self.wake()
 
-    def add(self, chore: Callable[[], None], *, otherwise: Callable[[], None] | None = None) -> None:
-        """Have it done in the next round. `otherwise` is done in its place once it has failed several times for a reason of its own."""
-        self._queue.put(_Chore(chore, otherwise))
+    def add(
+        self, chore: Callable[[], None], *, otherwise: Callable[[], None] | None = None, after: float = 0.0
+    ) -> None:
+        """Have it done in the next round, or when so many seconds have passed.
+
+        `otherwise` is done in its place once it has failed several times for a reason of its own.
+        """
+        self._queue.put(_Chore(chore, otherwise, time.monotonic() + after if after else 0.0))
         self.wake()
 
     def run(self) -> int:
@@ -223,7 +229,10 @@ class Chores:
         return len(waiting) - len(left)
 
     def drain(self) -> int:
-        """Do everything now, on the thread of a caller, who is told of the first failure; what failed is kept."""
+        """Do everything now, on the thread of a caller, who is told of the first failure; what failed is kept.
+
+        How many things were done; those that only put themselves off do not count, or a caller would wait for them for ever.
+        """
         everything, self._failed = [*self._failed, *self._new()], []
         first: Exception | None = None
         for number, each in enumerate(everything):
@@ -237,7 +246,9 @@ class Chores:
                 raise
         if first is not None:
             raise first
-        return len(everything)
+        asked_for = self._new()
+        self._failed += asked_for
+        return len(everything) - sum(each.again_at > 0 for each in asked_for)
 
     def rest(self, seconds: float) -> float:
         """How long the loop may rest, if it wants to rest so long: until the next try of a chore."""
@@ -268,5 +279,6 @@ class Chores:
                 return found
 
 
-def _pause_after(failures: int) -> float:
+def pause_after(failures: int) -> float:
+    """Seconds to wait after so many failures in a row."""
     return float(min(_FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 10), _LONGEST_PAUSE_SECONDS))

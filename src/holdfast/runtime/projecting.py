@@ -237,6 +237,11 @@ class Projecting:
         """What can stop."""
         return list(self._projections.values())
 
+    def look(self) -> None:
+        """There may be events to read. Where nobody reads them, no thread is woken."""
+        if self._projections:
+            self.chores.wake()
+
     def start(self) -> None:
         """A loop steps it from now on."""
         with self._lock:

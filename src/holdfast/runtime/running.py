@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from holdfast.errors import HoldfastError, StoreError
+from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import WorkerId, effect_key
 from holdfast.runtime.calling import Ends, Execution, key_of
 from holdfast.runtime.clockwork import Clockwork
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.fetching import Fetching
+from holdfast.runtime.giving_up import is_passing
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.health import Watched
 from holdfast.runtime.heart import Heart
@@ -42,7 +45,7 @@ class Runtime:
         self._service = service
         self._shared = shared
         self.identity = WorkerId(shared.chance.new_id(shared.clock.now()))
-        transacting = Transacting(store.writer, service.transactor, service.written, shared)
+        transacting = Transacting(store.writer, service.transactor, service.written_inside, shared)
         ends = Ends(returned=self._returned, failed=self._failed, given_back=self._given_back, transact=transacting.run)
         self.worker = Worker(self.identity, ends, shared)
         self.fetching = Fetching(store.line(), self.worker, shared)
@@ -96,17 +99,19 @@ class Runtime:
             loop.stop()
         self._wakeups.close()
         unbegun = self.worker.stop(seconds)
-        for loop in others:
-            loop.join(_STEP_SECONDS)
+        if not _all_ended(others):
+            self._service.store.take_back()  # A projection may hang with the only writer.
         self.projecting.stop()
         heart.stop()
-        heart.join(_STEP_SECONDS)
+        _all_ended([heart])
         if unbegun:
             _politely(lambda: self._service.operate(lambda parts: parts.effects().release(unbegun)))
 
     def retire(self) -> None:
         """Leave the list of the living, once the last result is committed. What did not come back is free for others, and counts."""
-        _politely(self.heart.stop)
+        # A heart that hangs in a call has its connection in use.
+        workers = self._service.store.workers() if self._loops[0].is_alive else self.heart.workers
+        _politely(lambda: workers.retire(self.identity))
 
     @property
     def loops(self) -> list[Loop]:
@@ -186,7 +191,7 @@ class Runtime:
             self._left_over([effect for effect in effects if effect.owner is None])
         for draft in batch.written:
             self._minded(draft.change)
-        self.projecting.chores.wake()
+        self.projecting.look()
 
     def _left_over(self, effects: list[StoredEffect]) -> None:
         """Effects that were not handed over wait for their time, or for a slot."""
@@ -214,10 +219,29 @@ class Runtime:
             return
         effect = execution.effect
         try:
-            address, command = result_of(effect, result, self._shared.languages.speaker(effect.language))
+            address, command = result_of(effect, result, execution.program)
         except (HoldfastError, Fail) as error:
             self._failed(execution, error)
             return
+        self._hand_in(execution, address, command, may_wait=self.worker.is_alone(execution))
+
+    def _hand_in(
+        self, execution: Execution, address: Address, command: object, tries: int = 0, *, may_wait: bool = False
+    ) -> None:
+        """Have what a call came to committed; it was refused so many times before."""
+        effect = execution.effect
+
+        def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
+            if error is None:
+                return
+            if is_unreadable(error):
+                self.fetching.hand_on(effect, address, command, error)
+            elif is_passing(error):
+                again = partial(self._hand_in, execution, address, command, tries + 1)
+                self.fetching.hand_in_again(effect, again, error, tries=tries + 1)
+            else:
+                self._failed(execution, error)
+
         self._service.committer.submit(
             Submission(
                 address=address,
@@ -225,23 +249,10 @@ class Runtime:
                 cause=effect_key(effect.instance, effect.number),
                 claim=execution.claim,
                 may_create=True,
-                settled=partial(self._settled, execution, address, command),
+                settled=settled,
             ),
-            may_wait=self.worker.is_alone(execution),
+            may_wait=may_wait,
         )
-
-    def _settled(
-        self,
-        execution: Execution,
-        address: Address,
-        command: object,
-        _outcome: Outcome | None,
-        error: BaseException | None,
-    ) -> None:
-        if error is not None and is_unreadable(error):
-            self.fetching.hand_on(execution.effect, address, command, error)
-        elif error is not None:
-            self._failed(execution, error)
 
     def _failed(self, execution: Execution, error: BaseException) -> None:
         self.fetching.report(execution.effect, error, may_retry=not execution.is_stopping)
@@ -254,7 +265,7 @@ class Runtime:
             self.heart.wake()
         self.fetching.chores.wake_loop()
         self.clockwork.look()
-        self.projecting.chores.wake()
+        self.projecting.look()
 
     def _listen(self) -> float:
         self._wakeups.listen(_LISTEN_SECONDS)
@@ -264,9 +275,25 @@ class Runtime:
 _LISTEN_SECONDS = 0.25
 
 
+def _all_ended(loops: Sequence[Loop]) -> bool:
+    """Wait a moment for the last rounds of loops to end; whether all did."""
+    deadline = time.monotonic() + _STEP_SECONDS
+    for loop in loops:
+        loop.join(max(0.0, deadline - time.monotonic()))
+    return not any(loop.is_alive for loop in loops)
+
+
 def _politely(farewell: Callable[[], object]) -> None:
-    """Say goodbye if anybody listens; if not, the end of the lease tells the others."""
-    try:
-        farewell()
-    except StoreError as error:
-        _log.warning("left without a goodbye: %s", error)
+    """Say goodbye if anybody listens, and soon; if not, the end of the lease tells the others."""
+
+    def say() -> None:
+        try:
+            farewell()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the worker leaves
+            _log.warning("left without a goodbye: %s", error)
+
+    thread = threading.Thread(target=say, name="holdfast-farewell", daemon=True)
+    thread.start()
+    thread.join(_STEP_SECONDS)
+    if thread.is_alive():
+        _log.warning("left without a goodbye: the database did not answer within %.1f s", _STEP_SECONDS)

@@ -174,6 +174,12 @@ class Service:
         """What commits one command inside an open transaction; it remembers nothing and hands nothing over."""
         return self._committing(writer, Memory(0), self.around.without_leasing())
 
+    def written_inside(self, batch: Batch) -> None:
+        """Pass on what was written by a commit that no lane made."""
+        for draft in batch.written:
+            self.committer.outdate(draft.header.id)
+        self.written(batch)
+
     def lease_to(self, worker: WorkerId, reserve: Callable[[str], bool], release: Callable[[str], None]) -> None:
         """Let commits hand effects over to this worker."""
         self.around.leasing = Leasing(worker, reserve, release)

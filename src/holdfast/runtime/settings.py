@@ -85,9 +85,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"lease ({self.lease}) must be at least three beat_intervals ({self.beat_interval})"
             )
-        limit = self.handler_timeout
-        if limit is not None and not timedelta(0) < limit <= LONGEST_TIMEOUT:
-            raise ConfigurationError(f"handler_timeout {limit} {NOT_A_TIMEOUT}")
         if self.ageing and not _LEAST_AGEING <= self.ageing < math.inf:
             raise ConfigurationError(f"ageing must not be negative: it is 0 or from {_LEAST_AGEING}, not {self.ageing}")
         if not 0 <= self.missing_handler_jitter <= 1:
@@ -128,6 +125,7 @@ _DURATIONS = (
     "beat_interval",
     "poll_interval",
     "timer_poll_interval",
+    "handler_timeout",
     "patience",
     "shutdown_timeout",
     "unhealthy_after",
@@ -139,11 +137,27 @@ _DURATIONS = (
     "longest_projection_pause",
 )
 
+_MAY_BE_NONE = {"handler_timeout", "keep_finished"}
 
-def _check_duration(name: str, duration: timedelta | None) -> None:
-    if duration is None:
+_INTERVALS = {"beat_interval", "poll_interval", "timer_poll_interval"}
+"""How long loops rest between two looks."""
+
+_LEAST_INTERVAL = timedelta(milliseconds=1)
+
+
+def _check_duration(name: str, duration: object) -> None:
+    if duration is None and name in _MAY_BE_NONE:
         return
+    if not isinstance(duration, timedelta):
+        raise ConfigurationError(f"{name} must be a timedelta, not {duration!r}")
+    if name == "handler_timeout" and not timedelta(0) < duration <= LONGEST_TIMEOUT:
+        raise ConfigurationError(f"{name} {duration} {NOT_A_TIMEOUT}")
     if duration < timedelta(0):
         raise ConfigurationError(f"{name} must not be negative")
     if duration > LONGEST_TIMEOUT:
         raise ConfigurationError(f"{name} must not be longer than a hundred years, not {duration}")
+    if name in _INTERVALS and duration < _LEAST_INTERVAL:
+        least = _LEAST_INTERVAL.total_seconds()
+        raise ConfigurationError(f"{name} must be at least {least} s, or its loop never rests")
+    if name == "unhealthy_after" and not duration:
+        raise ConfigurationError(f"{name} must be more than zero, or nothing is ever healthy")

@@ -27,10 +27,16 @@ class Committed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandRefused(msgspec.Struct, frozen=True, kw_only=True):
-    """A command was rejected or failed; nothing of it was written."""
+    """A command was rejected or failed; nothing of it was written, or nobody knows."""
 
     definition: str
+    """Empty where only the instance was named."""
+    instance: InstanceId | None
+    """None where a key named it."""
     command: str
+    """The name of its class."""
+    code: str
+    """That of the rejection, or else of the error."""
     error: str
 
 

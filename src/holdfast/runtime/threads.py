@@ -32,8 +32,9 @@ class Threads:
         self._limit = limit
         """Seconds for which tasks may wait without any of them being taken."""
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
-        self._idle = threading.Semaphore(0)
         self._lock = threading.Lock()
+        self._idle = 0
+        """How many threads wait for a task; one that has just got one may still be counted, and looks itself whether another is needed."""
         self._threads: dict[int, threading.Thread] = {}
         """Those that live, by their ids, also those that are written off."""
         self._made = 0
@@ -50,7 +51,7 @@ class Threads:
         if self._tasks.empty():
             self._moved_at = time.monotonic()
         self._tasks.put(task)
-        if not self._idle.acquire(blocking=False):
+        if self._tasks.qsize() > self._idle:
             self._grow()
         return True
 
@@ -144,11 +145,22 @@ class Threads:
         try:
             task = self._tasks.get_nowait()
         except Empty:
-            if self._is_closed:
-                return None
-            self._idle.release()
-            task = self._tasks.get()
+            task = self._await()
         self._moved_at = time.monotonic()
+        return task
+
+    def _await(self) -> Task | None:
+        if self._is_closed:
+            return None
+        with self._lock:
+            self._idle += 1
+        try:
+            task = self._tasks.get()
+        finally:
+            with self._lock:
+                self._idle -= 1
+        if task is not None and self._tasks.qsize() > self._idle:
+            self._grow()
         return task
 
     def _take_all(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 
 from holdfast.errors import PayloadError, ReplayError
@@ -77,6 +77,8 @@ class Memory:
         self._size = size
         self._by_id: OrderedDict[int, Tracked] = OrderedDict()
         self._ids: dict[tuple[str, str, str], int] = {}
+        self.outdated: deque[InstanceId] = deque()
+        """Instances that a commit has moved which whoever uses the memory did not make; any thread may tell of one."""
 
     def find(self, address: Address) -> Tracked | None:
         """The instance at an address, if it is remembered."""
@@ -120,6 +122,11 @@ class Memory:
     def forget(self, identity: InstanceId) -> None:
         """Do not trust what is remembered of an instance."""
         self._drop(identity.int)
+
+    def forget_outdated(self) -> None:
+        """Forget what others have moved."""
+        while self.outdated:
+            self._drop(self.outdated.popleft().int)
 
     def _drop(self, number: int) -> None:
         tracked = self._by_id.pop(number, None)

@@ -16,6 +16,7 @@ from holdfast.runtime.calling import Execution, call_here
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.drafting import VoidClaimError
+from holdfast.runtime.giving_up import refused
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.issuing import own_message, result_of
 from holdfast.runtime.shared import Shared
@@ -40,6 +41,15 @@ class _FailedError(Exception):
         super().__init__(str(error))
 
 
+class _RefusedError(Exception):
+    """What the handler came to was refused."""
+
+    def __init__(self, submission: Submission, error: BaseException) -> None:
+        self.submission = submission
+        self.error = error
+        super().__init__(str(error))
+
+
 class Transacting:
     """Calls transactional handlers, each on its own thread and connection."""
 
@@ -52,6 +62,7 @@ class Transacting:
     ) -> None:
         self._open_writer = open_writer
         self._shared = shared
+        self._telemetry = shared.telemetry
         self._unreadable = Unreadable(shared)
         self._committing = committing
         self._written = written
@@ -74,6 +85,10 @@ class Transacting:
             if not execution.settle():
                 return "given up"
             raise failure.error from failure.error.__cause__
+        except _RefusedError as refusal:
+            if self._telemetry.is_heard:
+                self._telemetry.tell(refused(refusal.submission, refusal.error))
+            raise refusal.error from refusal.error.__cause__
         if batch is not None:
             self._written(batch)
             if batch.observations:
@@ -113,20 +128,20 @@ class Transacting:
             if error is None:
                 continue
             if not is_unreadable(error):
-                raise error
+                raise _RefusedError(submission, error)
             self._hand_on(execution, submission, unit)
             self._unreadable.tell(execution.effect.definition, error)
         return batch
 
     def _hand_on(self, execution: Execution, submission: Submission, unit: Unit) -> None:
         """The answer goes through the inbox, to a process that can read the instance; what the handler wrote stands with it."""
-        speaker = self._shared.languages.speaker(execution.effect.language)
         unit.consume([execution.claim])
-        unit.accept([own_message(submission.address, submission.command, speaker)], self._shared.clock.now())
+        message = own_message(submission.address, submission.command, execution.program)
+        unit.accept([message], self._shared.clock.now())
 
     def _submission(self, execution: Execution, command: object) -> Submission:
         effect = execution.effect
-        address, own = result_of(effect, command, self._shared.languages.speaker(effect.language))
+        address, own = result_of(effect, command, execution.program)
         return Submission(
             address=address,
             command=own,
@@ -141,9 +156,8 @@ def _called(execution: Execution, unit: Unit) -> object:
     """What the handler returns. Its own errors are told from those of the engine, which mean something else."""
     try:
         with unit.lend(execution.limit) as connection:
-            execution.context.connection = connection
-            return call_here(execution)
-    except LostRaceError:
+            return _called_with(connection, execution, unit)
+    except (LostRaceError, _TooLateError):
         raise
     except EndedTransactionError as error:
         # What it wrote may be there already: another call could write it again.
@@ -151,6 +165,16 @@ def _called(execution: Execution, unit: Unit) -> object:
         raise _FailedError(Fail(told)) from error
     except Exception as error:
         raise _FailedError(error) from error
+    finally:
+        execution.take_back = None
+
+
+def _called_with(connection: object, execution: Execution, unit: Unit) -> object:
+    execution.take_back = unit.take_back
+    if execution.is_settled:  # Whoever gave the call up may have found nothing to take back.
+        raise _TooLateError
+    execution.context.connection = connection
+    return call_here(execution)
 
 
 def _ignore(_outcome: Outcome | None, _error: BaseException | None) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 
-from holdfast.kernel.ids import WorkerId
+from holdfast.kernel.ids import WorkerId, effect_key
 from holdfast.runtime.calling import Ends, Execution, Key, key_of, run_coroutine, too_slow
 from holdfast.runtime.clock import later
 from holdfast.runtime.event_loop import EventLoop
@@ -36,6 +36,10 @@ _GRACE_SECONDS = 5.0
 """How long a coroutine that was cancelled may clean up, and any call that nobody wants may go on, before it is written off."""
 _TENDING_SECONDS = 0.25
 """How often calls are looked after, and so how late a call that takes too long may be given up."""
+_TAKING_BACK_SECONDS = 1.0
+"""How long a database may take to let go of what a call has that is left behind."""
+_NAMED = 10
+"""Calls that are left behind and named."""
 _STALL_SECONDS = 1.0
 """A worker whose threads or event loop did not move for so long takes nothing more for them."""
 
@@ -201,6 +205,12 @@ class Worker:
             unsettled = [execution for execution in left if execution.settle()]
         for execution in left:
             self._alert(execution)
+        if left:
+            _log.warning(
+                "stopping, although %d calls have not come back within %.1f s: %s", len(left), timeout, _named(left)
+            )
+            for thread in _take_back(left):
+                thread.join(_TAKING_BACK_SECONDS)
         self._threads.close()
         if self._loop is not None:
             self._loop.stop()
@@ -226,11 +236,12 @@ class Worker:
 
     def _write_off(self, execution: Execution) -> None:
         name, number = execution.handler.name, execution.effect.number
-        _log.warning("a call of %r, effect %s:%d, is written off", name, execution.effect.instance, number)
+        _log.warning("a call of %r, effect %s, is written off", name, effect_key(execution.effect.instance, number))
         self._free_slot(execution)
         self._let_go(execution)
         if execution.thread is not None:
             self._threads.write_off(execution.thread)
+        _take_back([execution])
 
     def _give_back(self, now: float) -> bool:
         """Let others have what has waited too long for a thread, or for the event loop; whether any of it waited for a thread."""
@@ -250,9 +261,9 @@ class Worker:
         return self._is_open and time.monotonic() < self._trusted_until
 
     def _prepare(self, effect: StoredEffect, now: float) -> Execution:
-        words = self._languages.speaker(effect.language).effects
+        program = self._languages.speaker(effect.language)
         handler, options = self._handlers.get(effect.handler), options_of(effect)
-        return Execution(effect, words, handler, options, since=now, find_key=self._find_key)
+        return Execution(effect, program, handler, options, since=now, find_key=self._find_key)
 
     def _hold(self, executions: Sequence[Execution]) -> None:
         """Answer for effects. An earlier call of one whose claim is void, or this one would not be here, is told to stop."""
@@ -428,6 +439,23 @@ class Worker:
 
 
 _ENDLESS_SECONDS = timedelta.max.total_seconds() / 2
+
+
+def _take_back(executions: Iterable[Execution]) -> list[threading.Thread]:
+    """Take the connections from transactional handlers that are given up; each on a thread, because a database may not answer."""
+    takes = [each.take_back for each in executions]
+    threads = [threading.Thread(target=take, name="holdfast-taking-back", daemon=True) for take in takes if take]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def _named(executions: Sequence[Execution]) -> str:
+    few = [
+        f"{each.handler.name!r}, effect {effect_key(each.effect.instance, each.effect.number)}"
+        for each in executions[:_NAMED]
+    ]
+    return "; ".join([*few, "…"] if len(executions) > _NAMED else few)
 
 
 async def _called(execution: Execution, limit: float | None) -> object:

@@ -68,6 +68,14 @@ class Unit(Protocol):
         """
         ...
 
+    def take_back(self) -> None:
+        """Take the connection from the handler that it is lent to: what it wrote is undone, and whoever waits for its locks goes on.
+
+        For other threads than the handler's; the handler meets errors from then on. Nothing happens if nothing is lent, nor in a
+        database in memory, which has no other connection.
+        """
+        ...
+
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
         """The instances, locked until the transaction ends; None where there is none. `whole` leaves snapshots aside."""
         ...
@@ -206,6 +214,12 @@ class Inbox(Protocol):
 
     def bury(self, claim: InboxClaim, letter: DeadLetter) -> bool:
         """Move the message to the dead letters; False if it is gone."""
+        ...
+
+    def waiting(
+        self, tenant: str, *, definition: str = "", type_: str = "", after: int = 0, limit: int = 100
+    ) -> list[StoredMessage]:
+        """The messages of a tenant in order of acceptance, for one definition or with one command if it is named; they stay as they are."""
         ...
 
     def depth(self) -> int:
@@ -418,12 +432,16 @@ class Store(Parts, Protocol):
         """Hints from other processes that there is work: `notice` is called with what came."""
         ...
 
+    def take_back(self) -> None:
+        """Take the only writer from user code that still has it, if the store has only one, so that others can write."""
+        ...
+
     def locked_for(self) -> float:
         """Seconds for which another process has kept this one from writing, as far as is known without asking; usually none."""
         ...
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Let go of all connections, soon: nobody is waited for who hangs."""
         ...
 
 

@@ -48,6 +48,7 @@ class _Sql(msgspec.Struct, frozen=True):
     retry_message: str
     free_target: str
     take_message: str
+    waiting_messages: str
     inbox_depth: str
     next_message: str
 
@@ -173,6 +174,15 @@ class PostgresInbox:
         """Move the message to the dead letters."""
         with self._line.transaction() as connection:
             return _move(connection, _sql.take_message, [Int8(claim.id)], letter)
+
+    def waiting(
+        self, tenant: str, *, definition: str = "", type_: str = "", after: int = 0, limit: int = 100
+    ) -> list[StoredMessage]:
+        """The messages of a tenant, as they are."""
+        values = [Int8(after), tenant, definition, type_, Int8(limit)]
+        with self._line.use() as connection:
+            found = connection.execute(_sql.waiting_messages, values, binary=True).fetchall()
+        return [rows.message(cast("rows.Row", row)) for row in found]
 
     def depth(self) -> int:
         """How many messages wait."""

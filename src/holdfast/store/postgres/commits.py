@@ -19,7 +19,7 @@ from psycopg.rows import tuple_row
 
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.postgres.columns import columns_of, kinds_of, pack_instant, pack_long
-from holdfast.store.postgres.lines import Connection, Line, lent
+from holdfast.store.postgres.lines import Connection, Line, Loan, lent
 from holdfast.store.postgres.loading import (
     causes_known,
     disown,
@@ -67,7 +67,9 @@ class _Sql(msgspec.Struct, frozen=True):
     finished_messages: str
     finished_letters: str
     withdrawn: str
+    withdrawn_letters: str
     recalled: str
+    recalled_letters: str
     stopped: str
     cancelled: str
     events: str
@@ -97,10 +99,17 @@ class PostgresUnit:
     def __init__(self, connection: Connection, base: int) -> None:
         self.connection = connection
         self._base = base
+        self._loan: Loan | None = None
 
     def lend(self, limit: float | None = None) -> AbstractContextManager[Connection]:  # noqa: ARG002 - it keeps nobody waiting
         """The connection, for a handler."""
-        return lent(self.connection)
+        self._loan = Loan(self.connection)
+        return lent(self._loan)
+
+    def take_back(self) -> None:
+        """Cut the connection that the handler has."""
+        if self._loan is not None:
+            self._loan.call_back()
 
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
         """The instances, locked in the order of their ids."""

@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int8
 from holdfast.store.findings import FedEvent, ProjectionState
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.columns import Texts
-from holdfast.store.postgres.lines import Connection, Line, lent
+from holdfast.store.postgres.lines import Connection, Line, Loan, lent
 from holdfast.store.statements import read_numbered
 
 
@@ -70,7 +70,7 @@ class PostgresFeed:
             connection.execute(_sql.enter, [name])
             events = self._read(connection, _number(connection, _sql.hold, [name]), limit)
             if events:
-                with lent(connection) as theirs:
+                with lent(Loan(connection)) as theirs:
                     apply(events, theirs)
                 connection.execute(_sql.move, [Int8(events[-1].position), now, name])
             return len(events)
@@ -80,7 +80,7 @@ class PostgresFeed:
         with self._line.transaction() as connection:
             connection.execute(_sql.enter, [name])
             _number(connection, _sql.hold, [name])
-            with lent(connection) as theirs:
+            with lent(Loan(connection)) as theirs:
                 clear(theirs)
             connection.execute(_sql.move, [Int8(0), now, name])
 

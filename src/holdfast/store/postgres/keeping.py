@@ -26,6 +26,7 @@ from holdfast.store.statements import read_numbered
 class _Sql(msgspec.Struct, frozen=True):
     dead_letter: str
     discard: str
+    hold_instance: str
     revive_effect: str
     finished: str
     remains: str
@@ -65,6 +66,8 @@ class PostgresKeeper:
     def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
         """Put a dead effect or message back to work."""
         with self._line.transaction() as connection:
+            if letter.source == "effect":
+                connection.execute(_sql.hold_instance, [letter.instance])
             if connection.execute(_sql.discard, [Int8(letter.id), letter.tenant]).rowcount != 1:
                 return False
             _revive(connection, letter, now, ageing)

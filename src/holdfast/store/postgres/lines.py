@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import socket
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psycopg
 from psycopg import RawCursor
@@ -28,6 +31,9 @@ _PATIENT: dict[str, str | int | None] = {
     "application_name": "holdfast",
 }
 """A half-open connection is noticed within seconds; a server that turned read-only counts as gone."""
+
+_CANCEL_SECONDS = 2.0
+"""How long a server may take to hear that nobody wants the answer any more."""
 
 _HIGHEST_PORT = 65_535
 _MARKER = "holdfast.unit"
@@ -58,17 +64,23 @@ class Line:
         self._conninfo = patient_conninfo(dsn)
         self._prepare = prepare
         self._connection: Connection | None = None
+        self._uses = 0
         self._is_retired = False
 
     @contextmanager
     def use(self) -> Iterator[Connection]:
         """The connection, in autocommit mode. A broken one is dropped, and the next use connects again."""
+        self._uses += 1
         try:
             yield self._connected()
         except psycopg.Error as error:
             if self._connection is not None and (self._connection.closed or error.sqlstate in _HANG_UP):
                 self.close()
             raise translate(error, self.url) from error
+        finally:
+            self._uses -= 1
+            if self._is_retired:
+                self.close()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -90,9 +102,16 @@ class Line:
         return self._connection
 
     def retire(self) -> None:
-        """Hang up for good: a thread that outlives its engine must not connect again, for nobody would ever hang up."""
+        """Hang up for good: a thread that outlives its engine must not connect again, for nobody would ever hang up.
+
+        A connection that a thread is using is cut, and closed by that thread: closed under its hands, it would take the process along.
+        """
         self._is_retired = True
-        self.close()
+        connection = self._connection
+        if not self._uses:
+            self.close()
+        elif connection is not None:
+            cut(connection)
 
     def _check_open(self) -> None:
         if self._is_retired:
@@ -109,6 +128,35 @@ def connect(conninfo: str, *, prepare: bool) -> Connection:
         connection.close()
         raise
     return connection
+
+
+def cut(connection: Connection) -> None:
+    """End a connection that another thread is using: the server rolls back and lets go of all locks; the other thread meets an error."""
+    with suppress(psycopg.Error, OSError):
+        # A server that is busy with a statement would notice only at its end that nobody is there any more.
+        connection.cancel_safe(timeout=_CANCEL_SECONDS)
+    with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.shutdown(socket.SHUT_RDWR)
+
+
+class Loan:
+    """A connection in the hands of user code."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._guard = threading.Lock()
+        self._is_over = False
+
+    def end(self) -> None:
+        """The engine has the connection again."""
+        with self._guard:
+            self._is_over = True
+
+    def call_back(self) -> None:
+        """Cut the connection, unless the engine has it again."""
+        with self._guard:
+            if not self._is_over:
+                cut(self.connection)
 
 
 def prepare_connection(connection: Connection, *, prepare: bool) -> None:
@@ -155,13 +203,13 @@ def _parsed(dsn: str) -> Mapping[str, str | int | None]:
 
 
 @contextmanager
-def lent(connection: Connection) -> Iterator[Connection]:
+def lent(loan: Loan) -> Iterator[Connection]:
     """The connection with the cursors and the planner that users know; the planner stays so for the rest of the transaction.
 
     psycopg refuses `commit()`, `rollback()` and `with connection:` inside a transaction. Statements that end it are found out: they
     take a setting with them that lives only in this transaction.
     """
-    marker = secrets.token_hex(8)
+    connection, marker = loan.connection, secrets.token_hex(8)
     usual = dict.fromkeys((name for name in _SESSION if name.startswith("enable_")), "on")
     connection.execute(_set({**usual, _MARKER: marker}, is_local=True))
     rows, threshold = connection.row_factory, connection.prepare_threshold
@@ -172,6 +220,7 @@ def lent(connection: Connection) -> Iterator[Connection]:
     except Exception as error:  # noqa: BLE001 - raised below, once it is clear what it means
         failure = error
     finally:
+        loan.end()
         connection.cursor_factory, connection.row_factory, connection.prepare_threshold = RawCursor, rows, threshold
     _check_open(connection, marker)
     if failure is not None:

@@ -109,6 +109,7 @@ def _removals(changes: Sequence[Change]) -> Iterator[Part]:
     withdrawn: list[Row] = [(change.header.id, number) for change in changes for number in change.withdrawn]
     if withdrawn:
         yield Part("withdrawn", withdrawn)
+        yield Part("withdrawn_letters", withdrawn)
     cancelled: list[Row] = [(change.header.id, key) for change in changes for key in change.cancelled]
     if cancelled:  # If one of them is gone, the history would lie.
         yield Part("cancelled", cancelled, must_touch=len(cancelled))
@@ -117,7 +118,9 @@ def _removals(changes: Sequence[Change]) -> Iterator[Part]:
 def _recall_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
     """Effects that are taken back, each with the message that says so, and those that are to be stopped otherwise."""
     recalls = [(change.header.id, recall) for change in changes for recall in change.recalls]
-    yield Part("recalled", [(identity, each.number, *message_row(each.message)) for identity, each in recalls], now)
+    rows: list[Row] = [(identity, each.number, *message_row(each.message)) for identity, each in recalls]
+    yield Part("recalled", rows, now)
+    yield Part("recalled_letters", rows, now)
     stops: list[Row] = [(identity, each.number) for identity, each in recalls if each.stop]
     if stops:
         yield Part("stopped", stops)

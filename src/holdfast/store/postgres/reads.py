@@ -17,7 +17,7 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.store.findings import StepName, StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
-from holdfast.store.paging import id_range
+from holdfast.store.paging import id_range, newest
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.columns import Integers, Texts, Uuids
 from holdfast.store.postgres.faults import translated
@@ -42,6 +42,7 @@ class _Sql(msgspec.Struct, frozen=True):
     instances_by_key: str
     instances_of_definition: str
     instances_of_status: str
+    instances_in_hand: str
     events: str
     effects: str
     timers: str
@@ -89,10 +90,8 @@ class PostgresReader:
             found = self._all(_sql.instances_of_parent, [*values, query.parent, query.key])
         elif query.key:
             found = self._all(_sql.instances_by_key, [*values, query.key])
-        elif query.definition:
-            found = self._all(_sql.instances_of_definition, values)
         else:
-            found = self._all(_sql.instances_of_status, values)
+            return self._by_status(query, values, [*which, *span])
         return [rows.header(row) for row in found]
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
@@ -191,6 +190,15 @@ class PostgresReader:
         """Answers as of one moment: the transaction sees what was there when it asked first."""
         with self._as_tenant() as connection:
             yield _Look(connection, self._pool, self._tenant, self._url)
+
+    def _by_status(self, query: InstanceQuery, values: list[object], narrow: list[object]) -> list[Header]:
+        """Along an index; to those that have begun come those that have not and are in hand."""
+        listed = _sql.instances_of_definition if query.definition else _sql.instances_of_status
+        with self._as_tenant() as connection:
+            found = connection.execute(listed, values, binary=True).fetchall()
+            if query.begun:
+                found += connection.execute(_sql.instances_in_hand, narrow, binary=True).fetchall()
+        return newest(map(rows.header, cast("list[rows.Row]", found)), query.limit)
 
     def _of(self, instance: InstanceId, statement: str) -> list[rows.Row]:
         return self._all(statement, [instance, self._tenant])

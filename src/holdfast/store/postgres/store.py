@@ -145,6 +145,9 @@ class PostgresStore(PostgresParts):
         """None: whoever waits for a lock of the server for long is told with an error."""
         return 0.0
 
+    def take_back(self) -> None:
+        """Nothing to do: nobody waits for a writer."""
+
     def close(self) -> None:
         """Hang up everywhere."""
         self._is_closed = True

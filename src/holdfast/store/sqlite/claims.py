@@ -22,7 +22,7 @@ from holdfast.store.shapes import (
     Wanted,
     Word,
 )
-from holdfast.store.skipping import readable
+from holdfast.store.skipping import LEFT_ALONE, readable
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.records import bury
@@ -35,6 +35,7 @@ class _Sql(msgspec.Struct, frozen=True):
     next_effect_word: str
     ready_effects: str
     own_effect: str
+    leave_effect: str
     retry_effect: str
     release_effect: str
     take_effect: str
@@ -54,6 +55,7 @@ class _Sql(msgspec.Struct, frozen=True):
     retry_message: str
     free_target: str
     take_message: str
+    waiting_messages: str
     inbox_depth: str
     next_message: str
 
@@ -64,15 +66,18 @@ _sql = read_statements(_Sql, __package__, "claims.sql")
 _NO_WORD = Word("", "", 0)
 
 
-def words_of(connection: sqlite3.Connection, following: str, handler: str = "") -> Iterator[tuple[Word, datetime]]:
-    """One word that work waits with after the other, each with the instant of its first row; `following` finds the next one."""
+def words_of(connection: sqlite3.Connection, following: str, handler: str = "") -> Iterator[tuple[Word, str]]:
+    """One word that work waits with after the other, each with the instant of its first row as it is stored.
+
+    `following` finds the next one.
+    """
     word = _NO_WORD
     while (row := connection.execute(following, {**word._asdict(), "handler": handler}).fetchone()) is not None:
         word = Word(*row[:3])
-        yield word, instant(row[3])
+        yield word, row[3]
 
 
-def effect_words(connection: sqlite3.Connection, handler: str) -> Iterator[tuple[Word, datetime]]:
+def effect_words(connection: sqlite3.Connection, handler: str) -> Iterator[tuple[Word, str]]:
     """The words of effects that wait for a handler."""
     return words_of(connection, _sql.next_effect_word, handler)
 
@@ -102,9 +107,12 @@ class SQLiteEffects:
         with self._database.writing() as connection:
             found = [row for each in wanted for row in _ready(connection, each, known, limit)]
             found.sort(key=_urgency)
-            by = (str(worker), text(read_clock(connection, now))) if found else ()
+            if not found:
+                return []
+            moment = read_clock(connection, now)
+            by, later = (str(worker), text(moment)), text(moment + LEFT_ALONE)
             owned = (connection.execute(_sql.own_effect, (*by, *row[:2])).fetchone() for row in found[:limit])
-            return readable(rows.effect, owned)
+            return readable(rows.effect, owned, lambda row: connection.execute(_sql.leave_effect, (later, *row[:2])))
 
     def retry(self, claim: EffectClaim, *, error: str, until: datetime | None, counts: bool = True) -> bool:
         """Give the effect back after an attempt."""
@@ -204,6 +212,14 @@ class SQLiteInbox:
         """Move the message to the dead letters."""
         with self._database.writing() as connection:
             return _move(connection, _sql.take_message, (claim.id,), letter)
+
+    def waiting(
+        self, tenant: str, *, definition: str = "", type_: str = "", after: int = 0, limit: int = 100
+    ) -> list[StoredMessage]:
+        """The messages of a tenant, as they are."""
+        values = {"tenant": tenant, "definition": definition, "type": type_, "after": after, "limit": limit}
+        with self._database.reading() as connection:
+            return [rows.message(row) for row in connection.execute(_sql.waiting_messages, values)]
 
     def depth(self) -> int:
         """How many messages wait."""

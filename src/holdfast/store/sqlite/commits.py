@@ -32,7 +32,7 @@ from holdfast.store.shapes import (
 )
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.lending import WritingConnection
+from holdfast.store.sqlite.lending import Loan, WritingConnection
 from holdfast.store.sqlite.records import write_records
 from holdfast.store.sqlite.rows import text, text_or_none
 from holdfast.store.statements import read_statements
@@ -57,6 +57,7 @@ class _Sql(msgspec.Struct, frozen=True):
     insert_effect: str
     consume_effect: str
     withdraw_effect: str
+    withdraw_letter: str
     recall_effect: str
     stop_effect: str
     owned_effects: str
@@ -82,10 +83,17 @@ class SQLiteUnit:
     def __init__(self, connection: WritingConnection, database: Database) -> None:
         self.connection = connection
         self._database = database
+        self._loan: Loan | None = None
 
     def lend(self, limit: float | None = None) -> AbstractContextManager[WritingConnection]:
         """The connection, for a handler: for a while, because nobody else can write meanwhile."""
-        return self._database.lending(self.connection, self._database.patience if limit is None else limit)
+        self._loan = Loan(self.connection)
+        return self._database.lending(self._loan, self._database.patience if limit is None else limit)
+
+    def take_back(self) -> None:
+        """Take the connection from the handler, and give the file a new writer."""
+        if self._loan is not None:
+            self._database.call_back(self._loan)
 
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
         """The instances, as they are and stay until the transaction ends."""
@@ -168,9 +176,11 @@ class SQLiteWriter:
     ) -> None:
         """One transaction for everything."""
         with self._database.writing() as connection:
-            _write(connection, changes, text(now))
+            if changes:
+                _write(connection, changes, text(now))
             _consume(connection, finished)
-            connection.executemany(_sql.insert_observation, map(_observation, observations))
+            if observations:
+                connection.executemany(_sql.insert_observation, map(_observation, observations))
 
     @contextmanager
     def unit(self) -> Iterator[SQLiteUnit]:
@@ -238,29 +248,63 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) 
     claims = [claim for change in changes for claim in change.consumed]
     if _consume(connection, claims) != len(claims):
         raise LostRaceError("a claim is void")
+    has_more = any(map(_has_more, changes))
+    if has_more:
+        _remove(connection, named, now)
     many = connection.executemany
-    many(_sql.withdraw_effect, [(name, number) for name, each in named for number in each.withdrawn])
+    many(_sql.insert_event, [_event(name, event, now) for name, each in named for event in each.events])
+    effects = [_effect(name, effect, now) for name, each in named for effect in each.effects]
+    if effects:
+        many(_sql.insert_effect, effects)
+    if has_more:
+        _add(connection, named, now)
+    write_records(connection, named, now)
+
+
+def _has_more(change: Change) -> bool:
+    """Whether a change asks for what few do: a lone commit does not pay for statements without rows."""
+    return bool(
+        change.withdrawn
+        or change.recalls
+        or change.cancelled
+        or change.timers
+        or change.messages
+        or change.receipts
+        or change.snapshot
+    )
+
+
+def _remove(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]], now: str) -> None:
+    """What is not wanted any more goes before anything new comes, because a timer may take the place of another."""
+    many = connection.executemany
+    withdrawn = [(name, number) for name, each in named for number in each.withdrawn]
+    if withdrawn:
+        many(_sql.withdraw_effect, withdrawn)
+        many(_sql.withdraw_letter, withdrawn)
     for name, each in named:
         if each.recalls:
             _recall(connection, name, each.recalls, now)
     dropped = [(name, key) for name, each in named for key in each.cancelled]
     if dropped and many(_sql.cancel_timer, dropped).rowcount != len(dropped):
         raise LostRaceError("a timer is gone")
-    many(_sql.insert_event, [_event(name, event, now) for name, each in named for event in each.events])
-    many(_sql.insert_effect, [_effect(name, effect, now) for name, each in named for effect in each.effects])
+
+
+def _add(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]], now: str) -> None:
+    many = connection.executemany
     many(_sql.set_timer, [_timer(name, timer) for name, each in named for timer in each.timers])
-    many(_sql.insert_message, [_message(message, now) for each in changes for message in each.messages])
-    many(_sql.insert_receipt, [_receipt(receipt, now) for each in changes for receipt in each.receipts])
+    many(_sql.insert_message, [_message(message, now) for _, each in named for message in each.messages])
+    many(_sql.insert_receipt, [_receipt(receipt, now) for _, each in named for receipt in each.receipts])
     many(_sql.save_snapshot, [_snapshot(name, each) for name, each in named if each.snapshot])
-    write_records(connection, named, now)
 
 
 def _recall(connection: sqlite3.Connection, name: str, recalls: Sequence[StoredRecall], now: str) -> None:
+    run = connection.execute
     for each in recalls:
-        if connection.execute(_sql.recall_effect, (name, each.number)).rowcount == 1:
-            connection.execute(_sql.insert_message, _message(each.message, now))
+        key = (name, each.number)
+        if run(_sql.recall_effect, key).rowcount == 1 or run(_sql.withdraw_letter, key).rowcount == 1:
+            run(_sql.insert_message, _message(each.message, now))
         elif each.stop:
-            connection.execute(_sql.stop_effect, (name, each.number))
+            run(_sql.stop_effect, key)
 
 
 def _write_instances(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]]) -> None:

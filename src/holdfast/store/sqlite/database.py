@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from holdfast.errors import ConfigurationError
+from holdfast.errors import ConfigurationError, StoreUnavailableError
 from holdfast.store.port import EndedTransactionError
 from holdfast.store.sqlite.faults import is_busy, translate, translated
 from holdfast.store.sqlite.lending import NOT_YOURS, Loan, WritingConnection, loans
@@ -31,6 +31,8 @@ _WAL_LIMIT = 64 * 1024 * 1024
 _BUSY_ROUND_MS = 1_000
 _LOOK_SECONDS = 0.01
 _NOBODY = -1
+_CLOSING_SECONDS = 2.0
+"""How long those who write may go on when the file is closed; a wait for another process ends within a second."""
 _WOULD_WAIT_FOR_EVER = (
     "a transactional handler or a projection holds the file's only writer, so whatever the engine has to write now would wait for it: "
     "use engine.submit(..., connection=context.connection), which writes in the same transaction, or return a command"
@@ -49,22 +51,28 @@ class FairLock:
         self._owner: int | None = None
         self._depth = 0
 
-    def __enter__(self) -> None:
+    def acquire(self, timeout: float = -1) -> bool:
+        """Wait for the lock, for so many seconds if that is not negative; whether it was granted."""
         me = threading.get_ident()
         with self._guard:
             if self._owner in {None, me}:
                 self._owner = me
                 self._depth += 1
-                return
+                return True
             turn = threading.Lock()
             turn.acquire()
             self._waiting.append(turn)
+        is_granted = False
         try:
-            turn.acquire()  # Released by the thread that hands the lock over.
-        except BaseException:
-            self._give_up(turn)
-            raise
-        self._owner = me
+            is_granted = turn.acquire(timeout=timeout)  # Released by the thread that hands the lock over.
+        finally:
+            if not is_granted:
+                self._give_up(turn)
+        if is_granted:
+            self._owner = me
+        return is_granted
+
+    __enter__ = acquire
 
     def __exit__(self, *_: object) -> None:
         with self._guard:
@@ -93,7 +101,7 @@ class FairLock:
             self._waiting.popleft().release()
 
     def _give_up(self, turn: threading.Lock) -> None:
-        """An interrupt came while waiting: leave the queue, or pass on what was just handed over."""
+        """An interrupt came while waiting, or it took too long: leave the queue, or pass on what was just handed over."""
         with self._guard:
             if turn in self._waiting:
                 self._waiting.remove(turn)
@@ -120,6 +128,9 @@ class Database:
         """Since when another process is known to hold the write lock (monotonic time)."""
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
+        self._loan: Loan | None = None
+        """The writing connection in the hands of user code."""
+        self._is_closed = False
         if path and not Path(path).exists():
             _create_private(path, self.url)
         self._writer = self._connect_writer()
@@ -147,15 +158,16 @@ class Database:
                 raise
 
     @contextmanager
-    def lending(self, connection: WritingConnection, limit: float | None) -> Iterator[WritingConnection]:
+    def lending(self, loan: Loan, limit: float | None) -> Iterator[WritingConnection]:
         """The writing connection of an open transaction for user code, which has so many seconds; None means any number.
 
         What it does is undone when it takes longer: in a file, where the connection can be taken from it. A database in memory has no
         other connection.
         """
-        loan = Loan(connection)
-        clock = threading.Timer(limit, self._call_back, [loan]) if limit is not None and self._path else None
+        connection = loan.connection
+        clock = threading.Timer(limit, self.call_back, [loan]) if limit is not None and self._path else None
         loan.begin()
+        self._loan = loan
         token = loans.set((*loans.get(), loan))
         if clock is not None:
             clock.daemon = True
@@ -172,6 +184,8 @@ class Database:
             loans.reset(token)
             if clock is not None:
                 clock.cancel()
+            if self._loan is loan:
+                self._loan = None
             loan.end()
         if loan.is_called_back:
             raise _too_long(limit)
@@ -229,14 +243,29 @@ class Database:
             version: int = self._writer.execute("pragma data_version").fetchone()[0]
         return version
 
+    def take_back(self) -> None:
+        """Take the writing connection from user code, if it has it."""
+        loan = self._loan
+        if loan is not None:
+            self.call_back(loan)
+
     def close(self) -> None:
-        """Close all connections."""
-        with self._lock:
+        """Close all connections. Whoever hangs with the writer loses it, or, where there is no other, keeps it."""
+        self._is_closed = True
+        self.take_back()
+        if not self._lock.acquire(timeout=_CLOSING_SECONDS):
+            _log.warning("%s is left open: a call that does not come back holds its only connection", self.url)
+            return
+        try:
             for connection in (*self._open_readers, self._writer):
                 connection.close()
+        finally:
+            self._lock.__exit__()
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         for left in range(self._rounds, 0, -1):
+            if self._is_closed:
+                raise StoreUnavailableError(f"{self.url} cannot be used any more: the engine that used it was stopped")
             asked_at = time.monotonic()
             try:
                 connection.execute("begin immediate")
@@ -272,10 +301,16 @@ class Database:
         with self._lock, translated(self.url):
             self._switch_to_wal()
 
-    def _call_back(self, loan: Loan) -> None:
-        """Give the file a new writer, and those who wait for it their turn; what user code did with the old one is undone."""
+    def call_back(self, loan: Loan) -> None:
+        """Give the file a new writer, and those who wait for it their turn; what user code did with the old one is undone.
+
+        In memory there is no other one, but a statement that takes long ends.
+        """
         with loan.guard:
             if loan.is_over:
+                return
+            if not self._path:
+                loan.connection.interrupt()
                 return
             try:
                 self._writer = self._connect_writer()

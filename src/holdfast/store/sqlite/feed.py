@@ -12,6 +12,7 @@ import msgspec
 from holdfast.store.findings import FedEvent, ProjectionState
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.lending import Loan
 from holdfast.store.sqlite.rows import text
 from holdfast.store.statements import read_statements
 
@@ -62,7 +63,7 @@ class SQLiteFeed:
         with self._database.writing() as connection:
             events = _read(connection, _checkpoint(connection, name), limit)
             if events:
-                with self._database.lending(connection, None) as theirs:
+                with self._database.lending(Loan(connection), None) as theirs:
                     apply(events, theirs)
                 connection.execute(_sql.move, (name, events[-1].position, text(now)))
             return len(events)
@@ -70,7 +71,7 @@ class SQLiteFeed:
     def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
         """Begin anew."""
         with self._database.writing() as connection:
-            with self._database.lending(connection, None) as theirs:
+            with self._database.lending(Loan(connection), None) as theirs:
                 clear(theirs)
             connection.execute(_sql.move, (name, 0, text(now)))
 

@@ -14,6 +14,7 @@ from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
 from holdfast.store.port import NeededError
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, DeadLetter, Maintenance
+from holdfast.store.skipping import readable
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.claims import effect_words, read_clock, words_of
 from holdfast.store.sqlite.commits import accept
@@ -160,12 +161,17 @@ class SQLiteKeeper:
         """The words that work has waited with for this long."""
         with self._database.reading() as connection:
             until = read_clock(connection, now) - waited
-            found = [
-                *(WaitingWord("effect", each, *word) for each in handlers for word in effect_words(connection, each)),
-                *(WaitingWord("inbox", "", *word) for word in words_of(connection, _sql.next_message_word)),
-                *(WaitingWord("timer", "", *word) for word in words_of(connection, _sql.next_timer_word)),
+            found: list[rows.Row] = [
+                *(("effect", each, *word) for each in handlers for word in effect_words(connection, each)),
+                *(("inbox", "", *word) for word in words_of(connection, _sql.next_message_word)),
+                *(("timer", "", *word) for word in words_of(connection, _sql.next_timer_word)),
             ]
-            return [each for each in found if each.since <= until]
+        return [each for each in readable(_waiting_word, found) if each.since <= until]
+
+
+def _waiting_word(row: rows.Row) -> WaitingWord:
+    kind, handler, word, since = row
+    return WaitingWord(kind, handler, word, instant(since))
 
 
 def _revive(connection: sqlite3.Connection, letter: DeadLetter, now: datetime, ageing: float) -> None:

@@ -37,6 +37,7 @@ class _Sql(msgspec.Struct, frozen=True):
     instances_by_key: str
     instances_of_definition: str
     instances_of_status: str
+    instances_in_hand: str
     kinds: str
     statuses: str
     statuses_of_definition: str
@@ -213,7 +214,7 @@ class SQLiteReader:
     def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[Header]:
         """Each status newest first, along an index, those that have begun and those that have not, and then the newest of all."""
         listed = _sql.instances_of_definition if query.definition else _sql.instances_of_status
-        flags = (0,) if query.begun is False else (1, 0)
+        flags = (1, 0) if query.begun is None else (int(query.begun),)
         with self._database.reading() as connection:
             found = [
                 row
@@ -221,6 +222,8 @@ class SQLiteReader:
                 for flag in flags
                 for row in connection.execute(listed, {**values, "kind": kind, "status": status, "is_begun": flag})
             ]
+            if query.begun:
+                found += connection.execute(_sql.instances_in_hand, values)
         return newest(map(rows.header, found), query.limit)
 
     def _statuses(

@@ -119,6 +119,10 @@ class SQLiteStore:
         """Seconds for which another process has held the write lock."""
         return self._database.locked_for()
 
+    def take_back(self) -> None:
+        """Give the file a new writer if user code still has the old one."""
+        self._database.take_back()
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()

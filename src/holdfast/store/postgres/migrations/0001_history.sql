@@ -162,6 +162,8 @@ create table holdfast.effects (
 create index effects_ready on holdfast.effects (handler, language, type, version, rank, instance, number)
     where owner is null and parked_until is null;
 create index effects_parked on holdfast.effects (parked_until) where parked_until is not null;
+-- What is handed over by the commit that makes it has fence 0 and is not in here, so that no commit pays for lists.
+create index effects_claimed on holdfast.effects (tenant, instance) where owner is not null and fence > 0;
 
 create table holdfast.timers (
     instance      uuid not null,

@@ -3,7 +3,8 @@ select clock_timestamp()
 
 -- name: claim_effects
 -- From one word that waits for a handler to the next along the index, which gives the most urgent rows of each word first, and those of
--- equal rank in the order of instances and numbers; nothing is sorted but the few that were picked.
+-- equal rank in the order of instances and numbers; nothing is sorted but the few that were picked. The calendar of Postgres goes
+-- further than that of Python, and one row that cannot be read would take the others of its claim with it.
 with recursive present (handler, most, language, type, version) as (
     select w.handler, w.most, f.* from unnest(?::text[], ?::int4[]) as w (handler, most)
     cross join lateral (
@@ -42,7 +43,8 @@ where e.ctid = any (array(
     order by s.rank, s.instance, s.number limit ?::int8
 ))
 returning e.instance, e.number, e.tenant, e.definition, e.language, e.handler, e.type, e.version, e.data, e.options, e.priority, e.rank,
-    e.parked_until, e.owner, e.fence, e.attempts, e.error, e.created_at, e.claimed_at, e.stop_requested
+    e.parked_until, e.owner, e.fence, e.attempts, e.error,
+    greatest(least(e.created_at, '9999-12-31 00:00:00+00'), '0001-01-01 00:00:00+00'), e.claimed_at, e.stop_requested
 
 -- name: retry_effect
 update holdfast.effects set
@@ -151,6 +153,13 @@ where h.id = ?::int8 and i.tenant = any (array[h.tenant]) and i.target = h.targe
 
 -- name: take_message
 delete from holdfast.inbox where id = ?::int8
+
+-- name: waiting_messages
+select id, tenant, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    attempts, error
+from holdfast.inbox
+where id > $1::int8 and tenant = $2::text and ($3::text = '' or definition = $3::text) and ($4::text = '' or type = $4::text)
+order by id limit $5::int8
 
 -- name: inbox_depth
 select count(*) from holdfast.inbox

@@ -60,12 +60,39 @@ where e.instance = any (array[u.instance]) and e.number = u.number and e.owner =
 delete from holdfast.effects e using unnest(?::uuid[], ?::int4[]) as u (instance, number)
 where e.instance = any (array[u.instance]) and e.number = u.number
 
+-- name: withdrawn_letters
+-- An effect that gave up is wanted no more than one that waits. One that gives up just now was waited for by `withdrawn`.
+delete from holdfast.dead_letters d using unnest(?::uuid[], ?::int4[]) as u (instance, number)
+where d.instance = any (array[u.instance]) and d.source = 'effect' and d.number = u.number
+
 -- name: recalled
 -- Nobody has them in hand, so nobody has begun them. A claim that is under way is waited for: if it stands, the row has an owner when
 -- it is looked at again, and stays. Those that were taken back are told to their instances.
 with taken as (
     delete from holdfast.effects e using unnest(?::uuid[], ?::int4[]) with ordinality as u (instance, number, place)
     where e.instance = any (array[u.instance]) and e.number = u.number and e.owner is null
+    returning u.place
+)
+insert into holdfast.inbox (
+    tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    created_at
+)
+select u.tenant, u.target, u.definition, u.key, u.instance, u.language, u.type, u.version, u.data, u.command_id, u.actor, u.comment,
+    u.definition_version, u.parent, t.at
+from unnest(
+    ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
+    ?::text[], ?::uuid[]
+) with ordinality as u (
+    tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    place
+) join taken on taken.place = u.place, (select ?::timestamptz as at) as t
+order by u.place
+
+-- name: recalled_letters
+-- The same for those that gave up.
+with taken as (
+    delete from holdfast.dead_letters d using unnest(?::uuid[], ?::int4[]) with ordinality as u (instance, number, place)
+    where d.instance = any (array[u.instance]) and d.source = 'effect' and d.number = u.number
     returning u.place
 )
 insert into holdfast.inbox (

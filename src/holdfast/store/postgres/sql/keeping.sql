@@ -6,6 +6,10 @@ from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 -- name: discard
 delete from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 
+-- name: hold_instance
+-- Whoever withdraws the effect moves the instance in the same commit: one waits for the other.
+select 1 from holdfast.instances where id = ?::uuid for share
+
 -- name: revive_effect
 insert into holdfast.effects (
     instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, fence, attempts, error,

@@ -57,15 +57,16 @@ cross join lateral (
     from holdfast.instances i
     where i.tenant = $1::text and i.definition = $2::text and i.status = s.status and i.begun = b.begun and i.created_at > '-infinity'
         and ($4::text[] = '{}' or i.kind = any ($4::text[]))
-        and ($6::bool is null or i.begun or $6::bool = exists (
-            select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null
+        and ($6::bool is null or i.begun or not exists (
+            select 1 from holdfast.effects e
+            where e.instance = i.id and e.tenant = $1::text and e.owner is not null and e.fence > 0
         ))
         and ($5::text = '' or i.definition_version = $5::text)
         and i.id >= $7::uuid and i.id < $8::uuid
         and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
     order by i.id desc limit $11::int8
 ) as n
-where s.status is not null and ($3::text[] = '{}' or s.status = any ($3::text[])) and ($6::bool is not false or not b.begun)
+where s.status is not null and ($3::text[] = '{}' or s.status = any ($3::text[])) and ($6::bool is null or b.begun = $6::bool)
 order by n.id desc limit $11::int8
 
 -- name: instances_of_status
@@ -89,8 +90,9 @@ cross join lateral (
         i.created_at, i.updated_at, i.ended_at
     from holdfast.instances i
     where i.tenant = $1::text and i.kind = s.kind and i.status = s.status and i.begun = b.begun and i.created_at < 'infinity'
-        and ($6::bool is null or i.begun or $6::bool = exists (
-            select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null
+        and ($6::bool is null or i.begun or not exists (
+            select 1 from holdfast.effects e
+            where e.instance = i.id and e.tenant = $1::text and e.owner is not null and e.fence > 0
         ))
         and ($5::text = '' or i.definition_version = $5::text)
         and i.id >= $7::uuid and i.id < $8::uuid
@@ -98,8 +100,26 @@ cross join lateral (
     order by i.id desc limit $11::int8
 ) as n
 where ($4::text[] = '{}' or s.kind = any ($4::text[])) and ($3::text[] = '{}' or s.status = any ($3::text[]))
-    and ($6::bool is not false or not b.begun)
+    and ($6::bool is null or b.begun = $6::bool)
 order by n.id desc limit $11::int8
+
+-- name: instances_in_hand
+-- Those that have not begun although a worker has an effect of theirs in hand: from what workers have claimed, which is little.
+select n.* from (
+    select distinct e.instance from holdfast.effects e where e.tenant = $1::text and e.owner is not null and e.fence > 0 offset 0
+) as h
+cross join lateral (
+    select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+        i.created_at, i.updated_at, i.ended_at
+    from holdfast.instances i
+    where i.id = h.instance and i.tenant = $1::text and not i.begun and ($2::text = '' or i.definition = $2::text)
+        and ($3::text[] = '{}' or i.status = any ($3::text[])) and ($4::text[] = '{}' or i.kind = any ($4::text[]))
+        and ($5::text = '' or i.definition_version = $5::text)
+        and i.id >= $6::uuid and i.id < $7::uuid
+        and ($8::timestamptz is null or i.created_at >= $8::timestamptz) and ($9::timestamptz is null or i.created_at < $9::timestamptz)
+    offset 0
+) as n
+order by n.id desc limit $10::int8
 
 -- name: events
 select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause

@@ -35,6 +35,10 @@ update effects set owner = ?, claimed_at = ?, fence = fence + 1, attempts = atte
 returning instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested;
 
+-- name: leave_effect
+-- It was just claimed and cannot be read: others may be able to.
+update effects set owner = null, claimed_at = null, parked_until = ?, attempts = attempts - 1 where instance = ? and number = ?;
+
 -- name: retry_effect
 update effects set owner = null, claimed_at = null, parked_until = ?, error = ?, attempts = attempts - ?
 where instance = ? and number = ? and owner = ? and fence = ?;
@@ -121,6 +125,13 @@ update inbox set claimed_until = null where (tenant, target) = (select tenant, t
 
 -- name: take_message
 delete from inbox where id = ?;
+
+-- name: waiting_messages
+select id, tenant, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
+    attempts, error
+from inbox
+where id > :after and tenant = :tenant and (:definition = '' or definition = :definition) and (:type = '' or type = :type)
+order by id limit :limit;
 
 -- name: inbox_depth
 select count(*) from inbox;

@@ -66,6 +66,10 @@ delete from effects where instance = ? and number = ? and owner = ? and fence = 
 -- name: withdraw_effect
 delete from effects where instance = ? and number = ?;
 
+-- name: withdraw_letter
+-- An effect that gave up is wanted no more than one that waits.
+delete from dead_letters where instance = ? and source = 'effect' and number = ?;
+
 -- name: recall_effect
 -- Nobody has it in hand, so nobody has begun it; one that is parked after a failed attempt counts too.
 delete from effects where instance = ? and number = ? and owner is null;

@@ -32,7 +32,7 @@ select id, tenant, definition, definition_version, kind, key, status, reason, be
 from instances
 where tenant = :tenant and definition = :definition and status = :status and begun = :is_begun
     and (:kinds is null or kind in (select value from json_each(:kinds)))
-    and (:begun is null or begun or :begun = exists (
+    and (:begun is null or begun or not exists (
         select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
     ))
     and (:definition_version = '' or definition_version = :definition_version)
@@ -44,12 +44,27 @@ select id, tenant, definition, definition_version, kind, key, status, reason, be
     ended_at
 from instances
 where tenant = :tenant and kind = :kind and status = :status and begun = :is_begun
-    and (:begun is null or begun or :begun = exists (
+    and (:begun is null or begun or not exists (
         select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
     ))
     and (:definition_version = '' or definition_version = :definition_version)
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
 order by id desc limit :limit;
+
+-- name: instances_in_hand
+-- Those that have not begun although a worker has an effect of theirs in hand: from what workers have, which is little.
+select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.status, n.reason, n.begun, n.version, n.issued, n.parent,
+    n.created_at, n.updated_at, n.ended_at
+from (
+    select distinct instance from effects indexed by effects_owned where owner is not null and +tenant = :tenant
+) as h cross join instances n on n.id = h.instance
+where +n.tenant = :tenant and not n.begun and (:definition = '' or n.definition = :definition)
+    and (:definition_version = '' or n.definition_version = :definition_version)
+    and (:kinds is null or n.kind in (select value from json_each(:kinds)))
+    and (:statuses is null or n.status in (select value from json_each(:statuses)))
+    and n.id >= :first and n.id < :before and (:after is null or n.created_at >= :after)
+    and (:until is null or n.created_at < :until)
+order by n.id desc limit :limit;
 
 -- name: kinds
 -- From one kind to the next along the index.
