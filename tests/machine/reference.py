@@ -137,7 +137,7 @@ class Token:
     scope: Scope | None = None
     """The split that it is a branch of."""
     visits: dict[str, int] = field(default_factory=dict)
-    last_node: str = ""
+    last_answering: str = ""
     last_answer: object = None
     is_over: bool = False
     arrived: int = 0
@@ -506,7 +506,8 @@ class Reference:
 
     def _new_step(self, token: Token, name: str) -> Step:
         token.visits[name] = token.visits.get(name, 0) + 1
-        token.last_node = name
+        if not isinstance(self.graph.nodes[name].op, g.Condition | g.Split | g.SavePoint | g.NoReturn | g.WaitTimer):
+            token.last_answering = name
         number = len(self.steps) + 1
         step = Step(number, name, token, token.visits[name], dict(token.data), token.last_answer, is_open=True)
         step.retry_of, token.retries = token.retries, None
@@ -747,7 +748,7 @@ class Reference:
         if join.op.losers == "undo":
             self._drop(losers)
         output: object = (
-            {self._shown_name(branch.last_node): branch.last_answer for branch in arrived if branch.last_node}
+            {self._shown_name(branch.last_answering): branch.last_answer for branch in arrived if branch.last_answering}
             if op.items is None
             else [branch.last_answer for branch in scope.branches if branch in arrived]
         )

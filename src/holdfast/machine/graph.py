@@ -6,7 +6,7 @@ hash on every machine.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -141,6 +141,9 @@ class End(_Op, frozen=True, kw_only=True, tag="end"):
 
 
 Op: TypeAlias = Task | Condition | Split | Join | SavePoint | NoReturn | Human | WaitTimer | WaitEvent | Call | End
+
+ANSWERING: Final = (Task, Join, Human, WaitEvent, Call)
+"""Kinds of nodes that give an answer. The others only lead a token on, and name nothing that comes out of a branch."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

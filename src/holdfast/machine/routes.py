@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
-from holdfast.machine.graph import Call, Condition, Edge, Graph, Human, Join, Node, Split
+from holdfast.machine.graph import ANSWERING, Call, Condition, Edge, Graph, Human, Join, Node, Split
 
 ANY_OUTCOME = "*"
 DATA = "input"
@@ -37,6 +37,7 @@ class Routes:
             if isinstance(node.op, Split) and node.op.items is not None
         }
         self._lists = {name: _place(expression) for name, expression in self._items.items()}
+        self._answering = frozenset(node.id for node in graph.nodes.values() if isinstance(node.op, ANSWERING))
         self._named = frozenset(node.id for node in graph.nodes.values() if isinstance(node.op, Call | Human))
         self._answers = {
             node.id: node.op.split if node.op.split in self._items else node.op.answer or node.id
@@ -73,6 +74,10 @@ class Routes:
     def list_place(self, node: str) -> tuple[str, ...]:
         """Where in the data the list of a split over items is found; empty if it is computed."""
         return self._lists[node]
+
+    def is_answering(self, node: str) -> bool:
+        """Whether a node is of a kind that answers."""
+        return node in self._answering
 
     def is_named(self, node: str) -> bool:
         """Whether the answer of a node is found under a name, whatever it is."""
