@@ -6,7 +6,7 @@ hash on every machine.
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
@@ -175,8 +175,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 return "transactional" if work.transactional else "effect"
             case Human() | WaitTimer() | WaitEvent() | Call():
                 return "wait"
-            case _:
+            case Condition() | Split() | Join() | SavePoint() | NoReturn() | End():
                 return "pure"
+            case _:
+                assert_never(self.op)
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -250,14 +250,16 @@ class Branch:
             op = Join(split=fork.name, strategy=strategy, losers=losers, answer=answer)
         return self._append(Node(id=name, op=op))
 
-    def join_step(self, name: str, wait_for: Sequence[str], strategy: Strategy = "all") -> Self:
+    def join_step(
+        self, name: str, wait_for: Sequence[str], strategy: Strategy = "all", *, losers: Losers = "undo"
+    ) -> Self:
         """Deprecated: `join` finds out by itself what to wait for."""
         warnings.warn(
             "join_step is deprecated; use join, which knows what to wait for", DeprecationWarning, stacklevel=2
         )
         if not isinstance(wait_for, list | tuple) or not all(isinstance(each, str) for each in wait_for):
             self._parts.find("step_name", f"{name!r} waits for {wait_for!r}; give a list of names of steps", name)
-            return self.join(name, strategy)
+            return self.join(name, strategy, losers=losers)
         known = {node.id for node in self._parts.nodes}
         missing = [each for each in wait_for if each not in known and not each.startswith(CONDITION_ENTRY)]
         for each in missing:
@@ -266,7 +268,7 @@ class Branch:
             named = [each for each in wait_for if each not in missing]
             self._parts.findings += self._fork.check_names(name, named)
             self._parts.awaited[name] = tuple(wait_for)
-        return self.join(name, strategy)
+        return self.join(name, strategy, losers=losers)
 
     def for_each(self, name: str, items: str, body: Build, *, limit: int | None = None, item: str = "item") -> Self:
         """Run a branch for each item of a list; its answers are a list under the name of the step."""
