@@ -388,13 +388,18 @@ class Reference:
         self.handler_calls = 0
         if command.decision == g.CONFIRMED or self._edge(step.node, g.REJECTED, told) is not None:
             self._finish(step, command.decision, answer)
-        elif self.policies.on_reject == "fail":
+        elif self._after_rejection(step) == "fail":
             self._fail(step, ANYTHING)
         else:
             step.outcome, step.output = g.REJECTED, answer
             self._end(step, "completed")
             self._abort(ANYTHING)
         return True
+
+    def _after_rejection(self, step: Step) -> str:
+        op = self._op(step)
+        assert isinstance(op, g.Human)
+        return op.on_reject or self.policies.on_reject
 
     def _end_child(self, step: Step, command: c.EndChild) -> None:
         went_well = command.status == "completed"

@@ -216,6 +216,17 @@ def test_a_rejection_aborts_and_does_nothing_else() -> None:
         assert seen(played) == "aborted: f completed, ask completed, b completed"
 
 
+def test_a_question_says_by_itself_what_its_rejection_leads_to() -> None:
+    """What the node says counts before the policy: to fail where others abort, to abort where others fail."""
+    reject = Say(c.DecideStep(step=1, decision="rejected"))
+    played = play([node("ask", g.Human(on_reject="fail"))], [], [reject])
+    assert seen(played) == "failed: ask failed, undo ask completed"
+    played = play([node("ask", g.Human(on_reject="abort"))], [], [reject], g.Policies(on_reject="fail"))
+    assert seen(played) == "aborted: ask completed"
+    played = play([node("ask", g.Human())], [], [reject], g.Policies(on_reject="fail"))
+    assert seen(played) == "failed: ask failed, undo ask completed"
+
+
 def test_nobody_decides_on_the_compensation_of_a_question() -> None:
     """It is a call like every other: only its handler says when it is done."""
     undo = g.Work(handler="undo ask", retry=g.Retry(max_calls=1))

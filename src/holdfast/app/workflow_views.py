@@ -131,7 +131,10 @@ class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
     instance: InstanceId
     step_number: int
     subject: str
+    """What the person is asked, with the values of the data filled in."""
     role: str
+    data: dict[str, object]
+    """What the step shows of the data, by the paths that its author named."""
     decision: str
     """`confirmed`, `rejected`, or why nobody answered; empty while it is open."""
     decided_by: str
@@ -153,6 +156,7 @@ def human_task(task: StoredTask) -> HumanTask:
         step_number=task.number,
         subject=task.subject,
         role=task.role,
+        data={} if task.data is None else msgspec.json.decode(task.data, type=dict[str, object]),
         decision=task.outcome or "",
         decided_by=task.actor,
         comment=task.comment,

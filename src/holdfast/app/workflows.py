@@ -145,6 +145,7 @@ class WorkflowCalls(Desk):
     ) -> Reply[None]:
         """Answer a step that waits for a person; `step` is its id, as `steps` and `tasks` give it, or what they gave itself.
 
+        `decided_by` says who; without it the actor of these calls (`as_tenant(…, actor=…)`), which is `system` for the engine's own.
         The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
         what was given here. The same answer by the same person again does nothing; any other is refused.
         """

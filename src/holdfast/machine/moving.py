@@ -99,18 +99,19 @@ def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: st
     assigns = turn.routes.assigns(edge)
     if assigns:
         data = turn.data_for(token, node)
-        values = {name: _value(each, data) for name, each in assigns.items()}
+        values = {name: value_of(each, data) for name, each in assigns.items()}
         if not is_within(turn.routes, {**token.data, **values}):
             values = dict.fromkeys(values)
         turn.emit(DataAssigned(token=token.id, data=values))
     turn.move(token.id, edge.target)
 
 
-def _value(expression: Expression, data: dict[str, object]) -> object:
+def value_of(expression: Expression, data: dict[str, object]) -> object:
+    """The value of an expression where nothing can fail any more: what is not there is null."""
     try:
         return expression.evaluate(data)
     except ExpressionError:
-        return None  # What is not there is nothing; the edge was taken and cannot fail any more.
+        return None
 
 
 def _stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:

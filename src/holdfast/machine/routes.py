@@ -44,6 +44,16 @@ class Routes:
             for node in graph.nodes.values()
             if isinstance(node.op, Join)
         }
+        self._templates = {
+            node.id: Expression.from_data(node.op.template)
+            for node in graph.nodes.values()
+            if isinstance(node.op, Human) and node.op.template is not None
+        }
+        self._shown = {
+            node.id: {name: Expression.from_data(stored) for name, stored in node.op.shows.items()}
+            for node in graph.nodes.values()
+            if isinstance(node.op, Human) and node.op.shows
+        }
         self._guards = {edge.id: Expression.from_data(edge.when) for edge in graph.edges if edge.when is not None}
         self._assigns = {
             edge.id: {name: Expression.from_data(stored) for name, stored in edge.assign.items()}
@@ -92,6 +102,14 @@ class Routes:
         op = self.graph.nodes[node].op
         assert isinstance(op, Split)
         return op.item
+
+    def template(self, node: str) -> Expression | None:
+        """The subject of a question, if it has holes to be filled in."""
+        return self._templates.get(node)
+
+    def shown(self, node: str) -> dict[str, Expression]:
+        """What a question shows of the data."""
+        return self._shown.get(node, {})
 
     def guard(self, edge: Edge) -> Expression | None:
         """What must hold for an edge to be taken."""

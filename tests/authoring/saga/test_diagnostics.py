@@ -241,3 +241,22 @@ def test_what_cannot_bear_a_name_is_told_how_to_get_one() -> None:
     """A bound method takes no mark; the error names the other way."""
     with pytest.raises(ConfigurationError, match=r"engine\.handle\('mine', …\)"):
         handler("mine")([].append)
+
+
+@pytest.mark.parametrize("subject", ["Pay {amount", "Pay {}?", "Pay {a b}?", "Pay {__x}?"])
+def test_a_subject_that_cannot_be_filled_in_is_a_finding(subject: str) -> None:
+    """Braces in a question stand for values of the data; those that do not are told when the saga is built."""
+    assert codes(Saga("s").human("ask", subject=subject)) == [("bad_expression", "ask")]
+
+
+@pytest.mark.parametrize("shows", [["a b"], ["1"], "amount", [5], ["x > 1"]])
+def test_what_a_question_shows_is_a_list_of_paths(shows: Any) -> None:
+    """A text is not a list of its letters, and a path is nothing but a path."""
+    assert codes(Saga("s").human("ask", shows=shows)) == [("bad_expression", "ask")]
+
+
+def test_a_word_for_a_rejection_that_does_not_exist_is_a_finding() -> None:
+    """The finding names the words that there are."""
+    (finding,) = findings(Saga("s").human("ask", on_rejected="undo"))  # type: ignore[arg-type]
+    assert (finding.code, finding.position) == ("branch", "ask")
+    assert "'fail'" in finding.message

@@ -17,7 +17,8 @@ from holdfast.machine.failing import take_answer
 from holdfast.machine.graph import Node, WaitEvent, WaitTimer
 from holdfast.machine.moving import finish
 from holdfast.machine.nodes.kind import Kind
-from holdfast.machine.state import Step, Token
+from holdfast.machine.routes import Routes
+from holdfast.machine.state import Data, Step, Token
 from holdfast.machine.turn import Turn, step_timer
 
 
@@ -53,7 +54,7 @@ class WaitEventKind(Kind):
             turn.cancel_step_timer(step)
             take_answer(turn, step, payload)
 
-    def opened(self, node: Node, step: int) -> Sequence[Record]:
+    def opened(self, routes: Routes, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - a signal has a name
         """The wait."""
         assert isinstance(node.op, WaitEvent)
         return [SubscriptionOpened(number=step, signal=node.op.signal)]
