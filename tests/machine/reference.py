@@ -18,6 +18,8 @@ from machine.hosting import ACTOR, NOW
 
 Data = dict[str, object]
 
+MOST_SIGNALS = 1000
+"""Signals that are kept."""
 ANYTHING = "?"
 """An error text that the rules do not fix."""
 
@@ -420,7 +422,7 @@ class Reference:
                 self.handler_calls = 0
                 self._finish(step, g.OK, command.payload)
                 return True
-        if not self._has_room(command.payload):
+        if not self._has_room(command.payload) or len(self.signals) >= MOST_SIGNALS:
             return False
         self.handler_calls = 0
         self.signals.append((command.name, command.payload))

@@ -14,6 +14,7 @@ from holdfast.machine import commands as c
 from holdfast.machine import graph as g
 from holdfast.machine.compiling import compile_graph
 from holdfast.machine.events import BranchesDropped, HandlerMissing
+from holdfast.machine.nodes.wait import MOST_KEPT
 from machine.generating import stored
 from machine.hosting import RUN, Host
 from machine.playing import Act, Answer, Begin, Deliver, Fire, Play, Say
@@ -171,6 +172,20 @@ def test_times_end_only_while_their_timers_are_set() -> None:
     nodes, edges = fork("a", "b", strategy=g.Join(split="f", strategy="any"))
     played = play([*nodes, task("a"), task("b")], edges, [Begin(2), Begin(3), failed(2), Say(c.EndGrace())])
     assert seen(played) == "running: f completed, a failed, b pending"
+
+
+def test_only_so_many_signals_are_kept() -> None:
+    """One more is refused, whatever its name; a signal that a step waits for is never one too many, and what is taken makes room."""
+    waits = [node("first", g.WaitEvent(signal="red")), node("then", g.WaitEvent(signal="green")), task("end")]
+    early: list[Act] = [Say(c.SendSignal(name=name)) for name in ("green", "blue") for _ in range(MOST_KEPT // 2)]
+    ways = [edge("first", "then"), edge("then", "end")]
+    played = play(waits, ways, [*early, Say(c.SendSignal(name="blue")), Say(c.SendSignal(name="yellow"))])
+    kept = played.host.state.signals
+    assert {name: len(payloads) for name, payloads in kept.items()} == {"green": MOST_KEPT // 2, "blue": MOST_KEPT // 2}
+    played.act(Say(c.SendSignal(name="red")))
+    assert seen(played) == "running: first completed, then completed, end pending"
+    played.act(Say(c.SendSignal(name="yellow")))
+    assert len(played.host.state.signals["yellow"]) == 1
 
 
 def test_an_empty_branch_has_no_last_step() -> None:
