@@ -21,7 +21,6 @@ from holdfast.machine.routes import Routes
 from holdfast.machine.state import Data, Step, Token
 from holdfast.machine.turn import Turn, step_timer
 
-
 MOST_KEPT = 1000
 """Signals that a run keeps until a step waits for them, all names together: they are part of its state, which has to stay small."""
 
