@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from holdfast.app.standing import trouble
 from holdfast.authoring.saga import words
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
@@ -32,7 +33,7 @@ class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """Why it waits, or ended badly, as a word."""
     error: str
-    """The same as a sentence."""
+    """The same as a sentence: which step, what it said, and what an operator can do."""
     input: dict[str, object]
     """What it was started with."""
     context: dict[str, object]
@@ -177,7 +178,7 @@ def workflow_instance(header: Header, state: State, *, given: dict[str, object],
         tenant=header.tenant,
         status=words.instance_status(header.status, has_begun=has_begun),
         reason=header.reason,
-        error=state.error,
+        error=trouble(state),
         input=given,
         context=context,
         result=state.result if header.status == "completed" else None,

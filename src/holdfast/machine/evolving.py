@@ -285,7 +285,7 @@ def _cancellation_started(_routes: Routes, state: State, event: e.CancellationSt
 
 def _turn_back(state: State, rollback: Rollback) -> None:
     state.rollback = rollback
-    state.status, state.reason = "running", ""
+    state.status, state.reason, state.error = "running", "", ""
     if state.dropped is not None:  # The rollback will try it again.
         state.dropped.stuck = None
 
@@ -349,7 +349,7 @@ def _abort_started(_routes: Routes, state: State, _event: e.AbortStarted) -> Non
 
 
 def _paused(_routes: Routes, state: State, event: e.WorkflowPaused) -> None:
-    state.status, state.reason = "paused", event.reason
+    state.status, state.reason, state.error = "paused", event.reason, event.error
 
 
 def _resumed(_routes: Routes, state: State, _event: e.WorkflowResumed) -> None:

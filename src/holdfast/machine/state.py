@@ -143,7 +143,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     status: Literal["new", "running", "paused", "completed", "failed", "cancelled", "aborted"] = "new"
     reason: str = ""
     error: str = ""
-    """Why it ended, when it did not end well."""
+    """Why it waits for an operator, or why it ended, when it did not end well."""
     parent: str = ""
     parent_definition: str = ""
     parent_step: int = 0

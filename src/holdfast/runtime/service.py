@@ -241,6 +241,16 @@ class Service:
         self._watch.tell(mode)
 
     @property
+    def maintenance(self) -> Maintenance:
+        """The maintenance mode, as far as this process knows."""
+        return self._watch.mode
+
+    @property
+    def has_worker(self) -> bool:
+        """Whether a worker of this process takes work."""
+        return self.around.leasing is not None
+
+    @property
     def loops(self) -> list[Loop]:
         """The loops that run with or without a worker."""
         return list(self._loops)
