@@ -72,8 +72,11 @@ def test_every_fork_on_the_way_to_a_join_is_named() -> None:
 @pytest.mark.row("F-134")
 def test_branches_that_never_meet_need_no_joins() -> None:
     """Forks within forks just run to their ends where nothing follows."""
-    Saga("s").fork("outer", pair, lambda two: two.step("b", H)).build()
-    Saga("s").step("a", H, on_error=pair).step("b", H).build()
+    forked = Saga("s").fork("outer", pair, lambda two: two.step("b", H)).build()
+    detour = Saga("s").step("a", H, on_error=pair).step("b", H).build()
+    for saga in (forked, detour):
+        assert saga.steps["inner"].type == "fork"
+        assert "join" not in {step.type for step in saga.steps.values()}
 
 
 @pytest.mark.parametrize(
@@ -228,7 +231,8 @@ def test_fields_that_share_a_name_with_the_context_are_hinted_at(condition: Any,
 )
 def test_the_context_can_be_read(condition: str) -> None:
     """What the context has may be compared with values of its own type, and fields with anything."""
-    Saga("s").condition("c", condition).step("a", H).build()
+    saga = Saga("s").condition("c", condition).step("a", H)
+    assert saga.build().steps["c"].condition == condition
 
 
 def test_functions_without_a_name_belong_to_the_version_of_their_saga() -> None:
