@@ -195,6 +195,9 @@ def test_a_worker_that_is_stuck_does_not_stop_another(live: Live) -> None:
     for number in range(1, 6):
         second.execute(Puppet, Do(f"p-{number}", str(number))).result()
     eventually(lambda: len(ledger.entries) == 5)
+    assert sorted(ledger.entries, key=repr) == [Act(str(number)) for number in range(1, 6)]
+    assert first.load_state(Puppet, "p-0").result() == ("x",)
+    assert not gate.is_set(), "the first worker still stands in its handler"
     gate.set()
 
 

@@ -12,7 +12,7 @@ from holdfast import ConfigurationError, Decision, EffectContext, Moment, Saga, 
 from holdfast.machine.compiling import graph_bytes
 from holdfast.testing import ManualEngine
 from support.engines import Place
-from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Order, Puppet, Shop
+from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Order, Puppet, Shop, act
 
 
 def mailing(state: Notes, command: Do, moment: Moment) -> Answer:
@@ -101,8 +101,12 @@ def test_the_handler_of_a_decider_takes_two_arguments(wrong: Any) -> None:
     "right", [lambda context, effect: None, lambda context, effect, more=1: None, lambda *both: None, print]
 )
 def test_any_way_of_taking_two_arguments_will_do(right: Any) -> None:
-    """Defaults, and functions that do not tell their parameters, are not in the way."""
-    ManualEngine().register(Order(), right)
+    """Defaults, and functions that do not tell their parameters, are not in the way: the effect is handled."""
+    engine = ManualEngine().register(Puppet(act), right)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    found = engine.get(Puppet, "p-1").result()
+    assert (found.state, found.effects, engine.dead_letters().result()) == (("x",), [], [])
 
 
 def bare(function: Callable[..., object]) -> Callable[..., object]:

@@ -398,8 +398,11 @@ def test_whatever_a_projection_raises_it_stands_still_alone(live: Live, failure:
     for _ in range(3):
         engine.execute(Counter, Add("c-1")).result()
     eventually(lambda: steady.seen == 3)
+    assert moody.seen == 0
     moody.failure = None
-    eventually(lambda: moody.seen == 3)
+    eventually(lambda: moody.seen >= 3)
+    assert (moody.seen, steady.seen) == (3, 3)
+    assert engine.health().is_healthy
 
 
 @pytest.mark.row("D-093")
@@ -431,7 +434,10 @@ def test_a_projection_that_the_database_gives_up_on_stands_still_alone(postgres_
     with Engine(postgres_dsn).register(Counter()).project(Slow()).project(steady) as engine:
         engine.execute(Counter, Add("c-1")).result()
         eventually(lambda: steady.seen == 1)
-        eventually(lambda: [each for each in engine.projections().result() if each.error])
+        (slow,) = eventually(lambda: [each for each in engine.projections().result() if each.error])
+        assert (slow.name, slow.lag) == ("moody", 1)
+        assert "statement timeout" in slow.error
+        assert engine.health().is_healthy
 
 
 # -- rebuilding

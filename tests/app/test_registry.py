@@ -306,6 +306,8 @@ def test_coroutines_functions_and_objects_are_handlers(live: Live) -> None:
         engine.execute(kind, Do("x", "go")).result()
     for event in seen.values():
         arrives(event)
+    assert {name for name, event in seen.items() if event.is_set()} == {"plain", "async", "object"}
+    assert engine.dead_letters().result() == []
 
 
 def test_a_registration_that_fails_leaves_nothing(place: Place) -> None:

@@ -600,7 +600,10 @@ def test_a_long_statement_is_interrupted_at_the_limit(live: Live) -> None:
     engine = live.engine().register(transactional(timeout=timedelta(milliseconds=150)), handle, retry=ONCE)
     engine.register(Doll()).start_worker().execute(Puppet, Do("p-1", "x")).result()
     engine.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
-    eventually(lambda: engine.dead_letters().result())
+    (letter,) = eventually(lambda: engine.dead_letters().result())
+    assert (letter.source, letter.attempts) == ("effect", 1)
+    assert "held the file's only writer for more than 0.15 s" in letter.error
+    assert engine.load_state(Doll, "d-1").result() == ("meanwhile",)
 
 
 # -- Calls that are given up while they hold something.

@@ -17,8 +17,10 @@ from holdfast.authoring.saga.definition import StepType
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
 from holdfast.kernel.vocabulary import wire_name
 from holdfast.machine import events
-from holdfast.machine.checks import POLICY_WORDS
+from holdfast.machine.checks import LONGEST_MS, LONGEST_NAME, POLICY_WORDS
 from holdfast.machine.graph import Task
+from holdfast.machine.nodes.wait import MOST_KEPT
+from holdfast.runtime.checking import LONGEST_COMMENT
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "holdfast"
@@ -94,6 +96,17 @@ def test_the_defaults_of_the_page_are_those_of_the_builder() -> None:
     assert (retry.max_calls, retry.delay_ms, retry.backoff) == (3, 0, "fixed")
     assert (retry.factor_percent, retry.cap_ms, retry.jitter_percent) == (200, 300_000, 0)
     assert (work.once, work.transactional, work.timeout_ms, node.priority, node.metadata) == (False, False, None, 0, {})
+
+
+def test_the_limits_of_the_page_are_those_of_the_code() -> None:
+    """Each number that the page names is the one that counts."""
+    section = PAGE.split("\n## Limits\n", 1)[1].split("\n## ", 1)[0]
+    rows = [[cell.strip() for cell in row.split("|")[1:3]] for row in section.split("\n|---", 1)[1].splitlines()[1:]]
+    said = {row[0].split(",")[0]: row[1] for row in rows if len(row) == 2}
+    assert said["signals that an instance keeps because no step waits for them yet"] == str(MOST_KEPT)
+    assert said["the name of a step"] == f"{LONGEST_NAME} characters"
+    assert said["a comment"] == f"{LONGEST_COMMENT // 1024} KiB"
+    assert said["a duration"] == f"{LONGEST_MS // (366 * 24 * 3600 * 1000)} years"
 
 
 H = "work"

@@ -145,7 +145,8 @@ class _Maker:
         return [(self._node("point", g.NoReturn(), exits), g.OK)]
 
     def human(self, exits: list[Exit], depth: int) -> list[Exit]:
-        name = self._node("ask", g.Human(), exits, timeout_ms=self._timeout(), compensation=self._compensation(0.1))
+        asked = g.Human(on_reject=self.rng.choice((None, None, "abort", "fail")))
+        name = self._node("ask", asked, exits, timeout_ms=self._timeout(), compensation=self._compensation(0.1))
         leads = [(name, g.CONFIRMED)]
         if self.rng.random() < 0.4:
             leads += self.sequence([(name, g.REJECTED)], 1, depth=depth)

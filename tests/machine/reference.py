@@ -18,6 +18,8 @@ from machine.hosting import ACTOR, NOW
 
 Data = dict[str, object]
 
+MOST_SIGNALS = 1000
+"""Signals that are kept."""
 ANYTHING = "?"
 """An error text that the rules do not fix."""
 
@@ -137,7 +139,7 @@ class Token:
     scope: Scope | None = None
     """The split that it is a branch of."""
     visits: dict[str, int] = field(default_factory=dict)
-    last_node: str = ""
+    last_answering: str = ""
     last_answer: object = None
     is_over: bool = False
     arrived: int = 0
@@ -388,13 +390,18 @@ class Reference:
         self.handler_calls = 0
         if command.decision == g.CONFIRMED or self._edge(step.node, g.REJECTED, told) is not None:
             self._finish(step, command.decision, answer)
-        elif self.policies.on_reject == "fail":
+        elif self._after_rejection(step) == "fail":
             self._fail(step, ANYTHING)
         else:
             step.outcome, step.output = g.REJECTED, answer
             self._end(step, "completed")
             self._abort(ANYTHING)
         return True
+
+    def _after_rejection(self, step: Step) -> str:
+        op = self._op(step)
+        assert isinstance(op, g.Human)
+        return op.on_reject or self.policies.on_reject
 
     def _end_child(self, step: Step, command: c.EndChild) -> None:
         went_well = command.status == "completed"
@@ -415,7 +422,7 @@ class Reference:
                 self.handler_calls = 0
                 self._finish(step, g.OK, command.payload)
                 return True
-        if not self._has_room(command.payload):
+        if not self._has_room(command.payload) or len(self.signals) >= MOST_SIGNALS:
             return False
         self.handler_calls = 0
         self.signals.append((command.name, command.payload))
@@ -506,7 +513,8 @@ class Reference:
 
     def _new_step(self, token: Token, name: str) -> Step:
         token.visits[name] = token.visits.get(name, 0) + 1
-        token.last_node = name
+        if not isinstance(self.graph.nodes[name].op, g.Condition | g.Split | g.SavePoint | g.NoReturn | g.WaitTimer):
+            token.last_answering = name
         number = len(self.steps) + 1
         step = Step(number, name, token, token.visits[name], dict(token.data), token.last_answer, is_open=True)
         step.retry_of, token.retries = token.retries, None
@@ -747,7 +755,7 @@ class Reference:
         if join.op.losers == "undo":
             self._drop(losers)
         output: object = (
-            {self._shown_name(branch.last_node): branch.last_answer for branch in arrived if branch.last_node}
+            {self._shown_name(branch.last_answering): branch.last_answer for branch in arrived if branch.last_answering}
             if op.items is None
             else [branch.last_answer for branch in scope.branches if branch in arrived]
         )

@@ -206,6 +206,9 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "a region that is no text": ("not_storable", "a", alone(region=5)),
     "a condition that was changed": ("expression", "a", alone(g.Condition(expression=CHANGED))),
     "a condition that is none": ("expression", "a", alone(g.Condition(expression={}))),
+    "a subject that cannot be read": ("expression", "a", alone(g.Human(template={}))),
+    "a value to show that cannot be read": ("expression", "a", alone(g.Human(shows={"x": CHANGED}))),
+    "a rejection without a meaning": ("on_reject", "a", alone(g.Human(on_reject="x"))),  # type: ignore[arg-type]
     "a list that is none": ("expression", "a", followed(g.Split(items={"source": "x"}), "a b branch")),
     # -- edges
     "a guard that was changed": (

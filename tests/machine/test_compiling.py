@@ -38,7 +38,7 @@ DEFAULTS: dict[str, Plain] = {
     "Work": {"retry": {}, "once": False, "transactional": False, "timeout_ms": None, "start_after_ms": 0},
     "Split": {"items": None, "item": "item", "limit": None},
     "Join": {"strategy": "all", "count": 0, "losers": "undo", "answer": ""},
-    "Human": {"subject": "", "role": ""},
+    "Human": {"subject": "", "template": None, "shows": {}, "role": "", "on_reject": None},
     "Call": {"version": ""},
     "End": {"status": "completed"},
     "Node": {

@@ -14,6 +14,7 @@ from holdfast.machine import commands as c
 from holdfast.machine import graph as g
 from holdfast.machine.compiling import compile_graph
 from holdfast.machine.events import BranchesDropped, HandlerMissing
+from holdfast.machine.nodes.wait import MOST_KEPT
 from machine.generating import stored
 from machine.hosting import RUN, Host
 from machine.playing import Act, Answer, Begin, Deliver, Fire, Play, Say
@@ -173,6 +174,20 @@ def test_times_end_only_while_their_timers_are_set() -> None:
     assert seen(played) == "running: f completed, a failed, b pending"
 
 
+def test_only_so_many_signals_are_kept() -> None:
+    """One more is refused, whatever its name; a signal that a step waits for is never one too many, and what is taken makes room."""
+    waits = [node("first", g.WaitEvent(signal="red")), node("then", g.WaitEvent(signal="green")), task("end")]
+    early: list[Act] = [Say(c.SendSignal(name=name)) for name in ("green", "blue") for _ in range(MOST_KEPT // 2)]
+    ways = [edge("first", "then"), edge("then", "end")]
+    played = play(waits, ways, [*early, Say(c.SendSignal(name="blue")), Say(c.SendSignal(name="yellow"))])
+    kept = played.host.state.signals
+    assert {name: len(payloads) for name, payloads in kept.items()} == {"green": MOST_KEPT // 2, "blue": MOST_KEPT // 2}
+    played.act(Say(c.SendSignal(name="red")))
+    assert seen(played) == "running: first completed, then completed, end pending"
+    played.act(Say(c.SendSignal(name="yellow")))
+    assert len(played.host.state.signals["yellow"]) == 1
+
+
 def test_an_empty_branch_has_no_last_step() -> None:
     """A branch that goes from the split to the join at once leaves nothing in the data."""
     nodes, edges = fork("a")
@@ -216,6 +231,17 @@ def test_a_rejection_aborts_and_does_nothing_else() -> None:
         assert seen(played) == "aborted: f completed, ask completed, b completed"
 
 
+def test_a_question_says_by_itself_what_its_rejection_leads_to() -> None:
+    """What the node says counts before the policy: to fail where others abort, to abort where others fail."""
+    reject = Say(c.DecideStep(step=1, decision="rejected"))
+    played = play([node("ask", g.Human(on_reject="fail"))], [], [reject])
+    assert seen(played) == "failed: ask failed, undo ask completed"
+    played = play([node("ask", g.Human(on_reject="abort"))], [], [reject], g.Policies(on_reject="fail"))
+    assert seen(played) == "aborted: ask completed"
+    played = play([node("ask", g.Human())], [], [reject], g.Policies(on_reject="fail"))
+    assert seen(played) == "failed: ask failed, undo ask completed"
+
+
 def test_nobody_decides_on_the_compensation_of_a_question() -> None:
     """It is a call like every other: only its handler says when it is done."""
     undo = g.Work(handler="undo ask", retry=g.Retry(max_calls=1))
@@ -224,25 +250,26 @@ def test_nobody_decides_on_the_compensation_of_a_question() -> None:
     again = Say(c.DecideStep(step=4, decision="confirmed"))
     played = play([asked, task("b")], [edge("ask", "b", g.CONFIRMED)], [confirm, failed(2), again])
     assert played.host.state.open[4].of == 1
+    assert seen(played) == "running: ask completed, b failed, undo b completed, undo ask pending"
 
 
 def test_an_end_can_cancel_the_run() -> None:
     """An end with the status `cancelled` cancels the run."""
     played = play([task("a"), node("e", g.End(status="cancelled"))], [edge("a", "e")], [done(1)])
-    assert played.run.status == "cancelled"
+    assert seen(played) == "cancelled: a completed, e completed, undo e completed, undo a completed"
 
 
 def test_edges_for_any_outcome_count_only_without_edges_of_its_own() -> None:
     """Where the outcome has an edge whose condition does not hold, no edge leads on."""
     own = edge("a", "b", when="input.x > 5")
-    assert play([task("a"), task("b")], [own, edge("a", "b", "*")], [done(1)]).run.status == "completed"
-    assert play([task("a"), task("b")], [edge("a", "b", "*")], [done(1)]).run.status == "running"
+    assert seen(play([task("a"), task("b")], [own, edge("a", "b", "*")], [done(1)])) == "completed: a completed"
+    assert seen(play([task("a"), task("b")], [edge("a", "b", "*")], [done(1)])) == "running: a completed, b pending"
 
 
 def test_a_condition_that_cannot_be_answered_does_not_hold() -> None:
     """The next edge is tried."""
     ways = [edge("a", "b", when="input.missing > 5"), edge("a", "d")]
-    assert 2 in {each.body.step for each in play([*map(task, "abd")], ways, [done(1)]).host.calls.values()}
+    assert seen(play([*map(task, "abd")], ways, [done(1)])) == "running: a completed, d pending"
 
 
 def test_what_an_edge_adds_is_computed_from_the_data_before_it() -> None:
@@ -323,7 +350,8 @@ def test_a_repeat_has_the_key_of_the_first_step_unless_its_data_is_new() -> None
 
 def test_to_resume_is_refused_while_there_are_dead_steps() -> None:
     """They are requeued instead."""
-    assert play([task("a")], [], [failed(1), Say(c.ResumeWorkflow())], DLQ).run.status == "paused"
+    played = play([task("a")], [], [failed(1), Say(c.ResumeWorkflow())], DLQ)
+    assert seen(played) == "paused dlq: a failed, letter of 1"
 
 
 def test_a_token_that_no_edge_leads_on_from_ends_when_the_run_goes_on() -> None:
@@ -438,6 +466,7 @@ def test_a_call_that_was_lost_before_the_handler_began_is_no_call() -> None:
     nodes, edges = fork("a", "b")
     branches = [task("a", calls=2, is_undone=True), task("b")]
     played = play([*nodes, *branches], edges, [failed(2, was_called=False), failed(3), Deliver()])
+    assert seen(played) == "failed: f completed, a skipped, b failed, undo b completed, undo f completed"
     assert not played.host.calls
 
 
@@ -445,8 +474,9 @@ def test_a_child_that_took_too_long_is_cancelled_and_not_waited_for() -> None:
     """The step is left by `timeout`, or has failed."""
     call = node("call", g.Call(definition="child"), 5)
     played = play([task("a", is_undone=True), call], [edge("a", "call")], [done(1), Fire(c.TimeOut(step=2))])
-    assert [each.body.first for each in played.host.calls.values()] == [1]
-    play([call, task("b")], [edge("call", "b", g.TIMEOUT)], [Fire(c.TimeOut(step=1)), done(2)])
+    assert seen(played) == "running: a completed, call failed, undo call completed, undo a pending, child to cancel"
+    played = play([call, task("b")], [edge("call", "b", g.TIMEOUT)], [Fire(c.TimeOut(step=1)), done(2)])
+    assert seen(played) == "completed: call completed, b completed, child to cancel"
 
 
 def test_a_rollback_ends_what_waits_for_an_operator() -> None:

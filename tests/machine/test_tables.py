@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import get_args
 
+import msgspec
+import pytest
+
 from holdfast.authoring.saga import definition
-from holdfast.machine import deciding, evolving, nodes
+from holdfast.machine import checks, deciding, drawing, evolving, nodes
+from holdfast.machine import graph as g
 from holdfast.machine.commands import Command
 from holdfast.machine.events import Event
-from holdfast.machine.graph import Op
+from holdfast.machine.graph import Node, Op
 
 
 def test_every_command_is_decided() -> None:
@@ -29,3 +33,43 @@ def test_every_kind_of_node_does_something() -> None:
 def test_every_kind_of_node_has_a_word_in_sagas() -> None:
     """A definition can show each of its steps."""
     assert set(definition._TYPES) == set(get_args(Op))
+
+
+def test_every_kind_of_node_says_where_its_work_is_done() -> None:
+    """Each kind by itself: the limit of calls in a row and the drawings go by it."""
+    stored: dict[str, object] = {}
+    work = g.Work(handler="h")
+    said: dict[g.Execution, list[g.Op]] = {
+        "pure": [
+            g.Condition(expression=stored),
+            g.Split(),
+            g.Join(split="f"),
+            g.SavePoint(),
+            g.NoReturn(),
+            g.End(),
+        ],
+        "effect": [g.Task(work=work)],
+        "transactional": [g.Task(work=msgspec.structs.replace(work, transactional=True))],
+        "wait": [g.Human(), g.WaitTimer(duration_ms=1), g.WaitEvent(signal="s"), g.Call(definition="d")],
+    }
+    for execution, ops in said.items():
+        assert {Node(id="n", op=op).execution for op in ops} == {execution}
+    assert {type(op) for ops in said.values() for op in ops} == set(get_args(Op))
+
+
+def test_a_kind_of_node_that_nobody_knows_is_not_taken_for_another() -> None:
+    """A kind that was added and says nothing fails at once, where it is run and where it is drawn."""
+
+    class Unheard(msgspec.Struct, frozen=True):
+        """A kind that no table has."""
+
+    node = Node(id="n", op=Unheard())  # type: ignore[arg-type]
+    with pytest.raises(AssertionError, match="Unheard"):
+        _ = node.execution
+    with pytest.raises(AssertionError, match="Unheard"):
+        drawing._detail(node.op)
+
+
+def test_every_kind_of_node_has_its_outcomes() -> None:
+    """The checks know of each kind by what it can be left."""
+    assert set(checks.OUTCOMES) == set(get_args(Op))

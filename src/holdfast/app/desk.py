@@ -45,9 +45,7 @@ class Desk:
         self._registry = registry
         self._endings = endings
         self._readers = readers
-        self.tenant = checked_key(tenant, "tenant")
-        if tenant == SHARED_TENANT:
-            raise PayloadError(f"{tenant!r} is not a tenant: it owns the definitions that all tenants share")
+        self.tenant = checked_tenant(tenant)
         self.actor = checked_key(actor, "actor")
         self._reader = service.store.reader(tenant)
         self._payload_limit = service.shared.settings.max_payload_bytes
@@ -153,6 +151,14 @@ def checked_key(given: object, what: str, *, may_be_empty: bool = False) -> str:
         raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {given!r}")
     check_key(given, what)
     return given
+
+
+def checked_tenant(given: object) -> str:
+    """The name of a tenant."""
+    tenant = checked_key(given, "tenant")
+    if tenant == SHARED_TENANT:
+        raise PayloadError(f"{tenant!r} is not a tenant: it owns the definitions that all tenants share")
+    return tenant
 
 
 def checked_text(given: object, what: str) -> str:

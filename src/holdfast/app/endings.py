@@ -7,8 +7,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from holdfast.app.standing import OPERATOR
 from holdfast.errors import NotFoundError, StoppedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.driven import DrivenReply
@@ -22,6 +23,8 @@ Lookup = Callable[[str, Collection[InstanceId]], Sequence[Header]]
 
 _Key = tuple[str, InstanceId]
 
+T = TypeVar("T")
+
 
 class Ending(NamedTuple):
     """How an instance ended."""
@@ -29,6 +32,37 @@ class Ending(NamedTuple):
     header: Header
     summary: object = None
     """What its last state says, if this process knows it."""
+
+
+Told = Callable[[], str]
+"""Where a workflow stands, in words; asked only when somebody has waited in vain."""
+
+
+class EndReply(Reply[T]):
+    """The reply to a call that waits for the end of a workflow: whoever loses patience is told where it stands."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self, told: Told) -> None:
+        super().__init__()
+        self._told = told
+
+    def _meanwhile(self) -> str:
+        return self._told()
+
+
+class DrivenEndReply(DrivenReply[T]):
+    """The same for an engine that is driven: what driving it cannot bring is told."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self, told: Told) -> None:
+        super().__init__()
+        self._told = told
+
+    def _remedy(self) -> str:
+        told = self._told()
+        return f": {told}" if told.startswith(OPERATOR) else f"{super()._remedy()}; {told}"
 
 
 class Endings:

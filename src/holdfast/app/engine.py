@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, get_args, overload
 
 from holdfast.app.calls import Calls
-from holdfast.app.desk import failed
+from holdfast.app.desk import checked_tenant, failed
 from holdfast.app.endings import Endings
 from holdfast.app.readers import Readers
 from holdfast.app.references import described
@@ -106,6 +106,13 @@ class _Database:
         return f"another process has held its write lock for {locked:.0f} s" if locked >= self._limit else ""
 
 
+def _checked_settings(settings: Settings | None) -> Settings:
+    given: object = settings  # What a caller without types gave.
+    if given is not None and not isinstance(given, Settings):
+        raise ConfigurationError(f"the settings are of type {type(given).__name__}; give Settings(…)")
+    return settings or Settings()
+
+
 class Engine(Calls):
     """Durable workflows on one database.
 
@@ -126,35 +133,42 @@ class Engine(Calls):
         chance: Chance | None = None,
         threads: bool = True,
     ) -> None:
-        self.settings = settings or Settings()
+        checked_tenant(tenant)
+        self.settings = _checked_settings(settings)
         self._codec = codec or JsonCodec()
         self._owns_store = store is None
         self._functions: dict[str, object] = {}
         """Handlers of steps as they were given, by name."""
         self._deciders: set[str] = set()
         """Deciders that were registered with their handler, which has their name."""
-        self._store = store or open_store(url, codec=self._codec.name, may_migrate=migrate)
-        self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
-        self.service = Service(
-            self._store,
-            self.settings,
-            clock=clock or DatabaseClock(),
-            chance=chance or SystemChance(),
-            programs=self.registry.get,
-            languages=self.registry,
-            has_threads=threads,
-        )
-        self.runtime = Runtime(self.service)
         self._has_threads = threads
         self._limit = self.settings.unhealthy_after.total_seconds()
-        self._readers_of_all = Readers(limit=self._limit) if threads else None
         self._is_started = False
         self._is_closed = False
-        self.registry.library.attach(self.service)
-        endings = Endings(self.service, self._headers, final_state, has_threads=threads)
-        super().__init__(self.service, self.registry, endings, self._readers_of_all, tenant=tenant, actor=SYSTEM)
-        if not threads:
-            self.runtime.attach()
+        self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
+        self._store = store or open_store(url, codec=self._codec.name, may_migrate=migrate)
+        try:
+            self.service = Service(
+                self._store,
+                self.settings,
+                clock=clock or DatabaseClock(),
+                chance=chance or SystemChance(),
+                programs=self.registry.get,
+                languages=self.registry,
+                has_threads=threads,
+            )
+            self.runtime = Runtime(self.service)
+            self._readers_of_all = Readers(limit=self._limit) if threads else None
+            self.registry.library.attach(self.service)
+            endings = Endings(self.service, self._headers, final_state, has_threads=threads)
+            super().__init__(self.service, self.registry, endings, self._readers_of_all, tenant=tenant, actor=SYSTEM)
+            if not threads:
+                self.runtime.attach()
+            self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
+        except BaseException:
+            if self._owns_store:
+                self._store.close()
+            raise
 
     # -- set-up
 

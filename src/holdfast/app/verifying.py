@@ -135,7 +135,7 @@ _STEP = (
     "output",
 )
 _LETTER = ("source", "name", "type", "reason", "error")
-_TASK = ("subject", "role", "outcome", "actor", "comment")
+_TASK = ("subject", "role", "data", "outcome", "actor", "comment")
 _SUBSCRIPTION = ("signal", "correlation")
 
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from holdfast.app.standing import trouble
 from holdfast.authoring.saga import words
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
@@ -32,7 +33,7 @@ class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """Why it waits, or ended badly, as a word."""
     error: str
-    """The same as a sentence."""
+    """The same as a sentence: which step, what it said, and what an operator can do."""
     input: dict[str, object]
     """What it was started with."""
     context: dict[str, object]
@@ -131,7 +132,10 @@ class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
     instance: InstanceId
     step_number: int
     subject: str
+    """What the person is asked, with the values of the data filled in."""
     role: str
+    data: dict[str, object]
+    """What the step shows of the data, by the paths that its author named."""
     decision: str
     """`confirmed`, `rejected`, or why nobody answered; empty while it is open."""
     decided_by: str
@@ -153,6 +157,7 @@ def human_task(task: StoredTask) -> HumanTask:
         step_number=task.number,
         subject=task.subject,
         role=task.role,
+        data={} if task.data is None else msgspec.json.decode(task.data, type=dict[str, object]),
         decision=task.outcome or "",
         decided_by=task.actor,
         comment=task.comment,
@@ -173,7 +178,7 @@ def workflow_instance(header: Header, state: State, *, given: dict[str, object],
         tenant=header.tenant,
         status=words.instance_status(header.status, has_begun=has_begun),
         reason=header.reason,
-        error=state.error,
+        error=trouble(state),
         input=given,
         context=context,
         result=state.result if header.status == "completed" else None,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple, cast, get_args
+from functools import partial
+from typing import Literal, NamedTuple, TypeVar, cast, get_args
 
 import msgspec
 
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk, answered, checked_key, checked_limit, checked_span, checked_text, failed
 from holdfast.app.drawing import Format, drawn
-from holdfast.app.endings import Ending
+from holdfast.app.endings import DrivenEndReply, Ending, EndReply
 from holdfast.app.library import copied
 from holdfast.app.references import (
     DefinitionLike,
@@ -21,6 +22,7 @@ from holdfast.app.references import (
     checked_instance,
     checked_step,
 )
+from holdfast.app.standing import Work, standing, trouble
 from holdfast.app.stepping import plain, plain_data
 from holdfast.app.telling import Teller
 from holdfast.authoring.saga import words
@@ -40,6 +42,9 @@ from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Header, InstanceQuery, ReceiptKey
 
 _LARGEST_PAGE = 1000
+_LOOK_SECONDS = 1.0
+"""How long a caller who has waited in vain waits to be told why."""
+T = TypeVar("T")
 _KINDS: tuple[str, ...] = get_args(GraphKind)
 """What lists of workflows show; instances of deciders are none."""
 
@@ -54,7 +59,7 @@ class FinalState(NamedTuple):
 
 def final_state(state: object) -> FinalState | None:
     """The end of a workflow; None for other kinds of instances."""
-    return FinalState(msgspec.json.encode(state.result), state.error) if isinstance(state, State) else None
+    return FinalState(msgspec.json.encode(state.result), trouble(state)) if isinstance(state, State) else None
 
 
 class WorkflowCalls(Desk):
@@ -93,7 +98,7 @@ class WorkflowCalls(Desk):
     def result(self, instance: InstanceLike) -> Reply[object]:
         """What a workflow comes to, once it has ended: its data if it is completed; otherwise UnfinishedError says why not."""
         ended = self._ended(instance)
-        reply: Reply[object] = self._reply()
+        reply: Reply[object] = self._end_reply(instance)
 
         def read(ending: Ending) -> object:
             header = ending.header
@@ -145,6 +150,7 @@ class WorkflowCalls(Desk):
     ) -> Reply[None]:
         """Answer a step that waits for a person; `step` is its id, as `steps` and `tasks` give it, or what they gave itself.
 
+        `decided_by` says who; without it the actor of these calls (`as_tenant(…, actor=…)`), which is `system` for the engine's own.
         The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
         what was given here. The same answer by the same person again does nothing; any other is refused.
         """
@@ -330,7 +336,7 @@ class WorkflowCalls(Desk):
 
     def _after(self, told: Reply[Outcome], instance: InstanceLike) -> Reply[str]:
         """The status of an instance once it has ended, if a command for it was accepted."""
-        reply: Reply[str] = self._reply()
+        reply: Reply[str] = self._end_reply(instance)
 
         def wait() -> None:
             error = told.exception()
@@ -342,6 +348,33 @@ class WorkflowCalls(Desk):
 
         told.when_brought(wait)
         return reply
+
+    def _end_reply(self, instance: InstanceLike) -> Reply[T]:
+        told = partial(self._standing, instance)
+        return EndReply(told) if self._service.has_threads else DrivenEndReply(told)
+
+    def _standing(self, instance: InstanceLike) -> str:
+        """Where a workflow stands, for a caller who waits for its end in vain; that caller does not wait much longer for this."""
+
+        def look(reader: Reader) -> str:
+            tracked = self._tracked_workflow(reader, checked_instance(instance))
+            is_held = bool(self._service.maintenance)
+            return standing(
+                cast("State", tracked.state), self._graph(tracked.header), work=self._work(), is_held=is_held
+            )
+
+        try:
+            return self._look(look).result(_LOOK_SECONDS)
+        except (HoldfastError, TimeoutError) as error:
+            return f"where it stands could not be found out: {error}"
+
+    def _work(self) -> Work:
+        if not self._service.has_threads:
+            return "driven"
+        if self._service.has_worker:
+            return "here"
+        moment = self._service.shared.clock.judge()
+        return "elsewhere" if self._service.operate(lambda parts: parts.workers().live(moment)) else "nowhere"
 
     def _ended(self, instance: InstanceLike) -> Reply[Ending]:
         try:

@@ -137,7 +137,7 @@ def _references(draft: Draft) -> Iterator[Diagnostic]:
 
 def _node(node: Node) -> Iterator[Diagnostic]:
     """What is wrong with a node; only one that seems sound is asked whether it can be stored."""
-    found = [*_common(node), *_op(node.id, node.op)]
+    found = [*_common(node), *_op(node.id, node.op), *_question(node.id, node.op)]
     yield from found or _unstorable(node, repr(node.id), node.id)
 
 
@@ -183,7 +183,7 @@ def _op(name: str, op: g.Op) -> Iterator[Diagnostic]:
             yield from _name(name, "no_definition", f"the workflow that {name!r} calls", definition)
         case g.End(status=status):
             yield from _word(name, "end_status", f"the status of {name!r}", status, words=END_STATUSES)
-        case g.SavePoint() | g.NoReturn() | g.Human():
+        case g.SavePoint() | g.NoReturn() | g.Human():  # For a question, see `_question`.
             pass
 
 
@@ -203,6 +203,18 @@ def _work(name: str, what: str, work: Work, *, least_calls: int) -> Iterator[Dia
         yield Diagnostic("once", message, name)
     if work.timeout_ms is not None:
         yield from _time(name, "timeout", f"the timeout of the handler of {what}", work.timeout_ms, low=1)
+
+
+def _question(name: str, op: g.Op) -> Iterator[Diagnostic]:
+    if not isinstance(op, g.Human):
+        return
+    if op.template is not None:
+        yield from _expression(name, f"the subject of {name!r}", op.template)
+    for shown, stored in op.shows.items():
+        yield from _expression(name, f"{shown!r}, which {name!r} shows,", stored)
+    if op.on_reject is not None:
+        what = f"what follows a rejection of {name!r}"
+        yield from _word(name, "on_reject", what, op.on_reject, words=POLICY_WORDS["on_reject"])
 
 
 def _split(name: str, op: Split) -> Iterator[Diagnostic]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from typing import assert_never
 
 import msgspec
 
@@ -22,9 +23,13 @@ from holdfast.machine.graph import (
     Graph,
     Human,
     Join,
+    Losers,
     Node,
+    NoReturn,
     Op,
+    SavePoint,
     Split,
+    Task,
     WaitEvent,
     WaitTimer,
 )
@@ -101,6 +106,7 @@ _DOT_SHAPES = {
     "end": 'shape=box, style="filled,rounded", peripheries=2',
 }
 _BARS = frozenset({"split", "join"})
+_LOSERS: dict[Losers, str] = {"undo": "the others are undone", "finish": "the others finish", "stop": "the others stop"}
 
 
 class _Box(msgspec.Struct, frozen=True, kw_only=True):
@@ -322,7 +328,7 @@ def _detail(op: Op) -> str:
         case Split(items=stored) if stored is not None:
             text = f"each {op.item} of {_source(stored)}" + (f", {op.limit} at a time" if op.limit else "")
         case Join(strategy=strategy) if strategy != "all":
-            text = f"{op.count if strategy == 'count' else 'any'} of them"
+            text = f"{op.count if strategy == 'count' else 'any'} of them, {_LOSERS[op.losers]}"
         case Human():
             text = ", ".join(each for each in (op.subject, op.role) if each)
         case WaitTimer(duration_ms=duration):
@@ -333,8 +339,10 @@ def _detail(op: Op) -> str:
             text = f"{definition} {version}".strip()
         case End(status=status) if status != "completed":
             text = status
-        case _:
+        case Task() | Split() | Join() | SavePoint() | NoReturn() | End():
             pass
+        case _:
+            assert_never(op)
     return text
 
 

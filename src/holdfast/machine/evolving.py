@@ -27,7 +27,7 @@ def _workflow_started(_routes: Routes, state: State, event: e.WorkflowStarted) -
 # -- steps
 
 
-def _step_started(_routes: Routes, state: State, event: e.StepStarted) -> None:
+def _step_started(routes: Routes, state: State, event: e.StepStarted) -> None:
     state.open[event.step] = Step(
         number=event.step,
         node=event.node,
@@ -37,14 +37,16 @@ def _step_started(_routes: Routes, state: State, event: e.StepStarted) -> None:
         retry_of=event.retry_of,
     )
     state.chain += event.effect is not None
-    _enter(state, event.step, event.node, event.token)
+    _enter(routes, state, event)
 
 
-def _enter(state: State, step: int, node: str, name: str) -> None:
-    state.next_step = step + 1
-    token = state.tokens[name]
+def _enter(routes: Routes, state: State, event: e.StepStarted | e.StepCompleted) -> None:
+    state.next_step = event.step + 1
+    token, node = state.tokens[event.token], event.node
     token.visits[node] = token.visits.get(node, 0) + 1
     token.node = node
+    if token.scope is not None and routes.is_answering(node):
+        token.answerer = node
     token.retry_of, token.first = None, 0
 
 
@@ -52,7 +54,7 @@ def _step_completed(routes: Routes, state: State, event: e.StepCompleted) -> Non
     step = state.open.pop(event.step, None)
     if step is None:
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of)
-        _enter(state, event.step, event.node, event.token)
+        _enter(routes, state, event)
     token = state.tokens[step.token]
     _execute(routes, state, step, Executed(number=step.number, node=step.node, token=step.token, output=event.output))
     if event.output is not None:
@@ -283,7 +285,7 @@ def _cancellation_started(_routes: Routes, state: State, event: e.CancellationSt
 
 def _turn_back(state: State, rollback: Rollback) -> None:
     state.rollback = rollback
-    state.status, state.reason = "running", ""
+    state.status, state.reason, state.error = "running", "", ""
     if state.dropped is not None:  # The rollback will try it again.
         state.dropped.stuck = None
 
@@ -347,7 +349,7 @@ def _abort_started(_routes: Routes, state: State, _event: e.AbortStarted) -> Non
 
 
 def _paused(_routes: Routes, state: State, event: e.WorkflowPaused) -> None:
-    state.status, state.reason = "paused", event.reason
+    state.status, state.reason, state.error = "paused", event.reason, event.error
 
 
 def _resumed(_routes: Routes, state: State, _event: e.WorkflowResumed) -> None:

@@ -6,7 +6,7 @@ hash on every machine.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
@@ -19,6 +19,9 @@ Plain: TypeAlias = object
 
 Losers = Literal["undo", "finish", "stop"]
 """What becomes of branches that a join can do without: what they did is undone; they go on to their ends; or they just stop."""
+
+OnReject = Literal["abort", "fail"]
+"""What follows a rejection that no edge leads on from: the run ends at once, or the step has failed."""
 
 Execution = Literal["pure", "effect", "transactional", "wait"]
 """Inside the decision; by a handler outside of any transaction; by a handler inside the commit; by the world."""
@@ -112,7 +115,14 @@ class Human(_Op, frozen=True, kw_only=True, tag="human"):
     """Asks a person: left by `confirmed` or `rejected`."""
 
     subject: str = ""
+    """The question, as its author wrote it; empty means the name of the node."""
+    template: dict[str, Plain] | None = None
+    """The stored form of the subject where it has holes, which are filled in from the data when the question is asked."""
+    shows: dict[str, dict[str, Plain]] = {}
+    """What the person sees of the data: stored mapping expressions, by the names under which their values are shown."""
     role: str = ""
+    on_reject: OnReject | None = None
+    """What follows a rejection that no edge leads on from; None means what the policies say."""
 
 
 class WaitTimer(_Op, frozen=True, kw_only=True, tag="wait_timer"):
@@ -141,6 +151,9 @@ class End(_Op, frozen=True, kw_only=True, tag="end"):
 
 
 Op: TypeAlias = Task | Condition | Split | Join | SavePoint | NoReturn | Human | WaitTimer | WaitEvent | Call | End
+
+ANSWERING: Final = (Task, Join, Human, WaitEvent, Call)
+"""Kinds of nodes that give an answer. The others only lead a token on, and name nothing that comes out of a branch."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -172,8 +185,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 return "transactional" if work.transactional else "effect"
             case Human() | WaitTimer() | WaitEvent() | Call():
                 return "wait"
-            case _:
+            case Condition() | Split() | Join() | SavePoint() | NoReturn() | End():
                 return "pure"
+            case _:
+                assert_never(self.op)
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -204,8 +219,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     on_failure: Literal["compensate", "dlq", "pause"] = "compensate"
     on_cancel: Literal["compensate", "none"] = "compensate"
-    on_reject: Literal["abort", "fail"] = "abort"
-    """What follows a rejection that no edge leads on from: the run ends at once, or it is rolled back."""
+    on_reject: OnReject = "abort"
     on_no_edge: Literal["complete", "pause", "fail"] = "complete"
     deadline_ms: int | None = None
     """The whole run is cancelled after this long."""

@@ -99,18 +99,19 @@ def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: st
     assigns = turn.routes.assigns(edge)
     if assigns:
         data = turn.data_for(token, node)
-        values = {name: _value(each, data) for name, each in assigns.items()}
+        values = {name: value_of(each, data) for name, each in assigns.items()}
         if not is_within(turn.routes, {**token.data, **values}):
             values = dict.fromkeys(values)
         turn.emit(DataAssigned(token=token.id, data=values))
     turn.move(token.id, edge.target)
 
 
-def _value(expression: Expression, data: dict[str, object]) -> object:
+def value_of(expression: Expression, data: dict[str, object]) -> object:
+    """The value of an expression where nothing can fail any more: what is not there is null."""
     try:
         return expression.evaluate(data)
     except ExpressionError:
-        return None  # What is not there is nothing; the edge was taken and cannot fail any more.
+        return None
 
 
 def _stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
@@ -187,7 +188,7 @@ def _meet(turn: Turn, scope: Scope, join: Node) -> None:
             end_branch(turn, branch, error=_ENOUGH)
     branches = [turn.state.tokens[name] for name in scope.arrived]
     names = [turn.routes.answer_name(token.node) for token in branches]
-    output = _answers(scope, branches, names)
+    output = _answers(turn, scope, branches)
     turn.emit(BranchesMet(step=scope.step, completed=[name for name in names if name], failed=list(scope.failed)))
     if join.op.losers == "undo":
         drop(turn, losers, _ENOUGH)
@@ -198,10 +199,10 @@ def _meet(turn: Turn, scope: Scope, join: Node) -> None:
         turn.fail(token, join, overflow(turn.routes, f"what the branches of {scope.node!r} answered"))
 
 
-def _answers(scope: Scope, branches: list[Token], names: list[str]) -> Data | list[object]:
-    """The last answers of the branches, by the name of each one's last step; over a list they are a list."""
+def _answers(turn: Turn, scope: Scope, branches: list[Token]) -> Data | list[object]:
+    """The last answers of the branches, by the name of each one's last step that can answer; over a list they are a list."""
     if scope.items is None:
-        return {name: token.last_output for name, token in zip(names, branches, strict=True) if token.node}
+        return {turn.routes.answer_name(each.answerer): each.last_output for each in branches if each.answerer}
     ordered = sorted(branches, key=lambda token: int(token.id.rsplit(".", 1)[1]))
     return [token.last_output for token in ordered]
 

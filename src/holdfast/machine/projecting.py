@@ -21,7 +21,7 @@ from holdfast.kernel.records import (
 from holdfast.machine import events as e
 from holdfast.machine.graph import CONFIRMED, REJECTED, Node
 from holdfast.machine.routes import Routes
-from holdfast.machine.state import Executed, State, Step
+from holdfast.machine.state import Data, Executed, State, Step
 
 DLQ_REASON = "dlq enabled: rollback/compensation skipped"
 FAILURE_REASON = "the step failed and waits for an operator"
@@ -36,8 +36,8 @@ class NodeRows(Protocol):
     wait_kind: str
     """What an open step waits for, or empty."""
 
-    def opened(self, node: Node, step: int) -> Sequence[Record]:
-        """Rows that begin with a step."""
+    def opened(self, routes: Routes, node: Node, step: int, *, data: Data) -> Sequence[Record]:
+        """Rows that begin with a step of a token with this data."""
         ...
 
     def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:
@@ -63,17 +63,23 @@ class Projection:
         make = _TABLE.get(type(event))
         return make(self, event) if make is not None else ()
 
-    def input_of(self, name: str) -> bytes:
+    def data_of(self, name: str) -> Data:
         """What a step of this token works on."""
         token = self.state.token(name)
-        return _encode(token.data if token is not None else {})
+        return token.data if token is not None else {}
+
+    def input_of(self, name: str) -> bytes:
+        """The same, as a row holds it."""
+        return _encode(self.data_of(name))
 
     def rows_of(self, node: Node) -> NodeRows:
         """What its steps leave besides their own row."""
         return self._rows(node)
 
     def closed(self, step: Step, outcome: str) -> Sequence[Record]:
-        """What ends with a step besides its own row."""
+        """What ends with a step besides its own row; a decision has closed its question already."""
+        if step.number in self.state.decided:
+            return ()
         node = self.routes.node(step.node)
         return self._rows(node).closed(node, step.number, outcome)
 
@@ -85,6 +91,7 @@ class Projection:
 def _step_started(view: Projection, event: e.StepStarted) -> list[Record]:
     node = view.routes.node(event.node)
     rows = view.rows_of(node)
+    data = view.data_of(event.token)
     return [
         StepOpened(
             number=event.step,
@@ -93,9 +100,9 @@ def _step_started(view: Projection, event: e.StepStarted) -> list[Record]:
             visit=event.visit,
             retry_of=event.retry_of,
             wait_kind=rows.wait_kind,
-            input=view.input_of(event.token),
+            input=_encode(data),
         ),
-        *rows.opened(node, event.step),
+        *rows.opened(view.routes, node, event.step, data=data),
     ]
 
 

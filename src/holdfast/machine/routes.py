@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
-from holdfast.machine.graph import Call, Condition, Edge, Graph, Human, Join, Node, Split
+from holdfast.machine.graph import ANSWERING, Call, Condition, Edge, Graph, Human, Join, Node, Split
 
 ANY_OUTCOME = "*"
 DATA = "input"
@@ -37,11 +37,22 @@ class Routes:
             if isinstance(node.op, Split) and node.op.items is not None
         }
         self._lists = {name: _place(expression) for name, expression in self._items.items()}
+        self._answering = frozenset(node.id for node in graph.nodes.values() if isinstance(node.op, ANSWERING))
         self._named = frozenset(node.id for node in graph.nodes.values() if isinstance(node.op, Call | Human))
         self._answers = {
             node.id: node.op.split if node.op.split in self._items else node.op.answer or node.id
             for node in graph.nodes.values()
             if isinstance(node.op, Join)
+        }
+        self._templates = {
+            node.id: Expression.from_data(node.op.template)
+            for node in graph.nodes.values()
+            if isinstance(node.op, Human) and node.op.template is not None
+        }
+        self._shown = {
+            node.id: {name: Expression.from_data(stored) for name, stored in node.op.shows.items()}
+            for node in graph.nodes.values()
+            if isinstance(node.op, Human) and node.op.shows
         }
         self._guards = {edge.id: Expression.from_data(edge.when) for edge in graph.edges if edge.when is not None}
         self._assigns = {
@@ -74,6 +85,10 @@ class Routes:
         """Where in the data the list of a split over items is found; empty if it is computed."""
         return self._lists[node]
 
+    def is_answering(self, node: str) -> bool:
+        """Whether a node is of a kind that answers."""
+        return node in self._answering
+
     def is_named(self, node: str) -> bool:
         """Whether the answer of a node is found under a name, whatever it is."""
         return node in self._named
@@ -87,6 +102,14 @@ class Routes:
         op = self.graph.nodes[node].op
         assert isinstance(op, Split)
         return op.item
+
+    def template(self, node: str) -> Expression | None:
+        """The subject of a question, if it has holes to be filled in."""
+        return self._templates.get(node)
+
+    def shown(self, node: str) -> dict[str, Expression]:
+        """What a question shows of the data."""
+        return self._shown.get(node, {})
 
     def guard(self, edge: Edge) -> Expression | None:
         """What must hold for an edge to be taken."""

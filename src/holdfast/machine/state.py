@@ -35,6 +35,8 @@ class Token(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     last_output: object = None
     answer: str = ""
     """Name under which the data holds `last_output`; empty if that was laid over the data, name by name."""
+    answerer: str = ""
+    """Of a branch: the last node it was at that is of a kind that answers."""
     visits: dict[str, int] = {}
     stay: Stay | None = None
     """Set while it may not go on."""
@@ -141,7 +143,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     status: Literal["new", "running", "paused", "completed", "failed", "cancelled", "aborted"] = "new"
     reason: str = ""
     error: str = ""
-    """Why it ended, when it did not end well."""
+    """Why it waits for an operator, or why it ended, when it did not end well."""
     parent: str = ""
     parent_definition: str = ""
     parent_step: int = 0

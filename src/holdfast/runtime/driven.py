@@ -32,9 +32,11 @@ class DrivenReply(Reply[T]):
     def _wait(self, timeout: float | None) -> None:  # noqa: ARG002 - nobody waits here
         if not self.done():
             self._looked_at = True
-            raise DeadlockError(
-                "the answer is not there, and an engine without threads does nothing by itself: call drain() or advance() first"
-            )
+            raise DeadlockError(f"the answer is not there{self._remedy()}")
+
+    def _remedy(self) -> str:
+        """What has to happen first."""
+        return ", and an engine without threads does nothing by itself: call drain() or advance() first"
 
 
 def driven(reply: Reply[T]) -> DrivenReply[T]:

@@ -178,7 +178,11 @@ class Reply(Generic[T]):
         arrived = threading.Event()
         self.when_brought(arrived.set)
         if not arrived.wait(timeout):
-            raise TimeoutError(f"no answer within {timeout} seconds; the work goes on")
+            raise TimeoutError(f"no answer within {timeout} seconds; {self._meanwhile()}")
+
+    def _meanwhile(self) -> str:
+        """What is told to a caller whose patience is over."""
+        return "the work goes on"
 
     def _pass_on(self, change: Callable[[T], U], changed: Reply[U]) -> None:
         try:

@@ -112,10 +112,11 @@ class Service:
         self._must_notify = False
         self._must_stop = False
         """Whether the next hint has to say that somebody may have to stop."""
-        if has_threads:
-            self._start()
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Work on threads from now on, if it is to have any."""
+        if not self.has_threads:
+            return
         self.committer.start()
         self._begin("watch", self._watch.step)
         if self._wakeups.must_send:
@@ -247,8 +248,13 @@ class Service:
 
     @property
     def maintenance(self) -> Maintenance:
-        """Maintenance mode, as far as this process has heard."""
+        """The maintenance mode, as far as this process knows."""
         return self._watch.mode
+
+    @property
+    def has_worker(self) -> bool:
+        """Whether a worker of this process takes work."""
+        return self.around.leasing is not None
 
     @property
     def loops(self) -> list[Loop]:

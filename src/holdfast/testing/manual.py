@@ -46,17 +46,22 @@ class ManualEngine(Engine):
     ) -> None:
         self.clock = clock or ManualClock(START)
         opened = store or open_store(url, codec=(codec or JsonCodec()).name)
-        if seed is None:
-            seed = opened.keeper().next_number("test engines")
-        super().__init__(
-            url,
-            settings=settings,
-            codec=codec,
-            store=opened,
-            clock=self.clock,
-            chance=SeededChance(seed),
-            threads=False,
-        )
+        try:
+            if seed is None:
+                seed = opened.keeper().next_number("test engines")
+            super().__init__(
+                url,
+                settings=settings,
+                codec=codec,
+                store=opened,
+                clock=self.clock,
+                chance=SeededChance(seed),
+                threads=False,
+            )
+        except BaseException:
+            if store is None:
+                opened.close()
+            raise
         self._owns_store = store is None
         self._is_alone = is_alone
 

@@ -160,7 +160,7 @@ def ending(engine: ManualEngine, stage: Stage, how: str) -> InstanceId:
 
 @pytest.mark.parametrize(
     ("how", "reason"),
-    [("failed", "ValueError: broken"), ("cancelled", "no more"), ("aborted", "'ask' was rejected")],
+    [("failed", "'work' failed: ValueError: broken"), ("cancelled", "no more"), ("aborted", "'ask' was rejected")],
 )
 def test_an_instance_that_did_not_end_well_has_no_result(place: Place, how: str, reason: str) -> None:
     """Asking for it raises an error that says how it ended and why, whether one asks before or after the end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -78,6 +78,21 @@ def test_a_decision_is_kept_with_its_circumstances(place: Place, decision: str, 
     assert task.decided_at == place.clock.now()
 
 
+@pytest.mark.row("F-146")
+def test_whoever_the_calls_are_made_for_has_decided(place: Place) -> None:
+    """Without a name the actor of the calls is recorded, which is the system itself if nobody was named; a name counts more."""
+    engine = place.engine().register(approval(Stage()))
+    ann = engine.as_tenant(engine.tenant, actor="ann")
+    found = []
+    for calls, given in ((engine, ""), (ann, ""), (ann, "bob")):
+        instance = run(engine, "document-approval")
+        calls.decide(waiting(engine, instance), "confirmed", decided_by=given).result()
+        (approved,) = history(engine, instance, "approved")
+        (task,) = engine.tasks(instance).result()
+        found.append((task.decided_by, approved.actor))
+    assert found == [("system", "system"), ("ann", "ann"), ("bob", "bob")]
+
+
 @pytest.mark.row("F-145")
 def test_a_rejection_aborts_the_instance(place: Place) -> None:
     """After a rejection nothing more runs and nothing is undone."""
@@ -129,6 +144,69 @@ def test_a_rejection_may_have_a_way_of_its_own(place: Place) -> None:
     engine.drain()
     assert stage.calls == ["apologise"]
     assert status(engine, instance) == "completed"
+
+
+def refusing(stage: Stage, *, dlq: bool = False) -> SagaDefinition:
+    """Something is reserved, and a person's rejection has to undo it."""
+    return (
+        Saga("refusing", dlq=dlq)
+        .step("reserve", stage.does("reserve"))
+        .on_failure("release", stage.does("release"))
+        .human("ask", on_rejected="fail")
+        .then("celebrate", stage.does("celebrate"))
+        .build()
+    )
+
+
+def test_a_rejection_may_undo_what_was_done(place: Place) -> None:
+    """Where the step says so it has failed by a rejection: the saga is rolled back, and who rejected stays on record."""
+    stage = Stage()
+    engine = place.engine().register(refusing(stage))
+    instance = run(engine, "refusing")
+    engine.decide(step(engine, instance, "ask").id, "rejected", decided_by="ann", comment="too dear").result()
+    engine.drain()
+    assert stage.calls == ["reserve", "release"]
+    assert stage.contexts("release")[0].failed_step == "ask"
+    assert status(engine, instance) == "failed"
+    (task,) = engine.tasks(instance).result()
+    assert (task.decision, task.decided_by, task.comment) == ("rejected", "ann", "too dear")
+    assert engine.verify(instance).result().is_sound
+
+
+def test_a_rejection_that_fails_waits_for_an_operator_in_dlq_mode(place: Place) -> None:
+    """It is a failure like every other: an operator has the person asked again."""
+    stage = Stage()
+    engine = place.engine().register(refusing(stage, dlq=True))
+    instance = run(engine, "refusing")
+    decide(engine, instance, "ask", "rejected")
+    assert status(engine, instance) == "dlq"
+    (letter,) = engine.dead_letters(instance=instance).result()
+    assert (letter.name, letter.error) == ("ask", "'ask' was rejected")
+    engine.requeue(letter).result()
+    assert [each.decision for each in engine.tasks(instance).result()] == ["rejected", ""]
+    decide(engine, instance, "ask")
+    engine.drain()
+    assert (status(engine, instance), stage.calls) == ("completed", ["reserve", "celebrate"])
+
+
+def test_a_rejection_of_a_branch_that_is_not_needed_does_not_end_the_saga(place: Place) -> None:
+    """A step that has failed fails its branch, and a join that can do without it goes on."""
+    saga = (
+        Saga("two bosses")
+        .fork(
+            "ask",
+            lambda branch: branch.human("first", on_rejected="fail"),
+            lambda branch: branch.human("second", on_rejected="abort"),
+        )
+        .join("one of them", "any")
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "two bosses")
+    decide(engine, instance, "first", "rejected")
+    assert status(engine, instance) == "running"
+    decide(engine, instance, "second", "rejected")
+    assert status(engine, instance) == "aborted"
 
 
 @pytest.mark.parametrize("has_way", [True, False])
@@ -305,6 +383,56 @@ def test_open_questions_are_listed(place: Place) -> None:
     decide(engine, third, "sign")
     assert {each.instance for each in engine.tasks().result()} == {first, second}
     assert [each.decision for each in engine.tasks(third).result()] == ["confirmed"]
+
+
+# -- what a question shows
+
+
+def paying(**options: Any) -> SagaDefinition:
+    """An invoice that somebody has to release."""
+    return Saga("paying").step("look up", lambda: {"supplier": {"name": "ACME"}}).human("ask", **options).build()
+
+
+def test_a_question_is_asked_with_values_of_the_data(place: Place) -> None:
+    """The subject is a template, filled in when the question is asked, and stays what it was."""
+    engine = place.engine().register(paying(subject="Pay {amount} to {supplier.name}{note?}? {{sic}}"))
+    instance = run(engine, "paying", {"amount": 12.5})
+    (task,) = engine.tasks().result()
+    assert task.subject == "Pay 12.5 to ACME? {sic}"
+    decide(engine, instance, "ask")
+    (task,) = engine.tasks(instance).result()
+    assert (task.subject, task.decision) == ("Pay 12.5 to ACME? {sic}", "confirmed")
+    assert engine.verify(instance).result().is_sound
+
+
+def test_a_question_shows_what_its_author_chose(place: Place) -> None:
+    """The values that the step names, by their paths, as they were when it was asked; what is not there is null."""
+    engine = place.engine().register(paying(shows=["amount", "supplier.name", "note"]))
+    instance = run(engine, "paying", {"amount": 5, "secret": "x"})
+    (task,) = engine.tasks().result()
+    assert (task.subject, task.data) == ("ask", {"amount": 5, "supplier.name": "ACME", "note": None})
+    decide(engine, instance, "ask")
+    assert engine.tasks(instance).result()[0].data == task.data
+    assert engine.verify(instance).result().is_sound
+
+
+def test_a_question_shows_nothing_that_nobody_chose(place: Place) -> None:
+    """Whoever may answer need not see the whole data."""
+    engine = place.engine().register(paying())
+    run(engine, "paying", {"amount": 5})
+    assert engine.tasks().result()[0].data == {}
+
+
+def test_a_question_that_cannot_be_put_into_words_fails_its_step(place: Place) -> None:
+    """Nobody is asked with a hole in the subject: the step has failed, and the error says which value is missing."""
+    engine = place.engine().register(paying(subject="Pay {amount}?"))
+    instance = run(engine, "paying")
+    assert status(engine, instance) == "failed"
+    assert "amount" in step(engine, instance, "ask").error
+    assert engine.tasks().result() == []
+    (task,) = engine.tasks(instance).result()
+    assert (task.subject, task.decision) == ("Pay {amount}?", "failed")
+    assert engine.verify(instance).result().is_sound
 
 
 # -- how a question lives on

@@ -136,7 +136,7 @@ def test_an_instance_fails_at_the_end_of_its_rollback(place: Place) -> None:
     assert (stage.calls, status(engine, instance)) == (["a", "b"], "running")
     engine.drain()
     found = engine.get(instance).result()
-    assert (found.status, found.error, found.is_terminal) == ("failed", "ValueError: broken", True)
+    assert (found.status, found.error, found.is_terminal) == ("failed", "'b' failed: ValueError: broken", True)
     assert stage.calls == ["a", "b", "undo a"]
 
 

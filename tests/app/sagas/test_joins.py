@@ -462,6 +462,54 @@ def test_a_branch_that_ends_at_its_condition_releases_the_join(place: Place) -> 
     instance = run(engine, "ends", {"count": 1})
     assert status(engine, instance) == "completed"
     assert sorted(stage.calls) == ["always", "final"]
+    (met,) = history(engine, instance, "branches_met")
+    assert met.data["completed"] == ["big", "always"]
+
+
+@pytest.mark.parametrize(("count", "left"), [(9, {"wrap": "paper"}), (1, {})])
+def test_a_step_that_is_done_only_sometimes_leaves_no_trace_when_it_is_not(
+    place: Place, count: int, left: dict[str, object]
+) -> None:
+    """A condition in a branch of its own leads past a step and comes back; nothing is found under the condition's name."""
+    stage = Stage()
+    stage.does("wrap", "paper")
+    saga = (
+        Saga("sometimes")
+        .fork("maybe", lambda branch: branch.condition("gift?", "count > 5").step("wrap", stage.does("wrap")))
+        .join("wrapped")
+        .step("ship", stage.does("ship"))
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "sometimes", {"count": count})
+    assert stage.contexts("ship")[0].input == {"count": count, **left}
+    assert stage.contexts("ship")[0].previous == left
+    assert engine.result(instance).result() == {"count": count, **left}
+
+
+def test_what_answers_nothing_names_no_branch(place: Place) -> None:
+    """Conditions, save points, points of no return and times that went by leave the answer under the name of the step that gave it."""
+    stage = Stage()
+    for name in "abd":
+        stage.does(name, f"answer of {name}")
+    saga = (
+        Saga("marks")
+        .fork(
+            "fork",
+            lambda branch: branch.step("a", stage.does("a")).save_point("saved"),
+            lambda branch: branch.step("b", stage.does("b")).point_of_no_return("sealed").wait("rest", 1),
+            lambda branch: branch.step("d", stage.does("d")).condition("more?", "x > 5").step("e", stage.does("e")),
+            lambda branch: branch.wait("pause", 1),
+        )
+        .join("join")
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "marks", {"x": 1})
+    engine.advance(seconds=1)
+    assert engine.result(instance).result() == {"x": 1, **{name: f"answer of {name}" for name in "abd"}}
+    (met,) = history(engine, instance, "branches_met")
+    assert sorted(met.data["completed"]) == ["more?", "pause", "rest", "saved"]  # type: ignore[call-overload]
 
 
 @pytest.mark.row("F-141")

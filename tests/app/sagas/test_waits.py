@@ -10,6 +10,7 @@ import pytest
 from app.sagas.acting import Stage, history, run, status, statuses, step
 from holdfast import NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
 from holdfast.authoring.saga.builder import Build
+from holdfast.machine.nodes.wait import MOST_KEPT
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually, together
 
@@ -171,6 +172,19 @@ def test_many_signals_at_once_are_all_kept(live: Live) -> None:
     result = engines[0].result(instance).result(LONG_SECONDS)
     assert isinstance(result, dict)
     assert sorted(result.values()) == list(range(10))
+
+
+def test_a_signal_too_many_is_refused_and_told_what_to_do(place: Place) -> None:
+    """Whoever sends more than an instance keeps is refused; the instance goes on, and takes the next one when there is room."""
+    engine = place.engine().register(signalled(Stage()))
+    instance = engine.start("signalled").result()
+    for number in range(MOST_KEPT):
+        engine.signal(instance, "payment", number).result()
+    with pytest.raises(RejectedError, match="send it again when one does") as caught:
+        engine.signal(instance, "payment", "one more").result()
+    assert caught.value.reason == "too_many_signals"
+    engine.drain()
+    assert engine.result(instance).result() == {"paid": 0}
 
 
 @pytest.mark.parametrize("has_way", [True, False])

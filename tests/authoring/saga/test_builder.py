@@ -137,9 +137,10 @@ def test_a_join_needs_a_fork() -> None:
 def test_join_step_still_works_and_warns() -> None:
     """The deprecated spelling with a list of names gives the same graph as `join`."""
     with pytest.warns(DeprecationWarning, match="use join"):
-        saga = two().join_step("met", ["a", "b"], "any").build()
-    assert saga.graph == two().join("met", "any").build().graph
+        saga = two().join_step("met", ["a", "b"], "any", losers="finish").build()
+    assert saga.graph == two().join("met", "any", losers="finish").build().graph
     assert saga.steps["met"].wait_for == ("a", "b")
+    assert saga.steps["met"].losers == "finish"
 
 
 @pytest.mark.row("F-011", "F-022")

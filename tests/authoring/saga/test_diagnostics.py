@@ -72,8 +72,11 @@ def test_every_fork_on_the_way_to_a_join_is_named() -> None:
 @pytest.mark.row("F-134")
 def test_branches_that_never_meet_need_no_joins() -> None:
     """Forks within forks just run to their ends where nothing follows."""
-    Saga("s").fork("outer", pair, lambda two: two.step("b", H)).build()
-    Saga("s").step("a", H, on_error=pair).step("b", H).build()
+    forked = Saga("s").fork("outer", pair, lambda two: two.step("b", H)).build()
+    detour = Saga("s").step("a", H, on_error=pair).step("b", H).build()
+    for saga in (forked, detour):
+        assert saga.steps["inner"].type == "fork"
+        assert "join" not in {step.type for step in saga.steps.values()}
 
 
 @pytest.mark.parametrize(
@@ -228,7 +231,8 @@ def test_fields_that_share_a_name_with_the_context_are_hinted_at(condition: Any,
 )
 def test_the_context_can_be_read(condition: str) -> None:
     """What the context has may be compared with values of its own type, and fields with anything."""
-    Saga("s").condition("c", condition).step("a", H).build()
+    saga = Saga("s").condition("c", condition).step("a", H)
+    assert saga.build().steps["c"].condition == condition
 
 
 def test_functions_without_a_name_belong_to_the_version_of_their_saga() -> None:
@@ -241,3 +245,22 @@ def test_what_cannot_bear_a_name_is_told_how_to_get_one() -> None:
     """A bound method takes no mark; the error names the other way."""
     with pytest.raises(ConfigurationError, match=r"engine\.handle\('mine', …\)"):
         handler("mine")([].append)
+
+
+@pytest.mark.parametrize("subject", ["Pay {amount", "Pay {}?", "Pay {a b}?", "Pay {__x}?"])
+def test_a_subject_that_cannot_be_filled_in_is_a_finding(subject: str) -> None:
+    """Braces in a question stand for values of the data; those that do not are told when the saga is built."""
+    assert codes(Saga("s").human("ask", subject=subject)) == [("bad_expression", "ask")]
+
+
+@pytest.mark.parametrize("shows", [["a b"], ["1"], "amount", [5], ["x > 1"]])
+def test_what_a_question_shows_is_a_list_of_paths(shows: Any) -> None:
+    """A text is not a list of its letters, and a path is nothing but a path."""
+    assert codes(Saga("s").human("ask", shows=shows)) == [("bad_expression", "ask")]
+
+
+def test_a_word_for_a_rejection_that_does_not_exist_is_a_finding() -> None:
+    """The finding names the words that there are."""
+    (finding,) = findings(Saga("s").human("ask", on_rejected="undo"))  # type: ignore[arg-type]
+    assert (finding.code, finding.position) == ("branch", "ask")
+    assert "'fail'" in finding.message

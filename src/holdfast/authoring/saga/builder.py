@@ -22,6 +22,7 @@ from holdfast.authoring.saga.definition import CONDITION_ENTRY, IMPLICIT_JOIN, S
 from holdfast.authoring.saga.forks import OpenFork
 from holdfast.authoring.saga.options import Duration, Function, StepOptions, milliseconds, work_of
 from holdfast.authoring.saga.parts import Loose, Parts
+from holdfast.authoring.saga.questions import REFUSALS, question
 from holdfast.errors import DefinitionError, ExpressionError
 from holdfast.expressions import Expression, Options, parse, schema_type
 from holdfast.expressions.options import Spelling
@@ -43,6 +44,7 @@ from holdfast.machine.graph import (
     Losers,
     Node,
     NoReturn,
+    OnReject,
     Plain,
     Policies,
     SavePoint,
@@ -148,14 +150,25 @@ class Branch:
         *,
         subject: str = "",
         role: str = "",
+        shows: Sequence[str] = (),
         timeout: Duration | None = None,
-        on_rejected: Build | None = None,
+        on_rejected: Build | OnReject | None = None,
         on_timeout: Build | None = None,
     ) -> Self:
-        """Ask a person. The saga goes on when it is confirmed; a rejection takes the way of `on_rejected`, or else aborts the saga."""
+        """Ask a person, with values of the data in the holes of the subject, `{supplier.name}`, and with those that `shows` names.
+
+        The saga goes on when it is confirmed. A rejection takes the way that `on_rejected` builds; with `"fail"` the step has failed,
+        and what was done is undone; otherwise it aborts the saga.
+        """
         limit = None if timeout is None else milliseconds(timeout)
-        self._append(Node(id=name, op=Human(subject=subject, role=role), timeout_ms=limit), on=CONFIRMED)
-        self._side(name, REJECTED, on_rejected)
+        word = next((each for each in REFUSALS if each == on_rejected), None)
+        op = question(self._parts, name, subject=subject, role=role, shows=shows, on_reject=word)
+        self._append(Node(id=name, op=op, timeout_ms=limit), on=CONFIRMED)
+        if not isinstance(on_rejected, str):
+            self._side(name, REJECTED, on_rejected)
+        elif word is None:
+            remedy = "give 'fail', 'abort', or a function that builds a way"
+            self._parts.find("branch", f"a rejection of {name!r} leads to {on_rejected!r}; {remedy}", name)
         return self._side(name, TIMEOUT, on_timeout)
 
     wait_human_confirm = human
@@ -250,14 +263,16 @@ class Branch:
             op = Join(split=fork.name, strategy=strategy, losers=losers, answer=answer)
         return self._append(Node(id=name, op=op))
 
-    def join_step(self, name: str, wait_for: Sequence[str], strategy: Strategy = "all") -> Self:
+    def join_step(
+        self, name: str, wait_for: Sequence[str], strategy: Strategy = "all", *, losers: Losers = "undo"
+    ) -> Self:
         """Deprecated: `join` finds out by itself what to wait for."""
         warnings.warn(
             "join_step is deprecated; use join, which knows what to wait for", DeprecationWarning, stacklevel=2
         )
         if not isinstance(wait_for, list | tuple) or not all(isinstance(each, str) for each in wait_for):
             self._parts.find("step_name", f"{name!r} waits for {wait_for!r}; give a list of names of steps", name)
-            return self.join(name, strategy)
+            return self.join(name, strategy, losers=losers)
         known = {node.id for node in self._parts.nodes}
         missing = [each for each in wait_for if each not in known and not each.startswith(CONDITION_ENTRY)]
         for each in missing:
@@ -266,7 +281,7 @@ class Branch:
             named = [each for each in wait_for if each not in missing]
             self._parts.findings += self._fork.check_names(name, named)
             self._parts.awaited[name] = tuple(wait_for)
-        return self.join(name, strategy)
+        return self.join(name, strategy, losers=losers)
 
     def for_each(self, name: str, items: str, body: Build, *, limit: int | None = None, item: str = "item") -> Self:
         """Run a branch for each item of a list; its answers are a list under the name of the step."""

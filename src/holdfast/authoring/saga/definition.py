@@ -79,6 +79,8 @@ class StepDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """First steps of the branches."""
     wait_for: tuple[str, ...] = ()
     join_strategy: str = ""
+    losers: str = ""
+    """What a join does with the branches that it can do without."""
     priority: int = 0
     metadata: dict[str, Plain] = {}
 
@@ -149,10 +151,10 @@ def _describe(graph: Graph, node: Node, out: Mapping[str, list[Edge]], type_: St
             )
         case Condition(expression=expression):
             return msgspec.structs.replace(base, condition=str(expression["source"]))
-        case Join(split=split, strategy=strategy):
+        case Join(split=split, strategy=strategy, losers=losers):
             starts = [edge.target for edge in out[split] if edge.on == BRANCH]
             awaited = tuple(_awaited(graph, start, node.id, out) for start in starts)
-            return msgspec.structs.replace(base, join_strategy=strategy, wait_for=awaited)
+            return msgspec.structs.replace(base, join_strategy=strategy, losers=losers, wait_for=awaited)
         case _:
             return base
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
+from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import Record, TaskClosed, TaskOpened
@@ -17,11 +20,14 @@ from holdfast.machine.events import Approved, Rejected, StepCompleted
 from holdfast.machine.evolving import decision_of
 from holdfast.machine.failing import give_up
 from holdfast.machine.graph import CONFIRMED, REJECTED, Human, Node
-from holdfast.machine.moving import finish, way_out
+from holdfast.machine.moving import finish, value_of, way_out
 from holdfast.machine.nodes.kind import Kind
-from holdfast.machine.state import State, Token
+from holdfast.machine.routes import DATA, Routes
+from holdfast.machine.state import Data, State, Token
 from holdfast.machine.stopping import abort
 from holdfast.machine.turn import Turn
+
+_encode = msgspec.json.Encoder().encode
 
 
 class HumanKind(Kind):
@@ -30,23 +36,42 @@ class HumanKind(Kind):
     wait_kind = "human"
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
-        """Ask."""
-        turn.open_step(token, node)
+        """Ask; a question that cannot be put into words is a failure of the step."""
+        try:
+            _subject(turn.routes, node, token.data)
+        except ExpressionError as error:
+            self.fail(turn, token, node, str(error))
+        else:
+            turn.open_step(token, node)
 
-    def opened(self, node: Node, step: int) -> Sequence[Record]:
-        """The question."""
+    def opened(self, routes: Routes, node: Node, step: int, *, data: Data) -> Sequence[Record]:
+        """The question, with the values that it had when it was asked."""
         assert isinstance(node.op, Human)
-        return [TaskOpened(number=step, subject=node.op.subject or node.id, role=node.op.role)]
+        try:
+            subject = _subject(routes, node, data)
+        except ExpressionError:  # The step has failed by it; the row tells what would have been asked.
+            subject = node.op.subject
+        shown = {name: value_of(each, {DATA: data}) for name, each in routes.shown(node.id).items()}
+        return [
+            TaskOpened(number=step, subject=subject, role=node.op.role, data=_encode(shown) if shown else None),
+        ]
 
     def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - the outcome tells
         """A question that nobody answered; an answer has closed it already."""
-        return () if outcome in {CONFIRMED, REJECTED} else [TaskClosed(number=step, outcome=outcome)]
+        return [TaskClosed(number=step, outcome=outcome)]
+
+
+def _subject(routes: Routes, node: Node, data: Data) -> str:
+    assert isinstance(node.op, Human)
+    template = routes.template(node.id)
+    return node.op.subject or node.id if template is None else str(template.evaluate({DATA: data}))
 
 
 def decide_step(turn: Turn, command: DecideStep) -> Rejection | None:
     """A person answers."""
     step = turn.state.open.get(command.step)
-    if step is None or step.of is not None or not isinstance(turn.routes.node(step.node).op, Human):
+    op = None if step is None or step.of is not None else turn.routes.node(step.node).op
+    if step is None or not isinstance(op, Human):
         return Rejection(code="not_waiting", message=f"step {command.step} does not wait for a decision")
     token = turn.state.tokens[step.token]
     actor, at = turn.moment.actor, turn.moment.now.isoformat()
@@ -63,7 +88,7 @@ def decide_step(turn: Turn, command: DecideStep) -> Rejection | None:
     data = merged(turn.routes, token.data, step.node, answer)
     if way_out(turn, token, step.node, REJECTED, data=data) is not None:
         finish(turn, step, REJECTED, answer)
-    elif turn.routes.policies.on_reject == "fail":
+    elif (op.on_reject or turn.routes.policies.on_reject) == "fail":
         give_up(turn, step, f"{step.node!r} was rejected")
     else:
         turn.emit(StepCompleted(step=step.number, outcome=REJECTED, output=answer))

@@ -9,7 +9,8 @@ from holdfast.machine.events import TimedOut
 from holdfast.machine.failing import fail_at_once, give_up
 from holdfast.machine.graph import TIMEOUT, Node
 from holdfast.machine.moving import finish, way_out
-from holdfast.machine.state import Executed, Step, Token
+from holdfast.machine.routes import Routes
+from holdfast.machine.state import Data, Executed, Step, Token
 from holdfast.machine.turn import Ending, Turn
 
 
@@ -38,7 +39,7 @@ class Kind:
         else:
             give_up(turn, step, f"{step.node!r} waited too long")
 
-    def opened(self, node: Node, step: int) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+    def opened(self, routes: Routes, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
         """Only the step's own row begins."""
         return ()
 

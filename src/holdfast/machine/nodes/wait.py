@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.kernel.decision import Answer
+from holdfast.kernel.decision import Answer, Rejection
 from holdfast.kernel.records import Record, SubscriptionClosed, SubscriptionOpened
 from holdfast.machine.answering import fits, is_within, too_large
 from holdfast.machine.commands import SendSignal, TimeOut
@@ -17,8 +17,12 @@ from holdfast.machine.failing import take_answer
 from holdfast.machine.graph import Node, WaitEvent, WaitTimer
 from holdfast.machine.moving import finish
 from holdfast.machine.nodes.kind import Kind
-from holdfast.machine.state import Step, Token
+from holdfast.machine.routes import Routes
+from holdfast.machine.state import Data, Step, Token
 from holdfast.machine.turn import Turn, step_timer
+
+MOST_KEPT = 1000
+"""Signals that a run keeps until a step waits for them, all names together: they are part of its state, which has to stay small."""
 
 
 class WaitTimerKind(Kind):
@@ -53,7 +57,7 @@ class WaitEventKind(Kind):
             turn.cancel_step_timer(step)
             take_answer(turn, step, payload)
 
-    def opened(self, node: Node, step: int) -> Sequence[Record]:
+    def opened(self, routes: Routes, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - a signal has a name
         """The wait."""
         assert isinstance(node.op, WaitEvent)
         return [SubscriptionOpened(number=step, signal=node.op.signal)]
@@ -69,6 +73,8 @@ def signal(turn: Turn, command: SendSignal) -> Answer | None:
     if step is None:
         if not is_within(turn.routes, payload):
             return too_large(turn.routes, f"the signal {command.name!r}")
+        if sum(map(len, turn.state.signals.values())) >= MOST_KEPT:
+            return _too_many(command.name)
         turn.emit(SignalReceived(name=command.name, payload=payload))
         return None
     if not fits(turn.routes, turn.state.tokens[step.token].data, step.node, payload):
@@ -78,6 +84,14 @@ def signal(turn: Turn, command: SendSignal) -> Answer | None:
     turn.cancel_step_timer(step)
     finish(turn, step, output=payload)
     return None
+
+
+def _too_many(name: str) -> Rejection:
+    return Rejection(
+        code="too_many_signals",
+        message=f"{MOST_KEPT} signals are kept for this workflow already, and no step waits for {name!r} now; "
+        "send it again when one does, or send one signal that stands for many",
+    )
 
 
 def _waiting(turn: Turn, name: str) -> Step | None:

@@ -135,7 +135,11 @@ class Database:
             _create_private(path, self.url)
         self._writer = self._connect_writer()
         if path:
-            self._prepare_file()
+            try:
+                self._prepare_file()
+            except BaseException:  # It is no database, for example.
+                self._writer.close()
+                raise
 
     @property
     def is_file(self) -> bool:

@@ -1,0 +1,82 @@
+"""Where a workflow stands, in sentences for people: what is wrong with it and what to do about that, or what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from holdfast.machine.graph import Graph, WaitEvent
+from holdfast.machine.nodes import kind_of
+from holdfast.machine.state import State
+
+Work = Literal["here", "elsewhere", "nowhere", "driven"]
+"""Where workers run: in this process, in others only, in none; or whoever holds the engine drives it."""
+
+OPERATOR = "the workflow waits for an operator"
+"""How the standing of one begins that nothing else can bring on."""
+
+_REQUEUE = "requeue its dead letter, with another input if need be, or cancel the workflow"
+_RETRY = "try it again with retry_compensation of its dead letter"
+_WAITS = {
+    "human": "waits for a person to decide",
+    "timer": "waits for its time to come",
+    "child": "waits for another workflow to end",
+}
+
+
+def trouble(state: State) -> str:
+    """Why a workflow waits for an operator, or has ended badly: which step, what it said, what to do; empty if it does neither."""
+    if state.status == "paused":
+        return _why_paused(state)
+    if state.status != "failed":
+        return state.error
+    if state.reason == "compensation_failed":
+        return f"{state.error}; {_RETRY}"
+    failed = None if state.rollback is None else state.executed.get(state.rollback.failed_step or 0)
+    return state.error if failed is None else _said(failed.node, "failed", state.error)
+
+
+def _why_paused(state: State) -> str:
+    if state.dead:
+        told = [_said(step.node, "gave up", step.error) for step in state.dead.values()]
+        return f"{', and '.join(told)}; {_REQUEUE}"
+    remedy = f"{_RETRY}, or resume without it" if state.reason == "compensation_failed" else "resume or cancel it"
+    return f"{state.error}; {remedy}"
+
+
+def _said(node: str, what: str, error: str) -> str:
+    """What became of a step; what the machine itself says of one begins with its name."""
+    return error if error.startswith(repr(node)) else f"{node!r} {what}: {error}"
+
+
+def standing(state: State, graph: Graph, *, work: Work, is_held: bool) -> str:
+    """What a workflow that has not ended is at, or what keeps it. `is_held` says whether maintenance mode holds up all work."""
+    if state.status == "paused":
+        return f"{OPERATOR}: {trouble(state)}"
+    if is_held:
+        return "maintenance mode holds up all work: maintain('') ends it"
+    calls = [step.node for step in state.open.values() if step.effect is not None]
+    calls += [state.executed[number].node for number in state.stopping]
+    told = [_at(list(dict.fromkeys(calls)), work)] if calls else []
+    told += [", ".join(waits)] if (waits := list(_waits(state, graph))) else []
+    if work == "nowhere":
+        told.append("no worker runs, in this process or another: start_worker() starts one")
+    elif work == "elsewhere":
+        told.append("no worker runs in this process: start_worker() starts one")
+    return "; ".join(told) or "the work goes on"
+
+
+def _at(nodes: list[str], work: Work) -> str:
+    names = ", ".join(map(repr, nodes))
+    if work in {"nowhere", "driven"}:
+        return f"{names} waits for a worker"
+    return f"the work goes on{' in another process' if work == 'elsewhere' else ''}, at {names}"
+
+
+def _waits(state: State, graph: Graph) -> Iterator[str]:
+    """What the world has to bring."""
+    for step in state.open.values():
+        if step.effect is None:
+            node = graph.nodes[step.node]
+            what = f"waits for the signal {node.op.signal!r}" if isinstance(node.op, WaitEvent) else ""
+            yield f"{step.node!r} {what or _WAITS.get(kind_of(node).wait_kind, 'is under way')}"
