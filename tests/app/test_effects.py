@@ -223,6 +223,25 @@ def test_a_result_that_cannot_be_executed_fails_the_effect(place: Place) -> None
     assert engine.load_state(Puppet, "p-1").result() == ("x", "done")
 
 
+@pytest.mark.row("D-021")
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_result_that_is_rejected_is_an_outcome(place: Place, transactional: bool) -> None:  # noqa: FBT001 - a parameter
+    """The decider said no: another call would come to the same, so there is none, and the letter has the decider's code."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "done":
+            return Rejection(code="too_late", message="the shop is closed")
+        return Decision.event(Noted(command.what)).with_effect(Act(command.what), transactional=transactional)
+
+    script = Script(Do("p-1", "done"), Do("p-1", "done"))
+    engine = place.engine().register(Puppet(choose), script, retry=THRICE)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.advance(hours=1)
+    (letter,) = engine.dead_letters().result()
+    assert (len(script.calls), letter.attempts, letter.reason) == (1, 1, "too_late")
+    assert "the shop is closed" in letter.error
+
+
 @pytest.mark.row("D-058")
 def test_effects_of_an_instance_that_ended_still_run(place: Place) -> None:
     """Their results are skipped without a word, and the effects are used up."""

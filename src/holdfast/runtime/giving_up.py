@@ -38,6 +38,14 @@ class RecalledError(Exception):
         super().__init__("stopped before the handler was called" + (" again" if self.was_called else ""))
 
 
+class RefusedAnswerError(Fail):
+    """The decider rejected what a handler came to. That is an outcome: another call would come to the same."""
+
+    def __init__(self, refusal: RejectedError) -> None:
+        self.refusal = refusal
+        super().__init__(f"what the handler came to was rejected: {refusal}")
+
+
 class GivenUpError(Exception):
     """An operator does not want the work to wait any longer."""
 
@@ -204,6 +212,8 @@ def failure_of(error: BaseException, now: datetime) -> Failure:
 
 def code_of(error: BaseException) -> str:
     """The stable code of an error."""
+    if isinstance(error, RefusedAnswerError):
+        return error.refusal.reason
     if isinstance(error, RejectedError):
         return error.reason
     if isinstance(error, RecalledError):
