@@ -392,3 +392,29 @@ def test_names_must_be_unique_and_free() -> None:
     found = diagnose_members([Opened, Marked, Forged], "event")
     assert [each.code for each in found] == ["duplicate_name", "reserved_name"]
     assert not diagnose_members([Opened, Closed], "event")
+
+
+class Sparse(msgspec.Struct, omit_defaults=True):
+    amount: int
+    currency: str = "EUR"
+
+
+class Bare(msgspec.Struct, omit_defaults=True):
+    amount: int
+
+
+@dataclass
+class Nested:
+    parts: list[Sparse]
+    bare: Bare
+
+
+def test_a_struct_that_leaves_its_defaults_out_is_no_word() -> None:
+    """What such a Struct leaves out would be read as whatever default the code has by then."""
+    codec = JsonCodec()
+    (found,) = diagnose_members([Nested], "event", codec)
+    assert (found.code, found.position) == ("omitted_defaults", "event")
+    assert "Sparse" in found.message
+    assert "omit_defaults" in found.message
+    assert [each.code for each in diagnose_members([Sparse], "command", codec)] == ["omitted_defaults"]
+    assert not diagnose_members([Bare, Opened], "event", codec)

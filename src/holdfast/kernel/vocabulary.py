@@ -14,8 +14,9 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.errors import CommandError, Diagnostic, PayloadError, UnknownEventError, indefinite
-from holdfast.kernel.readability import has_untyped_parts, is_exact
+from holdfast.kernel.readability import has_untyped_parts, is_exact, omitting
 from holdfast.kernel.sameness import difference
+from holdfast.kernel.wholeness import completion
 from holdfast.kernel.wire import Codec, SelfCritical, Upcaster, convert, misfit
 
 T = TypeVar("T")
@@ -79,9 +80,9 @@ class Vocabulary:
         self._codec = codec
         self._limit = limit
         self._upcasters = upcasters
-        self._wire = {cls: wire_name(cls) for cls in members}
-        self._classes = {name: cls for cls, (name, _) in self._wire.items()}
-        self._versions = dict(self._wire.values())
+        self._wire = {cls: (*wire_name(cls), completion(cls)) for cls in members}
+        self._classes = {name: cls for cls, (name, _, _) in self._wire.items()}
+        self._versions = {name: version for name, version, _ in self._wire.values()}
         self._exact = frozenset(cls for cls in members if is_exact(cls))
         self._untyped = frozenset(cls for cls in members if has_untyped_parts(cls))
 
@@ -155,9 +156,11 @@ class Vocabulary:
     def write(self, value: object) -> Encoded:
         """The stored form of `value`; whether it comes back is not proved."""
         try:
-            name, version = self._wire[type(value)]
+            name, version, make_whole = self._wire[type(value)]
         except KeyError:
             raise CommandError(self.stranger(value), decider=self.decider) from None
+        if make_whole is not None:
+            make_whole(value)
         data = self._codec.encode(value)
         if len(data) > self._limit:
             raise PayloadError(
@@ -323,6 +326,7 @@ def diagnose_members(members: Sequence[type], kind: str, codec: object = None) -
     ]
     if isinstance(codec, SelfCritical):
         found += _diagnose_types(members, kind, codec)
+        found += _diagnose_defaults(members, kind)
     return found
 
 
@@ -333,6 +337,19 @@ def _diagnose_types(members: Sequence[type], kind: str, codec: SelfCritical) -> 
         )
         for cls in members
         for flaw in codec.flaws(cls)
+    ]
+
+
+def _diagnose_defaults(members: Sequence[type], kind: str) -> list[Diagnostic]:
+    return [
+        Diagnostic(
+            "omitted_defaults",
+            f"{name} in {kind} {cls.__name__} would be stored without what is equal to its default, and another default later would "
+            f"change what has happened; make {name} without omit_defaults",
+            kind,
+        )
+        for cls in members
+        for name in omitting(cls)
     ]
 
 
