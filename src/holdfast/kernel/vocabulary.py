@@ -193,7 +193,8 @@ class Vocabulary:
     def _told(self, encoded: Encoded) -> str:
         return f"{self.kind} {encoded.type} of {self.decider!r}"
 
-    def _upcast(self, name: str, version: int, value: dict[str, object]) -> object:
+    def _upcast(self, name: str, stored: int, value: dict[str, object]) -> object:
+        version = stored
         while (upcaster := self._upcasters.get((name, version))) is not None:
             try:
                 value = upcaster(value)
@@ -204,7 +205,7 @@ class Vocabulary:
             version += 1
         cls = self._classes.get(name)
         if cls is None or version != self._versions[name]:
-            raise self._unknown(name, version)
+            raise self._unknown(name, stored)
         try:  # What was read is in the codec's own plain words, so the codec turns it into the class.
             return self._codec.decode(self._codec.encode(value), cls)
         except PayloadError as error:
@@ -354,7 +355,7 @@ def _diagnose_defaults(members: Sequence[type], kind: str) -> list[Diagnostic]:
 
 
 def diagnose_upcasters(members: Sequence[type], kind: str, upcasters: object) -> list[Diagnostic]:
-    """Upcasters of the wrong shape, and those that nothing would ever pass through, which shows only when old values are read."""
+    """Upcasters of the wrong shape, those that nothing would ever pass through, and gaps, which show only when old values are read."""
     versions = dict(wire_name(cls) for cls in members)
     example = (next(iter(versions), "Name"), 1)
     where = "upcasters" if kind == "event" else f"{kind}_upcasters"
@@ -363,16 +364,28 @@ def diagnose_upcasters(members: Sequence[type], kind: str, upcasters: object) ->
         return [Diagnostic("invalid_upcaster", told, kind)]
     flaws = {key: _upcaster_flaw(where, key, upcaster, example) for key, upcaster in upcasters.items()}
     found = [Diagnostic("invalid_upcaster", flaw, kind) for flaw in flaws.values() if flaw]
-    return found + [
+    sound = [key for key, flaw in flaws.items() if not flaw]
+    found += [
         Diagnostic(
             "idle_upcaster",
             f"there is an upcaster for {kind} {name!r} version {version}, but "
             + (f"{name!r} is stored as version {versions[name]}" if name in versions else f"no {kind} has that name"),
             kind,
         )
-        for name, version in (key for key, flaw in flaws.items() if not flaw)
+        for name, version in sound
         if not version < versions.get(name, 0)
     ]
+    found += [
+        Diagnostic(
+            "missing_upcaster",
+            f"{kind} {name!r} is stored as version {versions[name]} and there is an upcaster for version {version}, but none for "
+            f"{name!r} version {version + 1}: add it, or nothing that is older can be read",
+            kind,
+        )
+        for name, version in sound
+        if version + 1 < versions.get(name, 0) and (name, version + 1) not in upcasters
+    ]
+    return found
 
 
 def _upcaster_flaw(where: str, key: object, upcaster: object, example: tuple[str, int]) -> str:
