@@ -91,6 +91,7 @@ class MissingHandlers:
                 address=Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance),
                 command=command,
                 cause=f"missing:{self._shared.chance.new_id(clock.now())}",
+                is_own=True,
                 settled=settled,
             )
         )
