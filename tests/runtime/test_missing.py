@@ -200,8 +200,10 @@ def test_trouble_with_telling_is_logged_and_never_raised(place: Place, caplog: p
 
 def test_an_instance_that_has_ended_is_left_alone(place: Place) -> None:
     """The news comes too late for it, and that is no trouble."""
-    engine = waiting(place)
-    engine.execute(Puppet, Do("p-1", "end")).result()
+    engine = place.engine().register(Told(quietly))
+    for what in ("x", "end"):
+        engine.execute(Puppet, Do("p-1", what)).result()
+    engine.advance(COOLDOWN)
     assert look(engine) == ["puppet"]
     assert notes(engine) == ("x", "end")
 

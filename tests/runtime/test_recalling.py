@@ -181,7 +181,7 @@ def test_what_is_taken_back_is_told_to_its_own_instance(place: Place) -> None:
         return msgspec.structs.replace(Decision.event(Noted(command.what)), recalls=(recall,))
 
     engine = place.engine().register(Puppet(astray))
-    with pytest.raises(CommandError, match="a recall of 'puppet' .* names 'p-2'"):
+    with pytest.raises(CommandError, match=r"a recall of 'puppet' .* names 'p-2'"):
         tell(engine, TAKE)
 
 
