@@ -351,6 +351,30 @@ def test_an_instance_can_be_told_that_its_effect_gave_up(place: Place) -> None:
     assert engine.dead_letters().result() == []
 
 
+@pytest.mark.parametrize("key", ["", "p-1", "p-2"])
+def test_bad_news_is_for_the_instance_that_asked(place: Place, caplog: pytest.LogCaptureFixture, key: str) -> None:
+    """`effect_failed` may leave the key out; if it names another instance nobody is told, and the effect is a dead letter."""
+
+    class Misled(Puppet):
+        type = "misled"
+
+        def effect_failed(self, effect: Act, failure: Failure) -> Do:
+            return Do(key, "done")
+
+    engine = place.engine().register(Misled(act), Script(Fail("no")))
+    engine.execute(Misled, Do("p-1", "x")).result()
+    engine.drain()
+    if key == "p-2":
+        assert engine.load_state(Misled, "p-1").result() == ("x",)
+        assert [(each.source, each.error) for each in engine.dead_letters().result()] == [("effect", "Fail: no")]
+        assert "what 'misled' says of an effect" in caplog.text
+        assert "names 'p-2'" in caplog.text
+    else:
+        assert engine.load_state(Misled, "p-1").result() == ("x", "done")
+        assert engine.dead_letters().result() == []
+    assert [each.key for each in engine.instances().result()] == ["p-1"]
+
+
 @pytest.mark.parametrize("takes_plain", [True, False])
 def test_bad_news_that_a_decider_cannot_take_is_told_once_more_in_plain_words(
     place: Place, *, takes_plain: bool

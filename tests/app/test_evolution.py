@@ -163,9 +163,9 @@ class PlantUpcast(Decider[int, Grow, GrownThird, None]):
 
 
 class PlantHalfway(PlantUpcast):
-    """The last step of the way is missing."""
+    """The first step of the way is missing."""
 
-    upcasters = {("Grown", 1): lambda plain: plain}  # noqa: RUF012
+    upcasters = {("Grown", 2): lambda plain: plain}  # noqa: RUF012
 
 
 def grown(place: Place) -> None:
@@ -221,7 +221,7 @@ def test_a_policy_may_change_while_effects_wait(place: Place) -> None:
     [
         (PlantWithout, "unknown_event", "does not know event 'Grown' version 1"),
         (PlantChanged, "replay_failed", "cannot read event 1"),
-        (PlantHalfway, "unknown_event", "does not know event 'Grown' version 2"),
+        (PlantHalfway, "unknown_event", "does not know event 'Grown' version 1"),
     ],
 )
 def test_a_history_that_the_code_cannot_read_fails_loudly(

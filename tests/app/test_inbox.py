@@ -322,11 +322,9 @@ def test_equal_commands_count_once_within_the_window_when_asked_for(place: Place
     same = canonical_hash({"type": "Add", "by": 1})
     for minutes in (0, 59):
         engine.advance(minutes=minutes)
-        engine.runtime.housekeeping.prune()
         engine.execute(Counter, Add("c-1"), command_id=same).result()
     assert engine.load_state(Counter, "c-1").result() == 1
     engine.advance(hours=2)
-    engine.runtime.housekeeping.prune()
     engine.execute(Counter, Add("c-1"), command_id=same).result()
     assert engine.load_state(Counter, "c-1").result() == 2
     for _ in range(2):

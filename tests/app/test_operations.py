@@ -367,7 +367,6 @@ def test_retention_deletes_what_ended_long_ago(place: Place) -> None:
     for key in ("p-1", "p-2"):
         engine.execute(Puppet, Do(key, END)).result()
         engine.advance(minutes=45)
-    engine.runtime.housekeeping.prune()
     assert [head.key for head in engine.instances().result()] == ["p-2"]
 
 

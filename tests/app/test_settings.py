@@ -320,7 +320,6 @@ def _does_a_repeated_id_count_again(live: Live, settings: Settings) -> object:
         for _ in range(2):
             engine.execute(Counter, Add("c-1"), command_id="once").result()
             engine.advance(2 * DAY)
-            engine.runtime.housekeeping.step()
         return engine.load_state(Counter, "c-1").result()
 
 
@@ -328,7 +327,6 @@ def _finished_instances_after_two_days(live: Live, settings: Settings) -> object
     with driven(live, settings).register(Puppet()) as engine:
         engine.execute(Puppet, Do("p-1", END)).result()
         engine.advance(2 * DAY)
-        engine.runtime.housekeeping.step()
         return len(engine.instances().result())
 
 
@@ -373,11 +371,9 @@ def _lengths_of_the_wait_between_two_looks(live: Live, settings: Settings) -> ob
 
 def _reports_of_a_missing_handler_in_five_minutes(live: Live, settings: Settings) -> object:
     heard: list[Happening] = []
-    with driven(live, settings).register(Puppet(act)) as engine:
+    with driven(live, settings).register(Puppet(act)).listen(heard.append) as engine:
         engine.execute(Puppet, Do("p-1", "x")).result()
-        engine.advance(timedelta(minutes=1)).listen(heard.append)
         for _ in range(5):
-            engine.runtime.housekeeping.missing.look()
             engine.advance(timedelta(minutes=1))
     return sum(type(each).__name__ == "HandlerMissing" for each in heard)
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast import Decision, Ignored, Moment, Rejection, RetryPolicy, Settings
+from holdfast import CommandError, Decision, Ignored, Moment, Rejection, RetryPolicy, Settings
+from holdfast.testing import given
 from support.engines import Live, Place
 from support.samples import (
     END,
@@ -309,6 +310,76 @@ def test_one_decision_may_cancel_and_set_the_same_key(place: Place) -> None:
         engine.execute(Puppet, Do("p-1", "set")).result()
     engine.advance(HOUR)
     assert engine.load_state(Puppet, "p-1").result() == ("set", "set", "rang")
+
+
+def test_one_decision_may_set_and_cancel_the_same_key(place: Place) -> None:
+    """The order of the calls counts: what is cancelled after it was set is not set, and the pending one goes too."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what)).with_timer_after(HOUR, Do("p-1", "rang"), key="k")
+        return decision.cancel_timer("k") if command.what == "both" else decision
+
+    engine = place.engine().register(Puppet(choose))
+    for what in ("both", "set", "both"):
+        engine.execute(Puppet, Do("p-1", what)).result()
+        assert len(engine.get(Puppet, "p-1").result().timers) == (what == "set")
+    engine.advance(HOUR)
+    told = [each.type for each in engine.load_events(Puppet, "p-1").result()]
+    assert told == ["Noted", "Noted", "Noted", "$timer_cancelled"]
+
+
+def test_a_timer_that_fires_is_not_pending_any_more(place: Place) -> None:
+    """The command that it brings may set it again if it is not set; the others still are."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(f"{command.what} by {moment.fired_timer or 'nobody'}"))
+        if "late" not in moment.pending_timers and moment.fired_timer != "late":
+            decision = decision.with_timer_after(HOUR * 5 / 2, Do("p-1", "end"), key="late")
+        if "tick" not in moment.pending_timers:
+            decision = decision.with_timer_after(HOUR, Do("p-1", "tick"), key="tick")
+        return decision
+
+    engine = place.engine().register(Puppet(choose))
+    engine.execute(Puppet, Do("p-1", "start")).result()
+    engine.advance(hours=3.5)
+    ticks = ("tick by tick", "tick by tick")
+    assert engine.load_state(Puppet, "p-1").result() == ("start by nobody", *ticks, "end by late", "tick by tick")
+    assert sorted(each.key for each in engine.get(Puppet, "p-1").result().timers) == ["late", "tick"]
+
+
+def test_timers_without_a_key_are_nobodys_to_ask_for(place: Place) -> None:
+    """What the engine calls them by is its own; neither while they are set nor when they fire does a decision see it."""
+    seen: list[tuple[frozenset[str], str]] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        seen.append((moment.pending_timers, moment.fired_timer))
+        decision = Decision.event(Noted(command.what))
+        return decision.with_timer_after(HOUR, Do("p-1", "rang")) if command.what == "set" else decision
+
+    engine = place.engine().register(Puppet(choose))
+    for what in ("set", "set"):
+        engine.execute(Puppet, Do("p-1", what)).result()
+    engine.advance(HOUR)
+    assert seen == [(frozenset(), "")] * 4
+
+
+def test_a_timer_is_for_its_own_instance(place: Place) -> None:
+    """One whose command names another instance is refused; one that names none, or its own, is set."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = Decision.event(Noted(command.what))
+        return decision if command.what == "rang" else decision.with_timer_after(HOUR, Do(command.what, "rang"))
+
+    engine = place.engine().register(Puppet(choose))
+    for key in ("", "p-1"):
+        engine.execute(Puppet, Do("p-1", key)).result()
+    with pytest.raises(CommandError, match=r"a timer of 'puppet' .* 'p-1', .* names 'p-2': .*Message"):
+        engine.execute(Puppet, Do("p-1", "p-2")).result()
+    engine.advance(HOUR)
+    assert engine.load_state(Puppet, "p-1").result() == ("", "p-1", "rang", "rang")
+    assert [each.key for each in engine.instances().result()] == ["p-1"]
+    given(Puppet(choose)).when(Do("p-1", "p-2")).then_error(CommandError)
+    given(Puppet(choose)).when(Do("p-1", "p-1")).then(Noted("p-1"))
 
 
 @pytest.mark.row("D-071")

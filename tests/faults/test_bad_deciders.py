@@ -26,11 +26,12 @@ from holdfast import (
     Status,
     Timer,
 )
-from holdfast.kernel.decider import Failure
+from holdfast.kernel.decider import Failure, StatusWord
 from holdfast.kernel.decision import Recall
+from holdfast.testing import given
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live
-from support.samples import Act, Add, Added, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act, done, note
+from support.samples import END, Act, Add, Added, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act, done, note
 from support.waiting import eventually
 
 BAD = "bad"
@@ -357,6 +358,58 @@ def test_a_reason_that_cannot_be_kept_is_refused(live: Live) -> None:
     assert isinstance(error, PayloadError)
     assert "reason of a status" in str(error)
     assert engine.load_state(Unclear, "u-1").result() == ("good",)
+
+
+class Contradictory(Puppet):
+    """Gives a status of its own, whatever `is_terminal` says."""
+
+    type = "contradictory"
+
+    def __init__(self, word: StatusWord) -> None:
+        super().__init__()
+        self._word = word
+
+    def status(self, state: Notes) -> Status:
+        return Status(self._word)
+
+
+CONTRADICTIONS: list[tuple[StatusWord, str, str]] = [
+    (
+        "completed",
+        "x",
+        "'contradictory' gives the status 'completed', which is an end, and its is_terminal says that it goes on",
+    ),
+    (
+        "paused",
+        END,
+        "'contradictory' gives the status 'paused', which is no end, and its is_terminal says that it has ended",
+    ),
+]
+
+
+@pytest.mark.parametrize(("word", "what", "said"), CONTRADICTIONS)
+def test_a_status_that_contradicts_the_end_is_refused(live: Live, word: StatusWord, what: str, said: str) -> None:
+    """Whether an instance has ended is said twice where a decider defines both, and has to be said alike; the kit asks for it too."""
+    decider = Contradictory(word)
+    engine = live.engine().register(decider)
+    with pytest.raises(CommandError, match=said):
+        engine.execute(decider, Do("c-1", what)).result(timeout=30)
+    assert engine.instances().result() == []
+    told = given(decider).when(Do("c-1", what)).then_error(CommandError).answer
+    assert said in str(told)
+    other = END if what == "x" else "x"
+    engine.execute(decider, Do("c-1", other)).result(timeout=30)
+    given(decider).when(Do("c-1", other)).then(Noted(other))
+
+
+def test_verification_finds_a_status_that_contradicts_the_end(live: Live) -> None:
+    """A later release that contradicts itself about instances that are there is told so for each of them."""
+    live.must_fold = False
+    engine = live.engine().register(Contradictory("paused"))
+    engine.execute(Contradictory, Do("c-1", "x")).result()
+    later = live.engine().register(Contradictory("completed"))
+    (found,) = later.verify(Contradictory, "c-1").result().differences
+    assert found.startswith("status: 'contradictory' gives the status 'completed'")
 
 
 class Helpless(Puppet):

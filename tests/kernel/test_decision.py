@@ -11,6 +11,18 @@ from holdfast.errors import CommandError
 from holdfast.kernel.decision import Decision, Effect, Message, Timer
 from kernel.orders import NOON
 
+HOUR = timedelta(hours=1)
+
+
+def test_cancelling_takes_back_what_was_set_before() -> None:
+    """Of one key the last call counts; timers without a key are left alone."""
+    decision = Decision.event("one").with_timer_after(HOUR, "a", key="k").with_timer_after(HOUR, "b")
+    cancelled = decision.cancel_timer("k")
+    assert [timer.command for timer in cancelled.timers] == ["b"]
+    assert cancelled.cancelled_timers == ("k",)
+    assert [timer.command for timer in cancelled.with_timer_after(HOUR, "c", key="k").timers] == ["b", "c"]
+    assert decision.cancel_timer("").timers == decision.timers
+
 
 @pytest.mark.row("D-005")
 def test_a_decision_has_an_event() -> None:

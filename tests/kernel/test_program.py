@@ -434,6 +434,12 @@ class Misnamed:
     n: int
 
 
+@message(version=4)
+@dataclass(frozen=True)
+class Grown:
+    n: int
+
+
 @pytest.mark.row("D-001", "D-004")
 @pytest.mark.parametrize(
     ("decider", "codes"),
@@ -462,6 +468,12 @@ class Misnamed:
         (like_orders("order", Order, Pay, Paid, None, command_upcasters={1: dict}), ["invalid_upcaster"]),
         (like_orders("order", Order, Pay, Paid, None, upcasters=[dict]), ["invalid_upcaster"]),
         (like_orders("order", Order, Pay, Paid, Charge, effect_upcasters={("Charge", 0): 7}), ["invalid_upcaster"]),
+        (like_orders("order", Order, Pay, Grown, None, upcasters={("Grown", 1): dict}), ["missing_upcaster"]),
+        (like_orders("order", Order, Grown, Paid, None, command_upcasters={("Grown", 2): dict}), ["missing_upcaster"]),
+        (
+            like_orders("order", Order, Pay, Paid, Grown, effect_upcasters={("Grown", v): dict for v in (1, 3)}),
+            ["missing_upcaster"],
+        ),
         (like_orders("order", Order, Pay, Paid, None, state_version=2**31), ["invalid_version"]),
     ],
 )
@@ -491,6 +503,15 @@ def test_upcasters_of_the_wrong_shape_are_told_how_to_be_written(attributes: dic
     with pytest.raises(DefinitionError) as caught:
         Program(like_orders("order", Order, Pay, Paid, None, **attributes), JsonCodec())
     assert remedy in str(caught.value)
+
+
+@pytest.mark.row("D-117")
+def test_a_gap_in_a_chain_of_upcasters_is_told_by_its_version() -> None:
+    """What is older than the gap could never be read; a class whose oldest versions nobody has stored needs no chain for them."""
+    decider = like_orders("order", Order, Pay, Grown, None, upcasters={("Grown", 1): dict, ("Grown", 3): dict})
+    with pytest.raises(DefinitionError, match="'Grown' version 2"):
+        Program(decider, JsonCodec())
+    Program(like_orders("order", Order, Pay, Grown, None, upcasters={("Grown", 3): dict}), JsonCodec())
 
 
 def test_statuses_are_the_deciders_own() -> None:

@@ -199,11 +199,13 @@ def test_upcasters_are_chained(version: int, data: bytes, expected: Renamed) -> 
 
 
 @pytest.mark.row("D-117")
-def test_a_broken_chain_names_the_missing_link() -> None:
-    """Where an upcaster is missing, the error names the version for which there is none."""
+@pytest.mark.parametrize("kind", ["event", "command"])
+def test_a_broken_chain_names_what_is_stored(kind: str) -> None:
+    """However far the upcasters lead, the error names the version that lies in the database."""
     chain = {key: upcaster for key, upcaster in CHAIN.items() if key != ("Opened", 2)}
-    with pytest.raises(UnknownEventError, match="'Opened' version 2"):
-        words(Renamed, upcasters=chain).decode("Opened", 1, b'{"amount":5}')
+    broken = Vocabulary((Renamed,), kind=kind, decider="account", codec=JsonCodec(), upcasters=chain)
+    with pytest.raises((UnknownEventError, PayloadError), match="'Opened' version 1"):
+        broken.decode("Opened", 1, b'{"amount":5}')
 
 
 @pytest.mark.row("D-117")
@@ -392,3 +394,29 @@ def test_names_must_be_unique_and_free() -> None:
     found = diagnose_members([Opened, Marked, Forged], "event")
     assert [each.code for each in found] == ["duplicate_name", "reserved_name"]
     assert not diagnose_members([Opened, Closed], "event")
+
+
+class Sparse(msgspec.Struct, omit_defaults=True):
+    amount: int
+    currency: str = "EUR"
+
+
+class Bare(msgspec.Struct, omit_defaults=True):
+    amount: int
+
+
+@dataclass
+class Nested:
+    parts: list[Sparse]
+    bare: Bare
+
+
+def test_a_struct_that_leaves_its_defaults_out_is_no_word() -> None:
+    """What such a Struct leaves out would be read as whatever default the code has by then."""
+    codec = JsonCodec()
+    (found,) = diagnose_members([Nested], "event", codec)
+    assert (found.code, found.position) == ("omitted_defaults", "event")
+    assert "Sparse" in found.message
+    assert "omit_defaults" in found.message
+    assert [each.code for each in diagnose_members([Sparse], "command", codec)] == ["omitted_defaults"]
+    assert not diagnose_members([Bare, Opened], "event", codec)

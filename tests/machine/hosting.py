@@ -88,7 +88,8 @@ class Host:
             actor=ACTOR,
             version=self.version,
             issued=self.issued,
-            pending_timers=frozenset(self.timers),
+            pending_timers=frozenset(key for key in self.timers if key != timer),
+            fired_timer=timer or "",
         )
         answer = self.machine.decide(self.state, command, moment)
         if effect is not None:

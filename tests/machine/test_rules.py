@@ -13,6 +13,7 @@ from holdfast.kernel.records import DeadLetterRaised, StepOpened
 from holdfast.machine import commands as c
 from holdfast.machine import graph as g
 from holdfast.machine.compiling import compile_graph
+from holdfast.machine.deciding import LATE
 from holdfast.machine.events import BranchesDropped, HandlerMissing
 from holdfast.machine.nodes.wait import MOST_KEPT
 from machine.generating import stored
@@ -186,6 +187,14 @@ def test_only_so_many_signals_are_kept() -> None:
     assert seen(played) == "running: first completed, then completed, end pending"
     played.act(Say(c.SendSignal(name="yellow")))
     assert len(played.host.state.signals["yellow"]) == 1
+
+
+def test_a_time_ends_by_its_own_timer() -> None:
+    """The same command from anybody else, before the timer fires, is nobody's to wait for."""
+    host = play([node("ask", g.Human(), 5)], [], []).host
+    assert "step:1" in host.timers
+    assert host.tell(c.TimeOut(step=1)) == LATE
+    assert host.tell(c.TimeOut(step=1), timer="step:1") != LATE
 
 
 def test_an_empty_branch_has_no_last_step() -> None:

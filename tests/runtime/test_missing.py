@@ -88,6 +88,21 @@ def test_an_effect_is_missed_only_after_a_while(place: Place) -> None:
     assert look(engine) == ["puppet"]
 
 
+def test_the_news_is_for_the_instance_that_waits(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """A decider that names another instance in it is told so in the log, and nobody is misled."""
+
+    class Misled(Puppet):
+        def handler_missing(self, effect: Act, handler: str) -> Do:
+            return Do("p-2", "done")
+
+    engine = place.engine().register(Misled(quietly))
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.advance(COOLDOWN)
+    look(engine)
+    assert notes(engine) == ("x",)
+    assert "names 'p-2'" in caplog.text
+
+
 @pytest.mark.row("F-110")
 def test_the_log_has_one_line_for_each_handler_and_window(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     """However many effects wait and however often is looked; listeners hear as often."""
@@ -185,8 +200,10 @@ def test_trouble_with_telling_is_logged_and_never_raised(place: Place, caplog: p
 
 def test_an_instance_that_has_ended_is_left_alone(place: Place) -> None:
     """The news comes too late for it, and that is no trouble."""
-    engine = waiting(place)
-    engine.execute(Puppet, Do("p-1", "end")).result()
+    engine = place.engine().register(Told(quietly))
+    for what in ("x", "end"):
+        engine.execute(Puppet, Do("p-1", what)).result()
+    engine.advance(COOLDOWN)
     assert look(engine) == ["puppet"]
     assert notes(engine) == ("x", "end")
 

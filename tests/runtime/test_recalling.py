@@ -11,7 +11,17 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import ConflictError, Decision, EffectContext, Engine, Moment, NotFoundError, RetryPolicy, Settings
+from holdfast import (
+    CommandError,
+    ConflictError,
+    Decision,
+    EffectContext,
+    Engine,
+    Moment,
+    NotFoundError,
+    RetryPolicy,
+    Settings,
+)
 from holdfast.kernel.decider import Failure
 from holdfast.kernel.decision import Recall
 from holdfast.runtime.calling import key_of
@@ -161,6 +171,18 @@ def test_an_effect_that_nobody_began_is_taken_back(place: Place, how: str) -> No
     engine.drain()
     assert notes(engine) == ("do one", "do two", how, "taken back")
     assert calls.entries == ["do two"]
+
+
+def test_what_is_taken_back_is_told_to_its_own_instance(place: Place) -> None:
+    """A recall whose command names another instance is refused."""
+
+    def astray(state: Notes, command: Do, moment: Moment) -> Answer:
+        recall = Recall(effect=0, command=Do("p-2", "taken back"))
+        return msgspec.structs.replace(Decision.event(Noted(command.what)), recalls=(recall,))
+
+    engine = place.engine().register(Puppet(astray))
+    with pytest.raises(CommandError, match=r"a recall of 'puppet' .* names 'p-2'"):
+        tell(engine, TAKE)
 
 
 def test_an_effect_that_has_ended_is_not_taken_back(place: Place) -> None:

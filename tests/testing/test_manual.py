@@ -10,10 +10,25 @@ from uuid import UUID
 
 import pytest
 
-from holdfast import ConfigurationError, DeadlockError, Decision, Engine, Reply, Saga, SagaDefinition, StepContext
+from holdfast import (
+    ConfigurationError,
+    DeadlockError,
+    Decision,
+    Engine,
+    Message,
+    Moment,
+    Reply,
+    Saga,
+    SagaDefinition,
+    Settings,
+    StepContext,
+)
+from holdfast.runtime.telemetry import HandlerMissing, Happening
+from holdfast.store.shapes import Wanted
 from holdfast.testing import ManualEngine
+from holdfast.testing.manual import START
 from support.engines import Place
-from support.samples import Act, Add, Counter, Do, Doll, Noted, Puppet, act, done
+from support.samples import END, Act, Add, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act, done
 
 DAY = timedelta(days=1)
 
@@ -103,6 +118,111 @@ def test_ids_on_a_new_database_are_always_the_same(place: Place) -> None:
     assert here == there
     seeded = [ManualEngine(seed=7).register(one_step("s")).start("s").result() for _ in range(2)]
     assert seeded[0] == seeded[1] != here
+
+
+HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
+
+
+def act_or_note(state: Notes, command: Do, moment: Moment) -> Answer:
+    """Ask for an effect, unless the command tells of one; and note the seconds since the start of the test."""
+    noted = Decision.event(Noted(f"{command.what} {(moment.now - START).total_seconds():g}"))
+    return noted.with_effect(Act(command.what)) if command.what == "x" else noted
+
+
+class Told(Puppet):
+    """Notes when it is told that nobody can do what it asked for."""
+
+    def handler_missing(self, effect: Act, handler: str) -> Do:
+        return Do("", "missed")
+
+
+def test_an_instance_hears_of_a_missing_handler_at_its_time(place: Place) -> None:
+    """While time goes by, the instances are told when they would be told by an engine with threads, and what follows is done."""
+    engine = place.engine().register(Told(act_or_note))
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.advance(minutes=2.5)
+    assert engine.load_state(Puppet, "p-1").result() == ("x 0", "missed 5", "missed 65", "missed 125")
+
+
+def test_a_saga_hears_of_a_missing_handler_at_its_time(place: Place) -> None:
+    """Its history tells it, as often as in production."""
+    saga = Saga("elsewhere").step("a", "far away").build()
+    engine = place.engine().register(saga)
+    instance = engine.start("elsewhere").result()
+    engine.advance(minutes=1.5)
+    told = [
+        each.timestamp - START
+        for each in engine.events(instance).result()
+        if each.event_type == "step_skipped_missing_handler"
+    ]
+    assert told == [5 * SECOND, 65 * SECOND]
+
+
+def test_time_is_not_walked_through_for_the_log_alone(place: Place) -> None:
+    """Where no instance wants to know, a handler that is missing is reported when there is something to do, or at the end."""
+    heard: list[Happening] = []
+    engine = place.engine().register(Puppet(act_or_note)).listen(heard.append)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.advance(days=30)
+    assert [each for each in heard if isinstance(each, HandlerMissing)] == [HandlerMissing(handler="puppet", waiting=1)]
+
+
+@pytest.mark.parametrize("wait", [timedelta(0), SECOND])
+def test_a_window_of_no_length_ends(place: Place, wait: timedelta) -> None:
+    """However short the settings make the time between two reports, time goes on."""
+    settings = Settings(missing_handler_cooldown=wait, missing_handler_throttle=timedelta(0))
+    engine = place.engine(settings).register(Told(act_or_note))
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.advance(wait)
+    assert engine.load_state(Puppet, "p-1").result() == ("x 0", f"missed {wait.total_seconds():g}")
+
+
+def test_command_ids_are_forgotten_on_the_way(place: Place) -> None:
+    """A command id is free again after `keep_receipts`, also for what happens while time goes by."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        noted = Decision.event(Noted(command.what))
+        if command.what != "start":
+            return noted
+        told = Message(decider="doll", command=Do("d-1", "again"), command_id="once")
+        return noted.with_message(told).with_timer_after(2 * HOUR, Do("p-1", "start")) if len(state) < 2 else noted
+
+    engine = place.engine(Settings(keep_receipts=HOUR)).register(Puppet(choose)).register(Doll())
+    engine.execute(Puppet, Do("p-1", "start")).result()
+    engine.advance(hours=3)
+    assert engine.load_state(Doll, "d-1").result() == ("again", "again")
+    engine.advance(hours=3)
+    assert engine.load_state(Puppet, "p-1").result() == ("start", "start", "start")
+
+
+def test_finished_instances_go_on_the_way(place: Place) -> None:
+    """What ended is gone once `keep_finished` is over, and its key is free for what comes later on the way."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        told = Message(decider="doll", command=Do("d-1", END))
+        noted = Decision.event(Noted(command.what)).with_message(told)
+        return noted if state else noted.with_timer_after(2 * HOUR, Do("p-1", "again"))
+
+    engine = place.engine(Settings(keep_finished=HOUR)).register(Puppet(choose)).register(Doll())
+    engine.execute(Puppet, Do("p-1", "once")).result()
+    engine.advance(hours=2.5)
+    (doll,) = [each for each in engine.instances().result() if each.definition == "doll"]
+    assert doll.ended_at == START + 2 * HOUR
+    engine.advance(hours=1)
+    assert [each.definition for each in engine.instances().result()] == ["puppet"]
+
+
+def test_work_of_the_dead_is_taken_over_at_its_time(place: Place) -> None:
+    """The lease of another engine that does nothing any more runs out on the way, and its work is done then."""
+    called: list[timedelta] = []
+    dead = place.engine().register(Puppet(act_or_note), lambda context, effect: None)
+    dead.runtime.heart.step()
+    dead.execute(Puppet, Do("p-1", "x")).result()
+    assert len(dead.runtime.fetching.claim([Wanted("puppet", 1)], 1)) == 1
+    alive = place.engine()
+    alive.register(Puppet(act_or_note), lambda context, effect: called.append(place.clock.now() - START))
+    alive.advance(hours=1)
+    assert [each - timedelta(microseconds=1) for each in called] == [Settings().lease]
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -18,6 +18,7 @@ import msgspec
 
 from holdfast.errors import ConfigurationError, PayloadError, indefinite
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.wholeness import complete
 from holdfast.kernel.wire import JsonCodec, convert, lowered
 from holdfast.machine.commands import CompleteStep, RunStep
 from holdfast.runtime.handlers import EffectContext, Fail, Function, Handlers, UncalledError
@@ -274,7 +275,7 @@ def plain(value: object, *, what: str = "", limit: int | None = None) -> object:
     """A value as it will come back from the database: JSON's own types; dates, decimals and the like as text."""
     if value is None:
         return None
-    data = _encode(value)
+    data = _encode(complete(value))
     if limit is not None and len(data) > limit:
         raise PayloadError(
             f"the {what} takes {len(data)} bytes and the limit is {limit}: "

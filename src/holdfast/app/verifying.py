@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 
 from holdfast.app.registry import Registry
-from holdfast.errors import HoldfastError, NotFoundError, PayloadError
+from holdfast.errors import CommandError, HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import (
@@ -91,10 +91,14 @@ def _encoded(state: object) -> object:
 
 
 def _compare_header(header: Header, program: Program, state: object, events: int) -> Iterable[str]:
-    status = program.status(state)
+    yield from _compare("number of events", header.version, events)
+    try:
+        status = program.status(state)
+    except CommandError as error:
+        yield f"status: {error}"
+        return
     yield from _compare("status", header.status, status.word)
     yield from _compare("reason", header.reason, status.reason)
-    yield from _compare("number of events", header.version, events)
     yield from _compare("whether it has ended", header.ended_at is not None, status.is_terminal)
 
 

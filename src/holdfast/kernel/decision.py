@@ -107,7 +107,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     effects: tuple[Effect, ...] = ()
     timers: tuple[Timer, ...] = ()
     cancelled_timers: tuple[str, ...] = ()
-    """Keys of pending timers that must not fire any more; unknown keys do no harm."""
+    """Keys of timers, pending before this decision, that must not fire any more; unknown keys do no harm."""
     withdrawn_effects: tuple[int, ...] = ()
     """Numbers of effects that are not wanted any more; a handler that runs one is told to stop."""
     recalls: tuple[Recall, ...] = ()
@@ -150,8 +150,9 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         return self._with_timer(Timer(command=command, due_at=due_at, key=key))
 
     def cancel_timer(self, key: str) -> Decision:
-        """This decision, and the pending timer with this key does not fire."""
-        return msgspec.structs.replace(self, cancelled_timers=(*self.cancelled_timers, key))
+        """This decision, and the timer with this key does not fire, be it pending or set by this decision so far."""
+        timers = tuple(each for each in self.timers if not key or each.key != key)
+        return msgspec.structs.replace(self, timers=timers, cancelled_timers=(*self.cancelled_timers, key))
 
     def with_message(self, message: Message) -> Decision:
         """This decision and a command for another instance."""

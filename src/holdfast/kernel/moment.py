@@ -34,7 +34,9 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many effects and timers the instance has issued, which are counted together: the first effect of this decision gets this
     number, the next one more, and its timers the numbers behind those of its effects."""
     pending_timers: frozenset[str] = frozenset()
-    """Keys of the timers that are set and have not fired."""
+    """Keys of the timers that are set and have not fired; the one that brings this command has."""
+    fired_timer: str = ""
+    """Key of the timer that brings this command; empty if none does, or one without a key."""
 
     def derive_id(self, *parts: object) -> UUID:
         """A new id that is the same each time this command is decided on this state. Give parts to tell several apart."""

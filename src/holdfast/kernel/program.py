@@ -90,6 +90,9 @@ class Program:
         self._evolve = cast("Callable[[object, object], object]", decider.evolve)
         self._decide = cast("Callable[[object, object, Moment], Answer]", decider.decide)
         self._is_terminal = cast("Callable[[object], bool]", decider.is_terminal)
+        own = type(decider)
+        self._says_end_twice = own.status is not Decider.status and own.is_terminal is not Decider.is_terminal
+        """One that has only `status` answers for itself after its end; one that has only `is_terminal` cannot contradict itself."""
 
     def initial(self) -> object:
         """The state of an instance to which nothing has happened."""
@@ -116,7 +119,38 @@ class Program:
         if not isinstance(status, Status):
             told = type(status).__name__
             raise CommandError(f"{self.type!r} gave {told} as status; expected a Status", decider=self.type)
+        if self._says_end_twice:
+            self._check_end(state, status)
         return status
+
+    def key_named_by(self, command: object) -> str:
+        """The business key that a command names; empty if it names none, as one may that is for its own instance."""
+        try:
+            return self._key_of(command)
+        except BaseException:  # noqa: BLE001 - it names none
+            return ""
+
+    def check_own(self, command: object, key: str, what: str) -> None:
+        """Raise if a command that goes to its own instance, which has this key, names another one."""
+        named = self.key_named_by(command)
+        if named and key and named != key:
+            raise CommandError(
+                f"{what} brings {type(command).__name__} to its own instance {key!r}, and the command names {named!r}: "
+                "give it the key of its own instance, or tell the other one with a Message",
+                decider=self.type,
+            )
+
+    def _check_end(self, state: object, status: Status) -> None:
+        try:
+            has_ended = bool(self._is_terminal(state))
+        except Exception as error:
+            raise CommandError(f"{self.type!r} raised {error!r} in is_terminal", decider=self.type) from error
+        if has_ended != status.is_terminal:
+            raise CommandError(
+                f"{self.type!r} gives the status {status.word!r}, which is {'an end' if status.is_terminal else 'no end'}, "
+                f"and its is_terminal says that it {'has ended' if has_ended else 'goes on'}: have both say the same",
+                decider=self.type,
+            )
 
     def answer(self, state: object, command: object, moment: Moment) -> Answer:
         """What the decider answers; whatever goes wrong in it becomes a CommandError."""

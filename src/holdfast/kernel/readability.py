@@ -34,13 +34,24 @@ def flaws(declared: object, build: Build) -> list[Flaw]:
 
 def has_untyped_parts(declared: object) -> bool:
     """Whether a value may hold something whose type nobody declared: then the codec cannot know what to read back."""
-    return any(isinstance(each, shapes.AnyType) or getattr(each, "cls", None) is object for each in _shapes(declared))
+    return any(isinstance(each, shapes.AnyType) or getattr(each, "cls", None) is object for each in shapes_of(declared))
 
 
 def is_exact(declared: object) -> bool:
     """Whether a value that came back and is equal to the one that was written is also as good as it, as far as types can tell."""
-    found = list(_shapes(declared))
+    found = list(shapes_of(declared))
     return bool(found) and all(map(_compares_exactly, found))
+
+
+def omitting(declared: object) -> list[str]:
+    """The Structs in a type that leave out what is equal to its default when they are written."""
+    return [
+        shape.cls.__name__
+        for shape in shapes_of(declared)
+        if isinstance(shape, shapes.StructType)
+        and shape.cls.__struct_config__.omit_defaults
+        and not all(each.required for each in shape.fields)
+    ]
 
 
 # -- what can be read
@@ -110,12 +121,18 @@ def _stored_names(cls: type) -> set[str]:
 # -- what types are made of
 
 
-def _shapes(declared: object) -> Iterator[shapes.Type]:
+def shapes_of(declared: object) -> Iterator[shapes.Type]:
     """The shape of a type and of all that it is made of; nothing for a type that has none."""
     try:
-        pending = [shapes.type_info(typing.cast("type", declared))]
+        shape = shapes.type_info(typing.cast("type", declared))
     except Exception:  # noqa: BLE001 - such a type is told of as a flaw, or it is for a codec of the user's own
         return
+    yield from shapes_in(shape)
+
+
+def shapes_in(whole: shapes.Type) -> Iterator[shapes.Type]:
+    """A shape and those of all that it is made of."""
+    pending = [whole]
     seen = set[object]()
     while pending:
         shape = pending.pop()

@@ -14,8 +14,9 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.errors import CommandError, Diagnostic, PayloadError, UnknownEventError, indefinite
-from holdfast.kernel.readability import has_untyped_parts, is_exact
+from holdfast.kernel.readability import has_untyped_parts, is_exact, omitting
 from holdfast.kernel.sameness import difference
+from holdfast.kernel.wholeness import completion
 from holdfast.kernel.wire import Codec, SelfCritical, Upcaster, convert, misfit
 
 T = TypeVar("T")
@@ -79,9 +80,9 @@ class Vocabulary:
         self._codec = codec
         self._limit = limit
         self._upcasters = upcasters
-        self._wire = {cls: wire_name(cls) for cls in members}
-        self._classes = {name: cls for cls, (name, _) in self._wire.items()}
-        self._versions = dict(self._wire.values())
+        self._wire = {cls: (*wire_name(cls), completion(cls)) for cls in members}
+        self._classes = {name: cls for cls, (name, _, _) in self._wire.items()}
+        self._versions = {name: version for name, version, _ in self._wire.values()}
         self._exact = frozenset(cls for cls in members if is_exact(cls))
         self._untyped = frozenset(cls for cls in members if has_untyped_parts(cls))
 
@@ -155,9 +156,11 @@ class Vocabulary:
     def write(self, value: object) -> Encoded:
         """The stored form of `value`; whether it comes back is not proved."""
         try:
-            name, version = self._wire[type(value)]
+            name, version, make_whole = self._wire[type(value)]
         except KeyError:
             raise CommandError(self.stranger(value), decider=self.decider) from None
+        if make_whole is not None:
+            make_whole(value)
         data = self._codec.encode(value)
         if len(data) > self._limit:
             raise PayloadError(
@@ -190,7 +193,8 @@ class Vocabulary:
     def _told(self, encoded: Encoded) -> str:
         return f"{self.kind} {encoded.type} of {self.decider!r}"
 
-    def _upcast(self, name: str, version: int, value: dict[str, object]) -> object:
+    def _upcast(self, name: str, stored: int, value: dict[str, object]) -> object:
+        version = stored
         while (upcaster := self._upcasters.get((name, version))) is not None:
             try:
                 value = upcaster(value)
@@ -201,7 +205,7 @@ class Vocabulary:
             version += 1
         cls = self._classes.get(name)
         if cls is None or version != self._versions[name]:
-            raise self._unknown(name, version)
+            raise self._unknown(name, stored)
         try:  # What was read is in the codec's own plain words, so the codec turns it into the class.
             return self._codec.decode(self._codec.encode(value), cls)
         except PayloadError as error:
@@ -323,6 +327,7 @@ def diagnose_members(members: Sequence[type], kind: str, codec: object = None) -
     ]
     if isinstance(codec, SelfCritical):
         found += _diagnose_types(members, kind, codec)
+        found += _diagnose_defaults(members, kind)
     return found
 
 
@@ -336,8 +341,21 @@ def _diagnose_types(members: Sequence[type], kind: str, codec: SelfCritical) -> 
     ]
 
 
+def _diagnose_defaults(members: Sequence[type], kind: str) -> list[Diagnostic]:
+    return [
+        Diagnostic(
+            "omitted_defaults",
+            f"{name} in {kind} {cls.__name__} would be stored without what is equal to its default, and another default later would "
+            f"change what has happened; make {name} without omit_defaults",
+            kind,
+        )
+        for cls in members
+        for name in omitting(cls)
+    ]
+
+
 def diagnose_upcasters(members: Sequence[type], kind: str, upcasters: object) -> list[Diagnostic]:
-    """Upcasters of the wrong shape, and those that nothing would ever pass through, which shows only when old values are read."""
+    """Upcasters of the wrong shape, those that nothing would ever pass through, and gaps, which show only when old values are read."""
     versions = dict(wire_name(cls) for cls in members)
     example = (next(iter(versions), "Name"), 1)
     where = "upcasters" if kind == "event" else f"{kind}_upcasters"
@@ -346,16 +364,28 @@ def diagnose_upcasters(members: Sequence[type], kind: str, upcasters: object) ->
         return [Diagnostic("invalid_upcaster", told, kind)]
     flaws = {key: _upcaster_flaw(where, key, upcaster, example) for key, upcaster in upcasters.items()}
     found = [Diagnostic("invalid_upcaster", flaw, kind) for flaw in flaws.values() if flaw]
-    return found + [
+    sound = [key for key, flaw in flaws.items() if not flaw]
+    found += [
         Diagnostic(
             "idle_upcaster",
             f"there is an upcaster for {kind} {name!r} version {version}, but "
             + (f"{name!r} is stored as version {versions[name]}" if name in versions else f"no {kind} has that name"),
             kind,
         )
-        for name, version in (key for key, flaw in flaws.items() if not flaw)
+        for name, version in sound
         if not version < versions.get(name, 0)
     ]
+    found += [
+        Diagnostic(
+            "missing_upcaster",
+            f"{kind} {name!r} is stored as version {versions[name]} and there is an upcaster for version {version}, but none for "
+            f"{name!r} version {version + 1}: add it, or nothing that is older can be read",
+            kind,
+        )
+        for name, version in sound
+        if version + 1 < versions.get(name, 0) and (name, version + 1) not in upcasters
+    ]
+    return found
 
 
 def _upcaster_flaw(where: str, key: object, upcaster: object, example: tuple[str, int]) -> str:

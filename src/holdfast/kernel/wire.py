@@ -17,8 +17,12 @@ import msgspec
 
 from holdfast.errors import PayloadError, indefinite
 from holdfast.kernel.readability import Flaw, flaws
+from holdfast.kernel.wholeness import Completion, completion
 
 T = TypeVar("T")
+
+Reader = tuple[Callable[[bytes], object], Completion | None]
+"""Reads bytes as one type, and then makes what was read whole, where the type may leave something out."""
 
 Upcaster = Callable[[dict[str, object]], dict[str, object]]
 """Turns the plain form of an event, a command or an effect of one version into that of the next version."""
@@ -80,7 +84,7 @@ class JsonCodec:
 
     def __init__(self) -> None:
         self._encode = msgspec.json.Encoder(enc_hook=lowered).encode
-        self._decoders: dict[object, msgspec.json.Decoder[object]] = {}
+        self._readers: dict[object, Reader] = {}
 
     def encode(self, value: object) -> bytes:
         """The JSON of `value`."""
@@ -98,7 +102,11 @@ class JsonCodec:
     def decode(self, data: bytes, as_type: type[T]) -> T:
         """The value of this JSON."""
         try:
-            return cast("T", self._decoder(as_type).decode(data))
+            read, make_whole = self._reader(as_type)
+            value = read(data)
+            if make_whole is not None:
+                make_whole(value)
+            return cast("T", value)
         except Exception as error:  # A class of the user's own may raise anything.
             raise PayloadError(
                 f"stored bytes are not {indefinite(as_type)}: {misfit(as_type, error) or error}"
@@ -106,13 +114,14 @@ class JsonCodec:
 
     def flaws(self, as_type: object) -> list[Flaw]:
         """Why values of a type can never be read, and where."""
-        return flaws(as_type, lambda each: self._decoder(cast("type[object]", each)))
+        return flaws(as_type, self._reader)
 
-    def _decoder(self, as_type: type[T]) -> msgspec.json.Decoder[object]:
-        decoder = self._decoders.get(as_type)
-        if decoder is None:
-            decoder = self._decoders[as_type] = msgspec.json.Decoder(cast("type[object]", as_type), dec_hook=_raise_up)
-        return decoder
+    def _reader(self, as_type: object) -> Reader:
+        read = self._readers.get(as_type)
+        if read is None:
+            decoder = msgspec.json.Decoder(cast("type[object]", as_type), dec_hook=_raise_up)
+            read = self._readers[as_type] = (decoder.decode, completion(as_type))
+        return read
 
 
 class MessagePackCodec:
@@ -122,7 +131,7 @@ class MessagePackCodec:
 
     def __init__(self) -> None:
         self._encode = msgspec.msgpack.Encoder(enc_hook=lowered).encode
-        self._decoders: dict[object, msgspec.msgpack.Decoder[object]] = {}
+        self._readers: dict[object, Reader] = {}
 
     def encode(self, value: object) -> bytes:
         """The MessagePack bytes of `value`."""
@@ -134,7 +143,11 @@ class MessagePackCodec:
     def decode(self, data: bytes, as_type: type[T]) -> T:
         """The value of these bytes."""
         try:
-            return cast("T", self._decoder(as_type).decode(data))
+            read, make_whole = self._reader(as_type)
+            value = read(data)
+            if make_whole is not None:
+                make_whole(value)
+            return cast("T", value)
         except Exception as error:  # A class of the user's own may raise anything.
             raise PayloadError(
                 f"stored bytes are not {indefinite(as_type)}: {misfit(as_type, error) or error}"
@@ -142,21 +155,24 @@ class MessagePackCodec:
 
     def flaws(self, as_type: object) -> list[Flaw]:
         """Why values of a type can never be read, and where."""
-        return flaws(as_type, lambda each: self._decoder(cast("type[object]", each)))
+        return flaws(as_type, self._reader)
 
-    def _decoder(self, as_type: type[T]) -> msgspec.msgpack.Decoder[object]:
-        decoder = self._decoders.get(as_type)
-        if decoder is None:
-            decoder = self._decoders[as_type] = msgspec.msgpack.Decoder(
-                cast("type[object]", as_type), dec_hook=_raise_up
-            )
-        return decoder
+    def _reader(self, as_type: object) -> Reader:
+        read = self._readers.get(as_type)
+        if read is None:
+            decoder = msgspec.msgpack.Decoder(cast("type[object]", as_type), dec_hook=_raise_up)
+            read = self._readers[as_type] = (decoder.decode, completion(as_type))
+        return read
 
 
 def convert(value: Mapping[str, object], as_type: type[T]) -> T:
     """A value of `as_type` from its plain form, as a caller without the class would send it."""
     try:
-        return msgspec.convert(value, as_type, dec_hook=_raise_up, str_keys=True)
+        made = msgspec.convert(value, as_type, dec_hook=_raise_up, str_keys=True)
+        make_whole = completion(cast("object", as_type))
+        if make_whole is not None:
+            make_whole(made)
+        return made
     except Exception as error:  # A class of the user's own may raise anything.
         raise PayloadError(misfit(as_type, error) or f"this is not {indefinite(as_type)}: {error}") from error
 

@@ -149,7 +149,7 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
 
 
 def _begin(turn: Turn, _command: c.BeginWorkflow) -> Answer | None:
-    if START not in turn.moment.pending_timers:
+    if turn.moment.fired_timer != START:
         return LATE
     _enter(turn)
     return None
@@ -210,21 +210,21 @@ def _called(turn: Turn, number: int) -> Step | None:
 
 def _time_out(turn: Turn, command: c.TimeOut) -> Answer | None:
     step = turn.state.open.get(command.step)
-    if step is None or step_timer(command.step) not in turn.moment.pending_timers:
+    if step is None or turn.moment.fired_timer != step_timer(command.step):
         return LATE
     turn.kind(step).time_out(turn, step)
     return None
 
 
 def _pass_deadline(turn: Turn, _command: c.PassDeadline) -> Answer | None:
-    if DEADLINE not in turn.moment.pending_timers:
+    if turn.moment.fired_timer != DEADLINE:
         return LATE
     cancel(turn, SYSTEM, "the deadline has passed")
     return None
 
 
 def _end_grace(turn: Turn, _command: c.EndGrace) -> Answer | None:
-    if GRACE not in turn.moment.pending_timers:
+    if turn.moment.fired_timer != GRACE:
         return LATE
     end_grace(turn)
     return None

@@ -40,6 +40,8 @@ from holdfast.store.shapes import (
     TimerClaim,
 )
 
+_NO_KEYS: frozenset[str] = frozenset()
+
 
 class VoidClaimError(Exception):
     """What the command comes from was withdrawn, cancelled or taken over meanwhile."""
@@ -89,11 +91,16 @@ class Draft:
 
     def apply(self, submission: Submission, now: datetime) -> Outcome:
         """Decide one command and add what follows from it. Raises, and adds nothing, if it is refused or fails."""
+        fired = ""
         if submission.claim is not None:
             self._check_claim(submission.claim)
             if type(submission.claim) is LetterClaim:
                 return self._restore_timer(submission, now)
+            if type(submission.claim) is TimerClaim and not submission.claim.key.startswith(UNNAMED):
+                fired = submission.claim.key
         header = self.header
+        if submission.is_own:
+            self.program.check_own(submission.command, header.key, f"what {self.program.type!r} says of an effect")
         moment = Moment(
             now=now,
             instance=header.id,
@@ -103,7 +110,8 @@ class Draft:
             comment=submission.comment,
             version=header.version,
             issued=header.issued,
-            pending_timers=frozenset(self.timers),
+            pending_timers=_NO_KEYS if not self.timers else self._pending(fired),
+            fired_timer=fired,
         )
         answer = self.program.answer(self.state, submission.command, moment)
         if isinstance(answer, Decision):
@@ -148,6 +156,10 @@ class Draft:
             for effect in self.change.effects:
                 if effect.owner is not None:
                     leasing.release(effect.handler)
+
+    def _pending(self, fired: str) -> frozenset[str]:
+        """What a decision sees of the timers: those that it could cancel, and not the one that has just fired."""
+        return frozenset(key for key in self.timers if key != fired and not key.startswith(UNNAMED))
 
     def _check_claim(self, claim: Claim) -> None:
         """A command of this very batch may have voided the claim of a later one."""
@@ -215,6 +227,8 @@ class Draft:
         ):
             return None
         program, header = self.program, self.header
+        for timer in decision.timers:
+            program.check_own(timer.command, header.key, f"a timer of {program.type!r}")
         return _Rest(
             timers=[program.commands.encode(timer.command) for timer in decision.timers],
             recalls=[recall_row(each, program, header) for each in decision.recalls],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from holdfast.runtime.calling import key_of
 from holdfast.runtime.shared import Shared
@@ -14,6 +15,8 @@ from holdfast.store.port import Workers
 from holdfast.store.shapes import Maintenance
 
 _log = logging.getLogger("holdfast.heart")
+
+_INSTANT = timedelta(microseconds=1)
 
 
 class Heart:
@@ -61,3 +64,9 @@ class Heart:
         self.maintenance = beat.maintenance
         self.on_maintenance(beat.maintenance)
         return self._shared.settings.beat_interval.total_seconds()
+
+    def next_end(self) -> datetime | None:
+        """When the lease of another worker will have run out if that one is silent; None if there is no other."""
+        live = self.workers.live(self._shared.clock.judge())
+        ends = [each.alive_until for each in live if each.id != self._worker.identity]
+        return min(ends) + _INSTANT if ends else None

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from holdfast.runtime.loops import Turns
-from holdfast.runtime.missing import MissingHandlers
+from holdfast.runtime.missing import SHORTEST_PAUSE, MissingHandlers
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.unreadable import Throttle, UnreadWork
 from holdfast.store.port import NeededError, Parts
@@ -17,8 +17,6 @@ _log = logging.getLogger("holdfast.housekeeping")
 
 _INTERVAL = timedelta(seconds=30)
 _MOST = 1000
-_SHORTEST_SECONDS = 0.5
-"""Between two looks for missing handlers, whatever the settings say."""
 
 
 class Housekeeping:
@@ -46,8 +44,16 @@ class Housekeeping:
         settings = self._shared.settings
         spread = settings.missing_handler_jitter * (2 * self._shared.chance.share() - 1)
         wait = settings.missing_handler_cooldown.total_seconds() * (1 + spread)
-        left = _SHORTEST_SECONDS if self._tidy_at is None else (self._tidy_at - now).total_seconds()
-        return max(_SHORTEST_SECONDS, min(wait, left))
+        shortest = SHORTEST_PAUSE.total_seconds()
+        left = shortest if self._tidy_at is None else (self._tidy_at - now).total_seconds()
+        return max(shortest, min(wait, left))
+
+    def catch_up(self) -> None:
+        """Without a thread: do all that has come due by now, but for what only the files of a database need."""
+        while self.prune():
+            pass
+        self.missing.look()
+        self.unread.look()
 
     def prune(self) -> int:
         """Delete what is past its time; how much of it there was, up to a limit."""

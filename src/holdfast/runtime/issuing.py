@@ -158,6 +158,7 @@ def own_message(address: Address, command: object, program: Program) -> StoredMe
 
 def recall_row(recall: Recall, program: Program, header: Header) -> StoredRecall:
     """An effect to be taken back, with what its instance is told then."""
+    program.check_own(recall.command, header.key, f"a recall of {program.type!r}")
     address = Address(tenant=header.tenant, definition=header.definition, instance=header.id)
     return StoredRecall(number=recall.effect, message=own_message(address, recall.command, program), stop=recall.stop)
 
@@ -174,10 +175,7 @@ def result_of(effect: StoredEffect, result: object, program: Program) -> tuple[A
         command = commands.own(result)
     except PayloadError as error:
         raise Fail(f"what the handler {effect.handler!r} returned cannot be kept: {error}") from error
-    try:
-        key = program.key_of(command)
-    except BaseException:  # noqa: BLE001 - it names none
-        key = ""
+    key = program.key_named_by(command)
     if not key:
         return Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance), command
     return Address(tenant=effect.tenant, definition=effect.definition, key=key), command

@@ -137,6 +137,16 @@ class Runtime:
         done = 0
         while True:
             self.heart.step()
+            self.housekeeping.catch_up()  # Before anything else, so that nobody meets what was to be gone by now.
+            count = self._work_off()
+            if not count:
+                return done
+            done += count
+
+    def _work_off(self) -> int:
+        """Do the work that is due now, and what follows from it, until nothing is left; how many things were done."""
+        done = 0
+        while True:
             count = self.fetching.chores.drain() + self.clockwork.chores.drain()
             fired, _ = self.clockwork.fire()
             unparked, _ = self.clockwork.unpark()
@@ -145,6 +155,7 @@ class Runtime:
             if not count:
                 return done
             done += count
+            self.heart.step()
 
     def execute_next(self) -> int:
         """Claim one effect and call its handler here; 0 if none is due."""
@@ -161,10 +172,16 @@ class Runtime:
         return 0
 
     def next_due(self) -> datetime | None:
-        """When the next timer, parked effect or failed message comes due; None if there is none."""
+        """When something comes due next: a timer, parked work, news of a missing handler, the end of a silent worker; None if nothing."""
         _, due_at = self.clockwork.fire()
         _, wake_at = self.clockwork.unpark()
-        known = (due_at, wake_at, self.clockwork.next_message())
+        known = (
+            due_at,
+            wake_at,
+            self.clockwork.next_message(),
+            self.housekeeping.missing.next_at(),
+            self.heart.next_end(),
+        )
         return min((at for at in known if at is not None), default=None)
 
     # -- what comes back

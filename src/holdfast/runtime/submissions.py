@@ -87,5 +87,7 @@ class Submission(msgspec.Struct, kw_only=True, eq=False, gc=False):
     """The instance that asked for this one to be started."""
     deadline: float | None = None
     """Monotonic time after which nobody waits any more; None for work that must go in whenever the database is back."""
+    is_own: bool = False
+    """Whether the decider of the very instance wrote the command, so that it must not name another one."""
     is_uncertain: bool = False
     """Whether a commit of it was sent and no answer came."""

@@ -72,7 +72,11 @@ class ManualEngine(Engine):
         return done
 
     def advance(self, duration: timedelta | None = None, **parts: float) -> Self:
-        """Let time go by, for example `advance(hours=72)`: everything that comes due on the way happens at its time."""
+        """Let time go by, for example `advance(hours=72)`: everything that comes due on the way happens at its time.
+
+        That includes what an engine sees to by itself: instances hear of missing handlers, command ids and finished instances go when
+        their time is over, the work of silent workers is taken over.
+        """
         end = self.clock.now() + _length(duration, parts)
         super().drain()
         while (due := self.runtime.next_due()) is not None and due <= end:

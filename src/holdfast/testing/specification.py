@@ -136,9 +136,10 @@ class Given(Generic[S, C, E, F]):
             answer = self._program.answer(state, own, now)
             carried = self._program.carried_state(answer) if isinstance(answer, Decision) else msgspec.UNSET
             if carried is not msgspec.UNSET:
+                self._program.status(carried)
                 return Then(cast("S", carried), answer)
             self._check_untouched(state)
-            return Then(self._after(state, answer, now), answer)
+            return Then(self._after(state, answer, now, self._program.key_named_by(own)), answer)
         except HoldfastError as error:
             return Then(copy.deepcopy(self.state), error)
 
@@ -166,14 +167,16 @@ class Given(Generic[S, C, E, F]):
         if written and not strict_difference(self.state, copy.deepcopy(self.state)):
             raise AssertionError(f"`decide` must not change the state, only `evolve` may: after a restart {written}")
 
-    def _after(self, state: S, answer: Answer, moment: Moment) -> S:
+    def _after(self, state: S, answer: Answer, moment: Moment, key: str) -> S:
         if not isinstance(answer, Decision):
             return state
         check_decision(answer, moment.now)
         for effect in answer.effects:
             self._program.effects.encode(effect.body)
-        for told in (*(each.command for each in answer.timers), *(each.command for each in answer.recalls)):
-            self._program.commands.encode(told)
+        for what, asked in (("timer", answer.timers), ("recall", answer.recalls)):
+            for each in asked:
+                self._program.check_own(each.command, key, f"a {what} of {self._program.type!r}")
+                self._program.commands.encode(each.command)
         for message in answer.messages:
             self._check_message(message, moment.tenant)
         after = self._program.apply(state, [self._program.events.own(event) for event in answer.events])
