@@ -30,7 +30,7 @@ from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.transacting import Transacting
 from holdfast.runtime.unreadable import is_unreadable
 from holdfast.runtime.worker import Worker
-from holdfast.store.shapes import Address, Change, StoredEffect, Wanted
+from holdfast.store.shapes import Address, Change, Maintenance, StoredEffect, Wanted
 
 _log = logging.getLogger("holdfast")
 
@@ -51,9 +51,8 @@ class Runtime:
         self.fetching = Fetching(store.line(), self.worker, shared)
         self.clockwork = Clockwork(store.line(), shared, effects_ready=self.fetching.chores.wake_loop)
         name = shared.settings.worker_name or f"{socket.gethostname()}:{os.getpid()}"
-        self.heart = Heart(
-            store.workers(), self.worker, shared, name=name, effects_ready=self.fetching.chores.wake_loop
-        )
+        ready = self.fetching.chores.wake_loop
+        self.heart = Heart(store.workers(), self.worker, shared, name=name, watch=service.watch, effects_ready=ready)
         self.projecting = Projecting(store.feed, shared)
         self.housekeeping = Housekeeping(store.line(), shared)
         self._wakeups = store.wakeups(self._noticed)
@@ -175,9 +174,15 @@ class Runtime:
         self._service.claiming = self.fetching.claiming
         self._service.held = lambda: [*self.worker.held(), *self.fetching.failing()]
         self._service.holds = self.worker.holds
-        self.heart.on_maintenance = self._service.hear_of_maintenance
         self.fetching.on_parked = self.clockwork.expect
         self.fetching.on_lost_claim = lambda: self._service.committer.owe_recovery(self.fetching.see)
+        self._service.watch.when_changed(self._maintained)
+
+    def _maintained(self, mode: Maintenance) -> None:
+        """In maintenance nothing begins, not even what a commit could hand over; afterwards all of it is looked for."""
+        self.worker.is_paused = self.projecting.is_paused = bool(mode)
+        if not mode:
+            self._noticed("")
 
     def _written(self, batch: Batch) -> None:
         """Run what was handed over, stop what was withdrawn, mind the timers, wake whoever has something to do."""

@@ -64,6 +64,8 @@ class Worker:
         self._told: dict[Key, Callable[[Execution], None]] | None = None
         """What was said about effects that may be on their way here; None while none is."""
         self._is_open = False
+        self.is_paused = False
+        """Set by a runtime, in maintenance: nothing is begun."""
         self._trusted_until = 0.0
         self._slot_freed: Callable[[], None] = lambda: None
         self._idle = threading.Condition(self._lock)
@@ -244,12 +246,16 @@ class Worker:
         _take_back([execution])
 
     def _give_back(self, now: float) -> bool:
-        """Let others have what has waited too long for a thread, or for the event loop; whether any of it waited for a thread."""
+        """Let others have what has waited too long for a thread, or for the event loop; whether any of it waited for a thread.
+
+        In maintenance that is whatever has not begun.
+        """
+        patience = 0.0 if self.is_paused else self._patience
         with self._lock:
             waiting = [
                 each
                 for each in self._held.values()
-                if not each.is_begun and now - each.started >= self._patience and each.settle()
+                if not each.is_begun and now - each.started >= patience and each.settle()
             ]
         for execution in waiting:
             self._free_slot(execution)
@@ -258,7 +264,7 @@ class Worker:
         return any(each.needs_thread for each in waiting)
 
     def _takes_work(self) -> bool:
-        return self._is_open and time.monotonic() < self._trusted_until
+        return self._is_open and not self.is_paused and time.monotonic() < self._trusted_until
 
     def _prepare(self, effect: StoredEffect, now: float) -> Execution:
         program = self._languages.speaker(effect.language)
