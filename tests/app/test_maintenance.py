@@ -113,14 +113,14 @@ def test_a_beat_that_was_under_way_does_not_end_maintenance(place: Place, monkey
     """What it read of the database is older than what an operator of this very process has said since."""
     engine = place.engine().register(Puppet(act))
     heart = engine.runtime.heart
-    beat = heart._workers.beat
+    beat = heart.workers.beat
 
     def overtaken(*claims: object, **facts: object) -> Beat:
         answer = beat(*claims, **facts)  # type: ignore[arg-type]
         engine.maintain("pause").result()
         return answer
 
-    monkeypatch.setattr(heart._workers, "beat", overtaken)
+    monkeypatch.setattr(heart.workers, "beat", overtaken)
     heart.step()
     assert not engine.runtime.worker.reserve("puppet")
     assert engine.service.watch.mode == "pause"

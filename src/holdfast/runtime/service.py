@@ -28,7 +28,7 @@ from holdfast.runtime.health import Watched
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.issuing import Leasing
 from holdfast.runtime.lanes import Lane, Lanes
-from holdfast.runtime.loops import Loop, Step
+from holdfast.runtime.loops import Loop, Step, Turns
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.shared import Languages, Shared
 from holdfast.runtime.submissions import Settled, Submission, digest_of
@@ -229,13 +229,19 @@ class Service:
             self._notifier.wake()
 
     def stop(self, timeout: float) -> None:
-        """Commit what is waiting, then end."""
-        self.committer.stop(timeout)
+        """Commit what is waiting, then end; all of it, whatever goes wrong on the way."""
+        turns = Turns()
+        turns.take(lambda: self.committer.stop(timeout), None)
         for loop in self._loops:
             loop.stop()
         for loop in self._loops:
-            loop.join(1.0)
-        self._wakeups.close()
+            turns.take(partial(loop.join, 1.0), None)
+        turns.take(self._wakeups.close, None)
+        turns.end()
+
+    def is_here(self) -> bool:
+        """Whether the present thread is one of the service's own."""
+        return self.committer.is_here() or any(loop.is_here() for loop in self._loops)
 
     def maintain(self, mode: Maintenance) -> None:
         """Switch maintenance mode, for all processes; the others hear of it within a second."""

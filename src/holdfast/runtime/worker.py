@@ -86,6 +86,10 @@ class Worker:
         """What can stop."""
         return [self._threads, *([] if self._loop is None else [self._loop])]
 
+    def is_here(self) -> bool:
+        """Whether the present thread is one that calls handlers."""
+        return self._threads.is_here() or (self._loop is not None and self._loop.is_here())
+
     def trust_until(self, deadline: float) -> None:
         """Others believe that this worker lives until then (monotonic time): afterwards it takes nothing new."""
         self._trusted_until = deadline
