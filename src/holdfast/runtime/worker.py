@@ -23,6 +23,7 @@ from holdfast.runtime.event_loop import EventLoop
 from holdfast.runtime.giving_up import RecalledError, describe
 from holdfast.runtime.health import Watched
 from holdfast.runtime.issuing import options_of
+from holdfast.runtime.jams import Jams
 from holdfast.runtime.raising import is_interrupt
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.slots import Room, Slots
@@ -75,6 +76,13 @@ class Worker:
             most, name="handler threads", prefix="holdfast-handler", spare=most, limit=self._limit_of_health
         )
         self._loop: EventLoop | None = None
+        self.jams = Jams(
+            self._executions,
+            shared.handlers,
+            shared.clock.ticks,
+            most=shared.settings.concurrency,
+            limit=self._limit_of_health,
+        )
 
     def start(self, slot_freed: Callable[[], None]) -> None:
         """Take work from now on; `slot_freed` is called when there is room for more."""
@@ -84,7 +92,7 @@ class Worker:
 
     def parts(self) -> list[Watched]:
         """What can stop."""
-        return [self._threads, *([] if self._loop is None else [self._loop])]
+        return [self._threads, self.jams, *([] if self._loop is None else [self._loop])]
 
     def is_here(self) -> bool:
         """Whether the present thread is one that calls handlers."""
@@ -112,8 +120,7 @@ class Worker:
 
     def held(self) -> list[EffectClaim]:
         """What the worker has in hand."""
-        with self._lock:
-            return [execution.claim for execution in self._held.values()]
+        return [execution.claim for execution in self._executions()]
 
     def run(self, effects: Sequence[StoredEffect]) -> None:
         """Call the handlers of these effects, for which slots are reserved."""
@@ -266,6 +273,10 @@ class Worker:
             self._ends.given_back(execution)
             self._let_go(execution)
         return any(each.needs_thread for each in waiting)
+
+    def _executions(self) -> list[Execution]:
+        with self._lock:
+            return list(self._held.values())
 
     def _takes_work(self) -> bool:
         return self._is_open and not self.is_paused and time.monotonic() < self._trusted_until
