@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import msgspec
 import pytest
 
 from holdfast import EffectContext, Engine, RetryPolicy
-from support.engines import QUICK, Live
+from support.engines import QUICK, Live, Place
 from support.samples import Act, Do, Doll, Ledger, Puppet, act
 from support.waiting import arrives, eventually
 
@@ -187,3 +188,61 @@ def test_nothing_that_a_coroutine_leaves_behind_ends_the_event_loop(live: Live, 
         engine.execute(Puppet, Do(f"p-{number}", what)).result()
         eventually(partial(is_done, engine, f"p-{number}", what))
     eventually(lambda: engine.health().is_healthy)
+
+
+@pytest.mark.parametrize("slots", ["plain", "async", "process"])
+def test_slots_that_are_taken_for_good_are_told(live: Live, gate: threading.Event, slots: str) -> None:
+    """Calls without a limit have all slots of a handler, or of the process, and others wait: health says so until one is free."""
+
+    def plain(context: EffectContext, effect: object) -> None:
+        arrives(gate)
+
+    async def coroutine(context: EffectContext, effect: object) -> None:
+        await asyncio.to_thread(arrives, gate)
+
+    settings = msgspec.structs.replace(QUICK, unhealthy_after=timedelta(seconds=0.5))
+    if slots == "process":
+        settings = msgspec.structs.replace(settings, concurrency=2)
+    engine = live.engine(settings).register(
+        Puppet(act), plain if slots == "plain" else coroutine, concurrency=None if slots == "process" else 2
+    )
+    engine.register(Doll(act), lambda context, effect: None).start_worker()
+    caller = (
+        live.engine().register(Puppet(act)).register(Doll(act))
+    )  # Nobody is refused a slot in the worker's own process.
+    for number in range(2):
+        caller.execute(Puppet, Do(f"p-{number}", "x")).result()
+    eventually(lambda: len(engine.runtime.worker.held()) == 2)
+    caller.execute(Doll if slots == "process" else Puppet, Do("waiting", "x")).result()
+    whose = "of the process" if slots == "process" else "of 'puppet'"
+    said = rf"slots: all 2 {whose} have been busy for \d+ s with calls that have no limit, and more wait"
+    eventually(lambda: any(re.match(said, each) for each in engine.health().problems))
+    gate.set()
+    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: engine.health().is_healthy)
+
+
+@pytest.mark.parametrize(
+    ("limit", "waits", "waited", "is_told"),
+    [(None, True, 11, True), (None, True, 9, False), (None, False, 11, False), (timedelta(hours=1), True, 11, False)],
+    ids=["jam", "not yet", "nothing waits", "limited"],
+)
+def test_busy_slots_are_no_problem_by_themselves(
+    place: Place, limit: timedelta | None, waited: int, *, waits: bool, is_told: bool
+) -> None:
+    """Only if something waits for one, for long, and no limit says when it will have it."""
+    told: list[str] = []
+    engine = place.engine()
+    jams = engine.runtime.worker.jams
+
+    def work(context: EffectContext, effect: object) -> None:
+        place.clock.move(timedelta(seconds=waited))
+        jams.look(engine.runtime.fetching._waits)
+        told.append(jams.problem())
+
+    engine.register(Puppet(act), work, concurrency=1, timeout=limit)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    if waits:
+        engine.execute(Puppet, Do("p-2", "x")).result()
+    assert engine.execute_next()
+    assert [bool(each) for each in told] == [is_told]

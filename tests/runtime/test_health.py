@@ -50,6 +50,12 @@ class Model:
         self.seen = 0
 
 
+class Lonely(Puppet):
+    """Only one of its effects is in hand at a time."""
+
+    type = "lonely"
+
+
 class Stage:
     """An engine with all its parts at work, and what keeps its handlers and deciders where they are."""
 
@@ -60,6 +66,7 @@ class Stage:
         self._numbers = count()
         self.model = Model()
         engine = live.engine(WATCHED).register(Puppet(answering), self.handle).register(Doll(act), self.handle_async)
+        engine.register(Lonely(act), self.handle, concurrency=1)
         self.engine = (
             engine.register(self.gate).register(Counter()).register(WAITING).project(self.model).start_worker()
         )
@@ -268,6 +275,7 @@ def troubles(stage: Stage, part: object) -> list[AbstractContextManager[None]]:
         "reader threads": lambda: busy(part),  # type: ignore[arg-type]
         "callback threads": lambda: busy(callbacks),
         "event loop": lambda: hanging(stage, Doll, 1),
+        "slots": lambda: hanging(stage, Lonely, 2),
         "database": lambda: locked(stage),
         "projection 'model'": lambda: broken(stage),
     }

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import signal
 import threading
-import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from types import FrameType, TracebackType
@@ -15,6 +14,7 @@ from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, get_args
 from holdfast.app.calls import Calls
 from holdfast.app.desk import checked_tenant, failed
 from holdfast.app.endings import Endings
+from holdfast.app.life import Life
 from holdfast.app.readers import Readers
 from holdfast.app.references import described
 from holdfast.app.registry import Registry
@@ -78,8 +78,8 @@ Handling: TypeAlias = (
 )
 """How a decider's effects are handled: a function or an object with `handle`, plain or async."""
 
-_LAST_WORDS_SECONDS = 2.0
-"""How long the last commits may take, and the answers that callers wait for, when the time to stop is over."""
+_LOOK_SECONDS = 0.5
+"""How often `run` looks whether the engine was stopped otherwise."""
 _MOST_LAG = 10_000
 """Events that a projection has not read are counted up to here."""
 
@@ -143,8 +143,6 @@ class Engine(Calls):
         """Deciders that were registered with their handler, which has their name."""
         self._has_threads = threads
         self._limit = self.settings.unhealthy_after.total_seconds()
-        self._is_started = False
-        self._is_closed = False
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
         self._store = store or open_store(url, codec=self._codec.name, may_migrate=migrate)
         try:
@@ -162,6 +160,7 @@ class Engine(Calls):
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             super().__init__(self.service, self.registry, endings, self._readers_of_all, tenant=tenant, actor=SYSTEM)
+            self._life = Life(self.service, self.runtime, endings, self._readers_of_all, leave=self._leave)
             if not threads:
                 self.runtime.attach()
             self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
@@ -312,12 +311,7 @@ class Engine(Calls):
             raise ConfigurationError(
                 "an engine without threads is driven by drain(); open it with threads=True to start it"
             )
-        if self._is_closed:
-            raise StoppedError("a stopped engine is not started again; open a new one")
-        if not self._is_started:
-            self.runtime.start()
-            self._is_started = True
-            self._warn_of_orphans()
+        self._life.start(self._warn_of_orphans)
         return self
 
     def stop(self, timeout: timedelta | None = None) -> None:
@@ -325,25 +319,18 @@ class Engine(Calls):
 
         A call that has not come back by then is left behind, and the log says which; a transactional one loses its connection. Whatever
         hangs, it takes a few seconds more than `timeout` at most.
+
+        Whoever calls it while it is under way waits for its end. What the engine itself calls, a handler, decider, listener or
+        projection, cannot wait for it, because it is waited for: the call returns, and the engine stops behind its back.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
-        limit = self.settings.shutdown_timeout if timeout is None else timeout
-        deadline = time.monotonic() + limit.total_seconds()
-        if self._is_started:
-            self.runtime.stop(limit)
-        self.service.stop(max(0.0, deadline - time.monotonic()) + _LAST_WORDS_SECONDS)
-        if self._is_started:
-            self.runtime.retire()
-        self._endings.stop()
-        if self._readers_of_all is not None:
-            self._readers_of_all.close(max(0.0, deadline - time.monotonic()) + _LAST_WORDS_SECONDS)
+        self._life.stop(timeout)
+
+    def _leave(self) -> None:
         if self._owns_store:
             self._store.close()
 
     def run(self, shutdown: threading.Event | None = None) -> None:
-        """Start, and work until `shutdown` is set or the process is asked to end (SIGTERM, SIGINT); then stop gracefully."""
+        """Start, and work until `shutdown` is set, the process is asked to end (SIGTERM, SIGINT), or `stop` is called; then stop gracefully."""
         ending = shutdown or threading.Event()
 
         def end(_signal: int, _frame: FrameType | None) -> None:
@@ -354,7 +341,8 @@ class Engine(Calls):
             before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             self.start_worker()
-            ending.wait()
+            while not (self._life.is_closed or ending.wait(_LOOK_SECONDS)):
+                pass
         finally:
             self.stop()
             for number, handler in before.items():
@@ -381,7 +369,7 @@ class Engine(Calls):
             raise ConfigurationError(
                 "this engine works by itself once it is started; open it with threads=False to drive it"
             )
-        if self._is_closed:
+        if self._life.is_closed:
             raise StoppedError("the engine is stopped")
 
     def __enter__(self) -> Self:
@@ -429,11 +417,11 @@ class Engine(Calls):
     def health(self) -> Health:
         """Whether this process does its work, and what keeps it from it. It asks nothing of the database, and may be asked often."""
         loops = [*self.runtime.loops, *self.service.loops, *self._endings.loops]
-        problems = ["the engine is stopped"] if self._is_closed else problems_of(self.parts())
+        problems = ["the engine is stopped"] if self._life.is_closed else problems_of(self.parts())
         return Health(
             is_healthy=not problems,
             problems=problems,
-            has_worker=self._is_started and not self._is_closed,
+            has_worker=self._life.is_started and not self._life.is_closed,
             maintenance=self.service.maintenance,
             loops={loop.name: round(loop.silent_for, 3) for loop in loops},
         )

@@ -119,11 +119,17 @@ class Committer:
         if self._thread is not None:
             deadline = time.monotonic() + timeout
             self._queue.put(None)
+            if self.is_here():
+                return  # It ends with the work that it is at.
             self._thread.join(timeout)
             self._thread = None
             # A caller may be committing on a thread of its own.
             if self._turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 self._turn.release()
+
+    def is_here(self) -> bool:
+        """Whether the present thread is the committer's own."""
+        return threading.current_thread() is self._thread
 
     def problem(self) -> str:
         """What keeps commands from being carried out, in words; empty if nothing does."""

@@ -27,6 +27,8 @@ class EventLoop:
         """Seconds for which it may stand still."""
         self.loop = asyncio.new_event_loop()
         self._is_stopping = False
+        self._must_close = False
+        """Whether its thread closes it, because nobody waits for that."""
         self._asked_at: float | None = None
         """When it was last asked whether it turns; None once it has answered."""
         self._thread = threading.Thread(target=self._run, name="holdfast-loop", daemon=True)
@@ -34,7 +36,7 @@ class EventLoop:
 
     def call(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Call a function on the loop's thread: here and now if this is it."""
-        if threading.current_thread() is self._thread:
+        if self.is_here():
             function(*args, **kwargs)
         else:
             self.call_soon(function, *args, **kwargs)
@@ -67,8 +69,12 @@ class EventLoop:
         return f"an async handler has not let it turn for {stuck:.0f} s; what takes long belongs into a plain function"
 
     def stop(self) -> None:
-        """Let coroutines that were cancelled run their clean-up for a while, then end."""
+        """Let coroutines that were cancelled run their clean-up for a while, then end. One that asks for it itself has to end first."""
         self._is_stopping = True
+        if self.is_here():
+            self._must_close = True
+            self.loop.stop()
+            return
         future = asyncio.run_coroutine_threadsafe(_finish_tasks(), self.loop)
         with contextlib.suppress(TimeoutError):
             future.result(_LAST_WORDS_SECONDS)
@@ -76,6 +82,10 @@ class EventLoop:
         self._thread.join(_LAST_WORDS_SECONDS)
         if not self._thread.is_alive():
             self.loop.close()
+
+    def is_here(self) -> bool:
+        """Whether the present thread is the loop's own."""
+        return threading.current_thread() is self._thread
 
     def _run(self) -> None:
         """Turn, whatever happens: SystemExit in a task that a handler made would end the loop, and `stop` called by one too."""
@@ -85,7 +95,9 @@ class EventLoop:
             except BaseException:  # noqa: BLE001 - see above
                 _log.exception("something that an async handler left on the event loop raised")
             if self._is_stopping:
-                return
+                break
+        if self._must_close:
+            self.loop.close()
 
     def _answer(self) -> None:
         self._asked_at = None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 import msgspec
@@ -58,6 +59,10 @@ class Fetching:
         self._most = _FEWEST
         """Effects of a handler to ask for. The slots for them are kept from commits, which could hand work over at no cost: so it is
         little, and more only while there is more than that."""
+        self._look_every = shared.settings.unhealthy_after.total_seconds() / 4
+        """Seconds between two looks for effects that wait for slots which are taken for good."""
+        self._look_at = 0.0
+        """When the next one is due (monotonic time)."""
         self._is_blind = False
         """Whether the answer to a claim got lost: nothing is claimed until what it took is free again."""
         self.on_lost_claim: Callable[[], None] = lambda: None
@@ -106,6 +111,9 @@ class Fetching:
         self.chores.run()
         with self.claiming:
             taken = self._claim()
+        if time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + self._look_every
+            self._worker.jams.look(self._waits)
         return 0.0 if taken else self.chores.rest(self._shared.settings.poll_interval.total_seconds())
 
     def is_wanted(self, effect: StoredEffect) -> bool:
@@ -166,6 +174,13 @@ class Fetching:
         self._most = min(2 * self._most, _MOST) if is_full else _FEWEST
         self._worker.run([effect for effect in found if self._is_taken(effect)])
         return len(found)
+
+    def _waits(self, handler: str) -> bool:
+        """Whether an effect waits for this handler, in maintenance for nothing that it could have."""
+        now = self._shared.clock.judge()
+        return not self._worker.is_paused and bool(
+            self._effects.waiting(handler, waited=timedelta(0), now=now, limit=1)
+        )
 
     def _is_taken(self, effect: StoredEffect) -> bool:
         """Whether the effect is called; if not, its slot is free again."""

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from holdfast.runtime.calling import key_of
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.telemetry import WorkRevived
+from holdfast.runtime.watch import Watch
 from holdfast.runtime.worker import Worker
 from holdfast.store.port import Workers
-from holdfast.store.shapes import Maintenance
 
 _log = logging.getLogger("holdfast.heart")
 
@@ -23,24 +23,28 @@ class Heart:
     """Says that the worker lives, and hears what it has lost."""
 
     def __init__(
-        self, workers: Workers, worker: Worker, shared: Shared, *, name: str, effects_ready: Callable[[], None]
+        self,
+        workers: Workers,
+        worker: Worker,
+        shared: Shared,
+        *,
+        name: str,
+        watch: Watch,
+        effects_ready: Callable[[], None],
     ) -> None:
         self.workers = workers
         """For the thread that steps the heart, and for others once it has ended."""
         self._worker = worker
         self._shared = shared
         self._name = name
+        self._watch = watch
         self._effects_ready = effects_ready
-        self.maintenance: Maintenance = ""
-        """What the last beat heard."""
-        self.on_maintenance: Callable[[Maintenance], None] = lambda _mode: None
-        """Set by a runtime: it is told with every beat."""
         self.wake: Callable[[], None] = lambda: None
         """Has the next beat come at once; set by whoever runs the loop."""
 
     def step(self) -> float:
         """One beat."""
-        begun = time.monotonic()
+        begun, told = time.monotonic(), self._watch.told
         lease = self._shared.settings.lease
         beat = self.workers.beat(
             self._worker.identity,
@@ -59,10 +63,8 @@ class Heart:
         if beat.revived:
             _log.warning("took over the work of a worker that died: %s", ", ".join(beat.revived))
             self._shared.telemetry.tell(WorkRevived(handlers=tuple(beat.revived)))
-        if beat.revived or (self.maintenance and not beat.maintenance):
             self._effects_ready()
-        self.maintenance = beat.maintenance
-        self.on_maintenance(beat.maintenance)
+        self._watch.hear(beat.maintenance, told)
         return self._shared.settings.beat_interval.total_seconds()
 
     def next_end(self) -> datetime | None:

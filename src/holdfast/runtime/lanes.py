@@ -82,6 +82,10 @@ class Lanes:
         for lane in self.lanes:
             lane.committer.stop(max(0.0, deadline - time.monotonic()))
 
+    def is_here(self) -> bool:
+        """Whether the present thread is that of a lane."""
+        return any(lane.committer.is_here() for lane in self.lanes)
+
     def _lane_of(self, address: Address) -> Committer:
         if len(self.lanes) == 1:
             return self.lanes[0].committer

@@ -67,9 +67,13 @@ class Loop:
         self._hint.set()
 
     def join(self, timeout: float) -> None:
-        """Wait for the last round to end."""
-        if self._thread.is_alive():
+        """Wait for the last round to end, unless it is the one that asks."""
+        if self._thread.is_alive() and not self.is_here():
             self._thread.join(timeout)
+
+    def is_here(self) -> bool:
+        """Whether the present thread is the loop's own."""
+        return threading.current_thread() is self._thread
 
     @property
     def silent_for(self) -> float:

@@ -220,6 +220,8 @@ class Projecting:
         """Asked for and not done yet."""
         self._lock = threading.Lock()
         self._is_running = False
+        self.is_paused = False
+        """Set by a runtime, in maintenance: nothing is fed."""
         self._rebuilding = threading.Lock()
         self._spare: Feed | None = None
         self.chores = Chores("rebuilds", limit=shared.settings.unhealthy_after.total_seconds())
@@ -318,7 +320,8 @@ class Projecting:
     def _feed_all(self) -> int:
         """Feed each a stretch of events, so that one that fails keeps no other from its own; the first failure is raised at the end."""
         turns = Turns()
-        done = sum(turns.take(partial(self._feed_one, each), 0) for each in self._projections.values())
+        fed = () if self.is_paused else self._projections.values()
+        done = sum(turns.take(partial(self._feed_one, each), 0) for each in fed)
         turns.end()
         return done
 

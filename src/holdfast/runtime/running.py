@@ -23,14 +23,14 @@ from holdfast.runtime.health import Watched
 from holdfast.runtime.heart import Heart
 from holdfast.runtime.housekeeping import Housekeeping
 from holdfast.runtime.issuing import result_of
-from holdfast.runtime.loops import Loop
+from holdfast.runtime.loops import Loop, Turns
 from holdfast.runtime.projecting import Projecting
 from holdfast.runtime.service import STOP, Service
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.transacting import Transacting
 from holdfast.runtime.unreadable import is_unreadable
 from holdfast.runtime.worker import Worker
-from holdfast.store.shapes import Address, Change, StoredEffect, Wanted
+from holdfast.store.shapes import Address, Change, EffectClaim, Maintenance, StoredEffect, Wanted
 
 _log = logging.getLogger("holdfast")
 
@@ -51,9 +51,8 @@ class Runtime:
         self.fetching = Fetching(store.line(), self.worker, shared)
         self.clockwork = Clockwork(store.line(), shared, effects_ready=self.fetching.chores.wake_loop)
         name = shared.settings.worker_name or f"{socket.gethostname()}:{os.getpid()}"
-        self.heart = Heart(
-            store.workers(), self.worker, shared, name=name, effects_ready=self.fetching.chores.wake_loop
-        )
+        ready = self.fetching.chores.wake_loop
+        self.heart = Heart(store.workers(), self.worker, shared, name=name, watch=service.watch, effects_ready=ready)
         self.projecting = Projecting(store.feed, shared)
         self.housekeeping = Housekeeping(store.line(), shared)
         self._wakeups = store.wakeups(self._noticed)
@@ -83,29 +82,32 @@ class Runtime:
         self.projecting.chores.wake = loops["projections"].wake
         self._attach()
         self.heart.step()  # Nobody may take the first effects for orphans; if there is no database, nothing has begun.
+        self._loops = list(loops.values())
         self.worker.start(loops["fetching"].wake)
         self._service.lease_to(self.identity, self.worker.reserve, self.worker.release)
-        self._loops = list(loops.values())
         self.projecting.start()
         for loop in self._loops:
             loop.start()
 
     def stop(self, timeout: timedelta) -> None:
-        """Take nothing new, let running handlers finish, give back the rest."""
+        """Take nothing new, let running handlers finish, give back the rest; all of it, whatever goes wrong on the way."""
         self._service.lease_to_nobody()
-        seconds = timeout.total_seconds()
-        heart, others = self._loops[0], self._loops[1:]
+        hearts, others, turns = self._loops[:1], self._loops[1:], Turns()
         for loop in others:
             loop.stop()
-        self._wakeups.close()
-        unbegun = self.worker.stop(seconds)
-        if not _all_ended(others):
-            self._service.store.take_back()  # A projection may hang with the only writer.
-        self.projecting.stop()
-        heart.stop()
-        _all_ended([heart])
+        turns.take(self._wakeups.close, None)
+        none: list[EffectClaim] = []
+        unbegun = turns.take(lambda: self.worker.stop(timeout.total_seconds()), none)
+        if not turns.take(lambda: _all_ended(others), otherwise=False):
+            turns.take(self._service.store.take_back, None)  # A projection may hang with the only writer.
+        turns.take(self.projecting.stop, None)
+        for heart in hearts:  # It beats for as long as handlers run.
+            heart.stop()
+        turns.take(lambda: _all_ended(hearts), otherwise=False)
         if unbegun:
-            _politely(lambda: self._service.operate(lambda parts: parts.effects().release(unbegun)))
+            release = partial(self._service.operate, lambda parts: parts.effects().release(unbegun))
+            turns.take(lambda: _politely(release), None)
+        turns.end()
 
     def retire(self) -> None:
         """Leave the list of the living, once the last result is committed. What did not come back is free for others, and counts."""
@@ -114,9 +116,18 @@ class Runtime:
         _politely(lambda: workers.retire(self.identity))
 
     @property
+    def is_begun(self) -> bool:
+        """Whether there is anything to stop: work may have been taken."""
+        return bool(self._loops)
+
+    @property
     def loops(self) -> list[Loop]:
         """The loops, once they run."""
         return list(self._loops)
+
+    def is_here(self) -> bool:
+        """Whether the present thread is one of the worker's own."""
+        return self.worker.is_here() or any(loop.is_here() for loop in self._loops)
 
     def parts(self) -> list[Watched]:
         """What can stop."""
@@ -192,9 +203,15 @@ class Runtime:
         self._service.claiming = self.fetching.claiming
         self._service.held = lambda: [*self.worker.held(), *self.fetching.failing()]
         self._service.holds = self.worker.holds
-        self.heart.on_maintenance = self._service.hear_of_maintenance
         self.fetching.on_parked = self.clockwork.expect
         self.fetching.on_lost_claim = lambda: self._service.committer.owe_recovery(self.fetching.see)
+        self._service.watch.when_changed(self._maintained)
+
+    def _maintained(self, mode: Maintenance) -> None:
+        """In maintenance nothing begins, not even what a commit could hand over; afterwards all of it is looked for."""
+        self.worker.is_paused = self.projecting.is_paused = bool(mode)
+        if not mode:
+            self._noticed("")
 
     def _written(self, batch: Batch) -> None:
         """Run what was handed over, stop what was withdrawn, mind the timers, wake whoever has something to do."""

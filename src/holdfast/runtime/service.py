@@ -28,7 +28,7 @@ from holdfast.runtime.health import Watched
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.issuing import Leasing
 from holdfast.runtime.lanes import Lane, Lanes
-from holdfast.runtime.loops import Loop, Step
+from holdfast.runtime.loops import Loop, Step, Turns
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.shared import Languages, Shared
 from holdfast.runtime.submissions import Settled, Submission, digest_of
@@ -100,7 +100,7 @@ class Service:
         """Set by a runtime: whether its worker has an effect in hand."""
         self._limit = settings.unhealthy_after.total_seconds()
         clock.synchronise(store.now())
-        self._watch = Watch(store.workers(), clock)
+        self.watch = Watch(store.workers(), clock)
         self._desk = store.line()
         self._at_desk = threading.Lock()
         lanes = (settings.committers or store.writers) if has_threads else 1
@@ -118,7 +118,7 @@ class Service:
         if not self.has_threads:
             return
         self.committer.start()
-        self._begin("watch", self._watch.step)
+        self._begin("watch", self.watch.step)
         if self._wakeups.must_send:
             self._notifier = self._begin("notifier", self._notify)
 
@@ -229,27 +229,29 @@ class Service:
             self._notifier.wake()
 
     def stop(self, timeout: float) -> None:
-        """Commit what is waiting, then end."""
-        self.committer.stop(timeout)
+        """Commit what is waiting, then end; all of it, whatever goes wrong on the way."""
+        turns = Turns()
+        turns.take(lambda: self.committer.stop(timeout), None)
         for loop in self._loops:
             loop.stop()
         for loop in self._loops:
-            loop.join(1.0)
-        self._wakeups.close()
+            turns.take(partial(loop.join, 1.0), None)
+        turns.take(self._wakeups.close, None)
+        turns.end()
+
+    def is_here(self) -> bool:
+        """Whether the present thread is one of the service's own."""
+        return self.committer.is_here() or any(loop.is_here() for loop in self._loops)
 
     def maintain(self, mode: Maintenance) -> None:
         """Switch maintenance mode, for all processes; the others hear of it within a second."""
         self.operate(lambda parts: parts.keeper().maintain(mode))
-        self.hear_of_maintenance(mode)
-
-    def hear_of_maintenance(self, mode: Maintenance) -> None:
-        """Maintenance mode is this now."""
-        self._watch.tell(mode)
+        self.watch.tell(mode)
 
     @property
     def maintenance(self) -> Maintenance:
         """The maintenance mode, as far as this process knows."""
-        return self._watch.mode
+        return self.watch.mode
 
     @property
     def has_worker(self) -> bool:
@@ -274,8 +276,8 @@ class Service:
     def _refuses(self) -> bool:
         """Whether commands are refused just now. Without a thread that watches, whoever asks looks, now and then."""
         if not self.has_threads:
-            self._watch.look_again()
-        return self._watch.mode == "refuse"
+            self.watch.look_again()
+        return self.watch.mode == "refuse"
 
     def _stops_others(self, change: Change) -> bool:
         """Whether another process may be at work on something that is not wanted any more, or has to stop."""

@@ -99,6 +99,11 @@ class Threads:
             if thread is not threading.current_thread():
                 thread.join(max(0.0, deadline - time.monotonic()))
 
+    def is_here(self) -> bool:
+        """Whether the present thread is one of them."""
+        with self._lock:  # It may be at work already and not in the list yet.
+            return threading.get_ident() in self._threads
+
     def _count_lost(self) -> tuple[int, int]:
         with self._lock:
             lost = len(self._lost)

@@ -23,6 +23,7 @@ from holdfast.runtime.event_loop import EventLoop
 from holdfast.runtime.giving_up import RecalledError, describe
 from holdfast.runtime.health import Watched
 from holdfast.runtime.issuing import options_of
+from holdfast.runtime.jams import Jams
 from holdfast.runtime.raising import is_interrupt
 from holdfast.runtime.shared import Shared
 from holdfast.runtime.slots import Room, Slots
@@ -64,6 +65,8 @@ class Worker:
         self._told: dict[Key, Callable[[Execution], None]] | None = None
         """What was said about effects that may be on their way here; None while none is."""
         self._is_open = False
+        self.is_paused = False
+        """Set by a runtime, in maintenance: nothing is begun."""
         self._trusted_until = 0.0
         self._slot_freed: Callable[[], None] = lambda: None
         self._idle = threading.Condition(self._lock)
@@ -73,6 +76,13 @@ class Worker:
             most, name="handler threads", prefix="holdfast-handler", spare=most, limit=self._limit_of_health
         )
         self._loop: EventLoop | None = None
+        self.jams = Jams(
+            self._executions,
+            shared.handlers,
+            shared.clock.ticks,
+            most=shared.settings.concurrency,
+            limit=self._limit_of_health,
+        )
 
     def start(self, slot_freed: Callable[[], None]) -> None:
         """Take work from now on; `slot_freed` is called when there is room for more."""
@@ -82,7 +92,11 @@ class Worker:
 
     def parts(self) -> list[Watched]:
         """What can stop."""
-        return [self._threads, *([] if self._loop is None else [self._loop])]
+        return [self._threads, self.jams, *([] if self._loop is None else [self._loop])]
+
+    def is_here(self) -> bool:
+        """Whether the present thread is one that calls handlers."""
+        return self._threads.is_here() or (self._loop is not None and self._loop.is_here())
 
     def trust_until(self, deadline: float) -> None:
         """Others believe that this worker lives until then (monotonic time): afterwards it takes nothing new."""
@@ -106,8 +120,7 @@ class Worker:
 
     def held(self) -> list[EffectClaim]:
         """What the worker has in hand."""
-        with self._lock:
-            return [execution.claim for execution in self._held.values()]
+        return [execution.claim for execution in self._executions()]
 
     def run(self, effects: Sequence[StoredEffect]) -> None:
         """Call the handlers of these effects, for which slots are reserved."""
@@ -244,12 +257,16 @@ class Worker:
         _take_back([execution])
 
     def _give_back(self, now: float) -> bool:
-        """Let others have what has waited too long for a thread, or for the event loop; whether any of it waited for a thread."""
+        """Let others have what has waited too long for a thread, or for the event loop; whether any of it waited for a thread.
+
+        In maintenance that is whatever has not begun.
+        """
+        patience = 0.0 if self.is_paused else self._patience
         with self._lock:
             waiting = [
                 each
                 for each in self._held.values()
-                if not each.is_begun and now - each.started >= self._patience and each.settle()
+                if not each.is_begun and now - each.started >= patience and each.settle()
             ]
         for execution in waiting:
             self._free_slot(execution)
@@ -257,8 +274,12 @@ class Worker:
             self._let_go(execution)
         return any(each.needs_thread for each in waiting)
 
+    def _executions(self) -> list[Execution]:
+        with self._lock:
+            return list(self._held.values())
+
     def _takes_work(self) -> bool:
-        return self._is_open and time.monotonic() < self._trusted_until
+        return self._is_open and not self.is_paused and time.monotonic() < self._trusted_until
 
     def _prepare(self, effect: StoredEffect, now: float) -> Execution:
         program = self._languages.speaker(effect.language)
