@@ -206,8 +206,8 @@ def test_an_unknown_type_is_an_error_and_stores_nothing(place: Place) -> None:
 @pytest.mark.parametrize(
     ("payload", "command", "said"),
     [
-        ({"type": "Place", "workflow_id": "o-1"}, "", "not a Place"),
-        ({"type": "Place", "workflow_id": "o-1", "amount": "many"}, "", "not a Place"),
+        ({"type": "Place", "workflow_id": "o-1"}, "", "^Place.amount is missing$"),
+        ({"type": "Place", "workflow_id": "o-1", "amount": "many"}, "", "^Place.amount must be int, got str$"),
         ({"type": "Plaec", "workflow_id": "o-1"}, "", "has no command 'Plaec'; it has Place, Pay"),
         ({"workflow_id": "o-1"}, "", "has no command ''"),
         (b"\xff\xfe", "Place", "not JSON"),
