@@ -78,12 +78,17 @@ def test_when_all_threads_hang_others_do_the_work(live: Live, gate: threading.Ev
 
 def test_what_was_given_back_was_not_tried(live: Live, gate: threading.Event) -> None:
     """An effect that waited for a thread has all its attempts left."""
-    calls = Ledger()
+    calls, inside = Ledger(), threading.Event()
+
+    def hang(context: EffectContext, effect: Act) -> None:
+        inside.set()
+        arrives(gate)
+
     settings = msgspec.structs.replace(FEW, threads=1)
-    engine = live.engine(settings).register(Puppet(act), lambda context, effect: arrives(gate))
+    engine = live.engine(settings).register(Puppet(act), hang)
     engine.register(Doll(act), lambda context, effect: calls.add(context.attempt), retry=ONCE).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
-    eventually(engine.runtime.worker._threads._tasks.empty)
+    arrives(inside)
     engine.execute(Doll, Do("d-1", "x")).result()
     eventually(lambda: engine.get(Doll, "d-1").result().effects[0].worker is None)
     assert engine.get(Doll, "d-1").result().effects[0].attempts == 0
