@@ -47,13 +47,13 @@ def waiting(engine: ManualEngine) -> None:
     engine.advance(PATIENCE + timedelta(minutes=1))
 
 
-def without_handler(engine: ManualEngine) -> None:
-    """Effects wait for somebody else."""
-    engine.register(Order())
+def idle_shop(engine: ManualEngine) -> None:
+    """Effects are taken, and nothing comes of them."""
+    engine.register(Order(), lambda context, effect: None)
 
 
 TIMEOUT = Scenario(
-    prepare=without_handler,
+    prepare=idle_shop,
     play=waiting,
     outcome=lambda engine: [each.type for each in engine.load_events(Order, "o-1").result()],
 )
