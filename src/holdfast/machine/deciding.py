@@ -12,9 +12,9 @@ from holdfast.machine import commands as c
 from holdfast.machine.answering import is_within, too_large
 from holdfast.machine.dropping import is_stopping, undo_dropped
 from holdfast.machine.events import (
+    CompensationWaived,
     HandlerMissing,
     StepRequeued,
-    StepRolledBack,
     WorkflowCompleted,
     WorkflowResumed,
     WorkflowStarted,
@@ -102,7 +102,6 @@ def _complete(turn: Turn) -> None:
     if not state.may_begin or state.tokens or state.parked or state.open:
         return
     if state.dropped is None:
-        turn.cancel_timer(DEADLINE)
         turn.emit(WorkflowCompleted())
     elif state.dropped.stuck is not None:
         node = state.executed[state.dropped.stuck].node
@@ -282,7 +281,7 @@ def _resume(turn: Turn, _command: c.ResumeWorkflow) -> Answer | None:
         steps = ", ".join(repr(step.node) for step in state.dead.values())
         return Rejection(code="dead_letters", message=f"steps gave up and have to be requeued first: {steps}")
     if state.reason == "compensation_failed" and state.dropped is not None and state.dropped.stuck is not None:
-        turn.emit(StepRolledBack(step=turn.next_step, of=state.dropped.stuck))  # The operator has seen to it.
+        turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor))
     _go_on(turn)
     return None
 

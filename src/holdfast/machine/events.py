@@ -13,6 +13,7 @@ from holdfast.machine.step_events import (
     CompensationRetried,
     CompensationStarted,
     CompensationSucceeded,
+    CompensationWaived,
     HandlerMissing,
     Rejected,
     StepCompleted,
@@ -54,6 +55,7 @@ __all__ = [
     "CompensationRetried",
     "CompensationStarted",
     "CompensationSucceeded",
+    "CompensationWaived",
     "DataAssigned",
     "Event",
     "HandlerMissing",
@@ -222,6 +224,7 @@ Event: TypeAlias = (
     | CompensationRetried
     | CompensationSucceeded
     | CompensationExhausted
+    | CompensationWaived
     | StepRolledBack
     | RollbackStarted
     | RollbackPlanned

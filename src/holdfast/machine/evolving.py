@@ -321,8 +321,6 @@ def _undone(state: State, number: int) -> None:
 def _step_rolled_back(_routes: Routes, state: State, event: e.StepRolledBack) -> None:
     state.next_step = event.step + 1
     _undone(state, event.of)
-    if state.rollback is None:
-        del state.executed[event.of]
 
 
 def _compensation_succeeded(_routes: Routes, state: State, event: e.CompensationSucceeded) -> None:
@@ -337,6 +335,12 @@ def _compensation_exhausted(_routes: Routes, state: State, event: e.Compensation
     halted = state.rollback or state.dropped
     assert halted is not None
     halted.stuck = state.open.pop(event.step).of
+
+
+def _compensation_waived(_routes: Routes, state: State, event: e.CompensationWaived) -> None:
+    assert state.dropped is not None
+    state.dropped.stuck = None
+    del state.executed[event.step]
 
 
 # -- the run
@@ -407,6 +411,7 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.CompensationRetried: _compensation_retried,
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
+    e.CompensationWaived: _compensation_waived,
     e.StepRolledBack: _step_rolled_back,
     e.CancellationStarted: _cancellation_started,
     e.AbortStarted: _abort_started,

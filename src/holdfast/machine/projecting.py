@@ -240,10 +240,13 @@ def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) ->
     return [StepMoved(number=event.step, status="failed", error=event.error, attempts=calls), letter]
 
 
+def _compensation_waived(_view: Projection, event: e.CompensationWaived) -> list[Record]:
+    return [DeadLetterSettled(source="compensation", number=event.step)]  # The row of the compensation stays failed.
+
+
 def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]:
     of = view.state.executed[event.of]
     return [
-        *_settled(view, event.of),
         StepOpened(
             number=event.step,
             node=of.node,
@@ -271,6 +274,7 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.CompensationRetried: _compensation_retried,
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
+    e.CompensationWaived: _compensation_waived,
     e.StepRolledBack: _step_rolled_back,
     e.RollbackStarted: _turned_back,
     e.CancellationStarted: _turned_back,

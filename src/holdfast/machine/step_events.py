@@ -168,6 +168,15 @@ class CompensationExhausted(Happening, frozen=True, kw_only=True):
     error: str
 
 
+@message(name="compensation_waived")
+class CompensationWaived(Happening, frozen=True, kw_only=True):
+    """An operator lets the run go on although a step could not be undone."""
+
+    step: int
+    """The step that stays as it is."""
+    actor: str
+
+
 @message(name="step_rolled_back")
 class StepRolledBack(Happening, frozen=True, kw_only=True):
     """A step that nothing has to be done about was rolled past."""

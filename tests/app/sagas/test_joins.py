@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step
-from holdfast import Branch, Retry, Saga, SagaDefinition, task
+from holdfast import Branch, ConflictError, Retry, Saga, SagaDefinition, task
 from holdfast.authoring.saga.builder import Build, Strategy
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graph import Join, Losers
@@ -313,9 +313,40 @@ def test_a_loser_that_cannot_be_undone_waits_for_an_operator(place: Place, way: 
     engine.drain()
     assert status(engine, instance) == ("cancelled" if way == "cancel" else "completed")
     assert stage.count("release B") == (1 if way == "resume" else 2)
-    assert statuses(engine, instance)["reserve B"] == "rolled_back"
+    assert statuses(engine, instance)["reserve B"] == ("failed" if way == "resume" else "rolled_back")
     assert engine.dead_letters(instance=instance).result() == []
     assert engine.verify(instance).result().is_sound
+
+
+def test_what_an_operator_lets_stand_stays_on_record(place: Place) -> None:
+    """Who goes on without the undoing of a loser does not undo it: the step stays failed, with its calls and its error."""
+    stage = Stage()
+    stage.does("release B", BROKEN)
+    engine, instance = chosen(place, stage, "undo")
+    engine.signal(instance, "paid").result()
+    engine.drain()
+    before = step(engine, instance, "reserve B")
+    engine.resume(instance).result()
+    engine.drain()
+    found = step(engine, instance, "reserve B")
+    assert (status(engine, instance), found) == ("completed", before)
+    assert (found.status, found.compensation_retry_count, found.error) == ("failed", 1, "ValueError: broken")
+    told = [each for each in history(engine, instance) if each.step_name == "reserve B"][-2:]
+    assert [each.event_type for each in told] == ["compensation_max_retries_exceeded", "compensation_waived"]
+    assert (told[-1].status, told[-1].retry_count) == ("failed", 1)
+    assert engine.verify(instance).result().is_sound
+
+
+def test_a_record_of_a_loser_says_what_can_be_done(place: Place) -> None:
+    """Its saga has not ended, so nobody says that it has; what gave up is tried again by another call."""
+    stage = Stage()
+    stage.does("release B", BROKEN)
+    engine, instance = chosen(place, stage, "undo")
+    (letter,) = engine.dead_letters(instance=instance).result()
+    with pytest.raises(ConflictError) as caught:
+        engine.requeue(letter).result()
+    assert "retry_compensation" in str(caught.value)
+    assert "ended" not in str(caught.value)
 
 
 @pytest.mark.row("F-130")

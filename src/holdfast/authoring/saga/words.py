@@ -90,6 +90,7 @@ _OF_STEP: Final = {
     "compensation_retry": "compensation",
     "compensation_success": "rolled_back",
     "compensation_max_retries_exceeded": "failed",
+    "compensation_waived": "failed",
     "step_rolled_back": "rolled_back",
 }
 

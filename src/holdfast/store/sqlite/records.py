@@ -92,7 +92,7 @@ def _close_task(name: str, _header: Header, each: TaskClosed, now: str) -> Value
 def _raise_letter(name: str, header: Header, each: DeadLetterRaised, now: str) -> Values:
     return (
         header.tenant, each.source, name, header.definition, header.key, each.number, each.name, "", each.type, 1, each.payload, b"", 0,
-        each.attempts, 0, each.reason, each.error, "", "", None, "", "", now,
+        each.attempts, 0, each.reason, each.error, "", header.definition_version, None, "", "", now,
     )  # fmt: skip
 
 
