@@ -339,7 +339,7 @@ class Reference:
             return
         work = self.work_of(step)
         step.error = command.error
-        if command.was_called or step.of is not None:
+        if command.was_called:
             step.attempts = step.call
         may_again = not command.is_final and step.call < work.retry.max_calls
         if may_again and (step.of is not None or not self.back):
@@ -831,8 +831,6 @@ class Reference:
         elif self.policies.on_failure != "compensate":
             step.is_dead = step.was_called = True
             step.ended = 0
-            if self.is_at(step, g.Task):
-                step.attempts = step.call
             self.letters["step", step.number] = error
             self._pause("dlq" if self.policies.on_failure == "dlq" else "step_failed")
         elif (branch := self._unneeded(token)) is not None and branch.scope is not None:

@@ -116,6 +116,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     """What the step, or the instance, is after it; empty if it stays what it was."""
     retry_count: int
+    """Calls that have come back, of the step's handler or of its compensation; the first one also when the event asks for it."""
     error: str
     timestamp: datetime
     actor: str

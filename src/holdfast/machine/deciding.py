@@ -178,7 +178,7 @@ def _fail_step(turn: Turn, command: c.FailStep) -> Answer | None:
     if step is None:
         return LATE
     if step.of is not None:
-        undoing_failed(turn, step, command.error, is_final=command.is_final, after=command.after)
+        undoing_failed(turn, step, command)
     else:
         failed(turn, step, command)
     return None

@@ -79,7 +79,7 @@ def _stand_for(state: State, executed: Executed) -> None:
         state.executed.pop(executed.retry_of, None)
 
 
-def _step_retried(_routes: Routes, state: State, event: e.StepRetried) -> None:
+def _retried(_routes: Routes, state: State, event: e.StepRetried | e.CompensationRetried) -> None:
     step = state.open[event.step]
     step.attempt, step.effect = event.attempt + 1, event.effect
     if event.was_called:
@@ -301,11 +301,6 @@ def _compensation_started(_routes: Routes, state: State, event: e.CompensationSt
     _undone(state, event.of)
 
 
-def _compensation_retried(_routes: Routes, state: State, event: e.CompensationRetried) -> None:
-    step = state.open[event.step]
-    step.attempt, step.effect = event.attempt + 1, event.effect
-
-
 def _undone(state: State, number: int) -> None:
     """A step is undone, or about to be: nothing is stuck, and the next one follows."""
     if state.rollback is None:
@@ -381,7 +376,7 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.WorkflowStarted: _workflow_started,
     e.StepStarted: _step_started,
     e.StepCompleted: _step_completed,
-    e.StepRetried: _step_retried,
+    e.StepRetried: _retried,
     e.StepFailed: _step_failed,
     e.StepStopped: _step_stopped,
     e.StepWithdrawn: _step_withdrawn,
@@ -408,7 +403,7 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.RollbackStarted: _rollback_started,
     e.RollbackPlanned: _rollback_planned,
     e.CompensationStarted: _compensation_started,
-    e.CompensationRetried: _compensation_retried,
+    e.CompensationRetried: _retried,
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
     e.CompensationWaived: _compensation_waived,

@@ -123,13 +123,9 @@ def _step_completed(view: Projection, event: e.StepCompleted) -> list[Record]:
     ]
 
 
-def _step_retried(_view: Projection, event: e.StepRetried) -> list[Record]:
+def _retried(_view: Projection, event: e.StepRetried | e.CompensationRetried) -> list[Record]:
     attempts = event.attempt if event.was_called else None
     return [StepMoved(number=event.step, status="running", attempts=attempts, error=event.error)]
-
-
-def _compensation_retried(_view: Projection, event: e.CompensationRetried) -> list[Record]:
-    return [StepMoved(number=event.step, status="running", attempts=event.attempt, error=event.error)]
 
 
 def _step_failed(view: Projection, event: e.StepFailed) -> list[Record]:
@@ -139,13 +135,17 @@ def _step_failed(view: Projection, event: e.StepFailed) -> list[Record]:
     if step.of is not None:
         if event.reason:
             return [StepMoved(number=event.step, status="skipped", error=event.error)]
-        return [StepMoved(number=event.step, status="failed", error=event.error, attempts=step.attempt)]
+        return [StepMoved(number=event.step, status="failed", error=event.error, attempts=_calls(step, event))]
     if event.reason:
         moved = StepMoved(number=event.step, status="skipped", error=event.error)
         return [moved, *view.closed(step, "cancelled")]
-    attempts = step.attempt if step.effect is not None and event.was_called else None
-    moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
+    moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=_calls(step, event))
     return [moved, *view.closed(step, "failed")]
+
+
+def _calls(step: Step, event: e.StepFailed | e.StepPaused | e.CompensationExhausted) -> int:
+    """How many calls of a step that gave up were made."""
+    return step.attempt if step.effect is not None and event.was_called else step.made
 
 
 def _step_stopped(_view: Projection, event: e.StepStopped) -> list[Record]:
@@ -155,7 +155,7 @@ def _step_stopped(_view: Projection, event: e.StepStopped) -> list[Record]:
 def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
     step = view.state.open[event.step]
     waits = view.routes.policies.on_failure == "pause"
-    attempts = None if step.effect is None else step.attempt
+    attempts = _calls(step, event)
     letter = DeadLetterRaised(
         source="step",
         number=event.step,
@@ -163,7 +163,7 @@ def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
         type=view.type_of(step.node),
         reason=FAILURE_REASON if waits else DLQ_REASON,
         error=event.error,
-        attempts=attempts or 0,
+        attempts=attempts,
         payload=view.input_of(step.token),
     )
     moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
@@ -226,7 +226,7 @@ def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) ->
     step = view.state.open[event.step]
     assert step.of is not None
     of = view.state.executed[step.of]
-    calls = 0 if step.effect is None else step.attempt
+    calls = _calls(step, event)
     letter = DeadLetterRaised(
         source="compensation",
         number=of.number,
@@ -262,7 +262,7 @@ def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]
 _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepStarted: _step_started,
     e.StepCompleted: _step_completed,
-    e.StepRetried: _step_retried,
+    e.StepRetried: _retried,
     e.StepFailed: _step_failed,
     e.StepStopped: _step_stopped,
     e.StepPaused: _step_paused,
@@ -271,7 +271,7 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.Approved: _approved,
     e.Rejected: _rejected,
     e.CompensationStarted: _compensation_started,
-    e.CompensationRetried: _compensation_retried,
+    e.CompensationRetried: _retried,
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
     e.CompensationWaived: _compensation_waived,

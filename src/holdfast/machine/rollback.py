@@ -10,7 +10,7 @@ from collections.abc import Collection
 from datetime import timedelta
 
 from holdfast.machine.answering import name_of
-from holdfast.machine.commands import EndGrace, RunStep
+from holdfast.machine.commands import EndGrace, FailStep, RunStep
 from holdfast.machine.events import (
     CancellationStarted,
     CompensationExhausted,
@@ -108,15 +108,23 @@ def undone(turn: Turn, step: Step) -> None:
     turn.emit(CompensationSucceeded(step=step.number))
 
 
-def undoing_failed(turn: Turn, step: Step, error: str, *, is_final: bool, after: timedelta | None) -> None:
+def undoing_failed(turn: Turn, step: Step, command: FailStep) -> None:
     """A compensation failed: try again, or give up."""
     work = turn.routes.node(step.node).compensation
     assert work is not None
-    if is_final or not policy_of(work.retry).allows_another(step.attempt):
-        _exhaust(turn, step, error)
+    if command.is_final or not policy_of(work.retry).allows_another(step.attempt):
+        _exhaust(turn, step, command.error, was_called=command.was_called)
         return
-    delay = after if after is not None else turn.wait_after(work.retry, step.attempt)
-    turn.emit(CompensationRetried(step=step.number, attempt=step.attempt, error=error, effect=turn.next_effect))
+    delay = command.after if command.after is not None else turn.wait_after(work.retry, step.attempt)
+    turn.emit(
+        CompensationRetried(
+            step=step.number,
+            attempt=step.attempt,
+            error=command.error,
+            effect=turn.next_effect,
+            was_called=command.was_called,
+        )
+    )
     _call(turn, step, work, delay)
 
 
@@ -172,13 +180,13 @@ def _cause(state: State, executed: Executed) -> tuple[str, str]:
     return "", next(error for branch, error in dropped.tokens.items() if _lies_below(executed.token, branch))
 
 
-def _exhaust(turn: Turn, step: Step, error: str) -> None:
+def _exhaust(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> None:
     """A step could not be undone: the chain halts here, and an operator has to look."""
     rollback = turn.state.rollback
     if rollback is not None and rollback.chain is None:  # It was a dropped branch's; the rollback will try it again.
-        turn.emit(StepFailed(step=step.number, error=error))
+        turn.emit(StepFailed(step=step.number, error=error, was_called=was_called))
         return
-    turn.emit(CompensationExhausted(step=step.number, error=error))
+    turn.emit(CompensationExhausted(step=step.number, error=error, was_called=was_called))
     if rollback is not None:
         told = f"{step.node!r} could not be undone: {error}"
         turn.emit(WorkflowFailed(error=told, reason="compensation_failed"))

@@ -99,6 +99,8 @@ class StepPaused(Happening, frozen=True, kw_only=True):
 
     step: int
     error: str
+    was_called: bool = True
+    """Whether its last call was made at all."""
 
 
 class _Decided(Happening, frozen=True, kw_only=True):
@@ -151,6 +153,8 @@ class CompensationRetried(Happening, frozen=True, kw_only=True):
     attempt: int
     error: str
     effect: int
+    was_called: bool = True
+    """Whether the call that failed was made at all."""
 
 
 @message(name="compensation_success")
@@ -166,6 +170,8 @@ class CompensationExhausted(Happening, frozen=True, kw_only=True):
 
     step: int
     error: str
+    was_called: bool = True
+    """Whether the last call was made at all."""
 
 
 @message(name="compensation_waived")
