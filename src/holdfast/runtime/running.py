@@ -222,6 +222,7 @@ class Runtime:
                 command=command,
                 cause=effect_key(effect.instance, effect.number),
                 claim=execution.claim,
+                taken_at=effect.taken_at,
                 may_create=True,
                 settled=partial(self._settled, execution, address, command),
             ),

@@ -85,6 +85,8 @@ class StoredStep(msgspec.Struct, frozen=True, kw_only=True):
     output: bytes | None
     opened_at: datetime
     moved_at: datetime
+    started_at: datetime | None
+    """When a worker took its first call; None if there was none, or if the commit that opened the step handed it over."""
 
 
 class StepName(NamedTuple):

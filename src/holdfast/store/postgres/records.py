@@ -52,7 +52,7 @@ def _opened_step(head: Header, each: StepOpened) -> Row:
 
 def _moved_step(head: Header, each: StepMoved) -> Row:
     return (
-        head.id, each.number, each.status, each.attempts, each.output, each.error, each.outcome, each.wait_kind,
+        head.id, each.number, each.status, each.attempts, each.output, each.error, each.outcome, each.wait_kind, each.started_at,
     )  # fmt: skip
 
 

@@ -74,7 +74,10 @@ def _open_step(name: str, header: Header, each: StepOpened, now: str) -> Values:
 
 
 def _move_step(name: str, _header: Header, each: StepMoved, now: str) -> Values:
-    return (each.status, each.attempts, each.output, each.error, each.outcome, each.wait_kind, now, name, each.number)
+    return (
+        each.status, each.attempts, each.output, each.error, each.outcome, each.wait_kind, text_or_none(each.started_at), now,
+        name, each.number,
+    )  # fmt: skip
 
 
 def _open_task(name: str, header: Header, each: TaskOpened, now: str) -> Values:

@@ -11,7 +11,7 @@ where i.parent = $12::uuid and i.tenant = $1::text and ($13::text = '' or i.key 
     and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
     and (
         $6::bool is null
-        or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null))
+        or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.attempts > 0))
             = $6::bool
     )
     and i.id >= $7::uuid and i.id < $8::uuid
@@ -27,7 +27,7 @@ where i.tenant = $1::text and i.key = $12::text
     and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
     and (
         $6::bool is null
-        or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null))
+        or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.attempts > 0))
             = $6::bool
     )
     and i.id >= $7::uuid and i.id < $8::uuid
@@ -58,7 +58,7 @@ cross join lateral (
     where i.tenant = $1::text and i.definition = $2::text and i.status = s.status and i.begun = b.begun and i.created_at > '-infinity'
         and ($4::text[] = '{}' or i.kind = any ($4::text[]))
         and ($6::bool is null or i.begun or $6::bool = exists (
-            select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null
+            select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.attempts > 0
         ))
         and ($5::text = '' or i.definition_version = $5::text)
         and i.id >= $7::uuid and i.id < $8::uuid
@@ -90,7 +90,7 @@ cross join lateral (
     from holdfast.instances i
     where i.tenant = $1::text and i.kind = s.kind and i.status = s.status and i.begun = b.begun and i.created_at < 'infinity'
         and ($6::bool is null or i.begun or $6::bool = exists (
-            select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null
+            select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.attempts > 0
         ))
         and ($5::text = '' or i.definition_version = $5::text)
         and i.id >= $7::uuid and i.id < $8::uuid
@@ -116,7 +116,7 @@ from holdfast.timers where instance = ?::uuid and tenant = ?::text order by due_
 
 -- name: steps
 select instance, number, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input, output,
-    opened_at, moved_at
+    opened_at, moved_at, started_at
 from holdfast.steps where instance = ?::uuid and tenant = ?::text order by number
 
 -- name: tasks
@@ -143,7 +143,7 @@ from holdfast.instances i where i.id = any ($2::uuid[]) and i.tenant = $1::text
 
 -- name: in_hand
 select u.id from unnest($2::uuid[]) as u (id)
-where exists (select 1 from holdfast.effects e where e.instance = u.id and e.tenant = $1::text and e.owner is not null)
+where exists (select 1 from holdfast.effects e where e.instance = u.id and e.tenant = $1::text and e.attempts > 0)
 
 -- name: step_names
 select number, node, compensates from holdfast.steps where instance = $2::uuid and tenant = $1::text and number = any ($3::int4[])

@@ -7,7 +7,7 @@ where parent = :parent and tenant = :tenant and (:key = '' or key = :key) and (:
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:statuses is null or status in (select value from json_each(:statuses)))
     and (:begun is null or :begun = (begun or exists (
-        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.attempts > 0
     )))
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
 order by id desc limit :limit;
@@ -21,7 +21,7 @@ where tenant = :tenant and key = :key and (:definition = '' or definition = :def
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:statuses is null or status in (select value from json_each(:statuses)))
     and (:begun is null or :begun = (begun or exists (
-        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.attempts > 0
     )))
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
 order by id desc limit :limit;
@@ -33,7 +33,7 @@ from instances
 where tenant = :tenant and definition = :definition and status = :status and begun = :is_begun
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:begun is null or begun or :begun = exists (
-        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.attempts > 0
     ))
     and (:definition_version = '' or definition_version = :definition_version)
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
@@ -45,7 +45,7 @@ select id, tenant, definition, definition_version, kind, key, status, reason, be
 from instances
 where tenant = :tenant and kind = :kind and status = :status and begun = :is_begun
     and (:begun is null or begun or :begun = exists (
-        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.attempts > 0
     ))
     and (:definition_version = '' or definition_version = :definition_version)
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
@@ -97,7 +97,7 @@ from timers where instance = ? and tenant = ? order by due_at, number;
 
 -- name: steps
 select instance, number, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input, output,
-    opened_at, moved_at
+    opened_at, moved_at, started_at
 from steps where instance = ? and tenant = ? order by number;
 
 -- name: tasks
@@ -122,7 +122,7 @@ from json_each(:instances) as i cross join instances n on n.id = i.value where +
 
 -- name: in_hand
 select i.value from json_each(:instances) as i
-where exists (select 1 from effects where instance = i.value and tenant = :tenant and owner is not null);
+where exists (select 1 from effects where instance = i.value and tenant = :tenant and attempts > 0);
 
 -- name: step_names
 select number, node, compensates from steps
