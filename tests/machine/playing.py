@@ -106,6 +106,8 @@ class Play:
         effect = next((number for number, call in self.host.calls.items() if call.body.step == command.step), None)
         if effect is None:
             return
+        if self.run.is_over and self.host.calls[effect].effect.transactional:
+            command = c.FailStep(step=command.step, error="its answer was refused, and what it wrote is undone")
         if not isinstance(command, c.FailStep) or command.was_called:
             self._laws.begin(command.step)
         self._tell(command, effect=effect)

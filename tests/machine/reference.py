@@ -246,6 +246,8 @@ class Reference:
                 step.is_late = False
             if late:
                 return False
+        if self.is_over and isinstance(command, c.CompleteStep | c.FailStep):
+            return self._note_late_end(command)
         if isinstance(command, c.RetryCompensation):
             taken = self._stuck_step() == command.step and self._retry_compensation()
         else:
@@ -253,6 +255,14 @@ class Reference:
         if taken:
             self._settle()
         return taken
+
+    def _note_late_end(self, command: c.CompleteStep | c.FailStep) -> bool:
+        """A call that was under way when the run ended has come back; nothing is news but that it was made."""
+        found = [step for step in self.steps if step.number == command.step and step.is_calling and step.is_stopping]
+        if not found or (isinstance(command, c.FailStep) and not command.was_called):
+            return False
+        found[0].is_calling, found[0].attempts = False, found[0].call
+        return True
 
     def _take(self, command: object) -> bool:
         match command:
@@ -875,7 +885,6 @@ class Reference:
             if step.of is None or self.policies.on_cancel == "none":
                 self._stop(step)
         if self.policies.on_cancel == "none":
-            self._drop_calls()
             self._conclude("cancelled")
         elif any(step.is_stopping and step.is_calling for step in self.steps):
             self.timers.add("grace")
@@ -899,14 +908,8 @@ class Reference:
             if step.child and (step.is_open or step.is_stopping):
                 step.child = "abort"
             self._stop(step)
-        self._drop_calls()
         self._conclude("aborted")
         return True
-
-    def _drop_calls(self) -> None:
-        """Nobody waits any more for what comes back."""
-        for step in self.steps:
-            step.is_calling = step.is_recalled = step.is_stopping = False
 
     def _undo(self) -> None:
         """Go on with the rollback as far as possible."""

@@ -38,6 +38,7 @@ from holdfast.machine.rollback import (
     undo,
     undoing_failed,
     undone,
+    work_of,
 )
 from holdfast.machine.routes import Routes
 from holdfast.machine.state import ROOT, State, Stay, Step, Token
@@ -61,7 +62,7 @@ _OPERATIONS = (
 
 def decide(routes: Routes, state: State, command: c.Command, moment: Moment) -> Answer:
     """The answer to a command. The state is changed as far as the answer is a decision."""
-    refusal = _refusal(state, command, moment)
+    refusal = _refusal(routes, state, command, moment)
     if refusal is not None:
         return refusal
     turn = Turn(routes, state, moment, kind_of)
@@ -79,7 +80,8 @@ def decide(routes: Routes, state: State, command: c.Command, moment: Moment) -> 
     return turn.decision() if turn.has_happened else LATE
 
 
-def _refusal(state: State, command: c.Command, moment: Moment) -> Answer | None:
+def _refusal(routes: Routes, state: State, command: c.Command, moment: Moment) -> Answer | None:
+    """The answer to a command that the run does not go on from."""
     if state.status == "new":
         is_start = isinstance(command, c.StartWorkflow)
         return None if is_start else Rejection(code="not_started", message="there is no such workflow")
@@ -89,11 +91,29 @@ def _refusal(state: State, command: c.Command, moment: Moment) -> Answer | None:
         return decided_before(state, command, moment)
     if not state.is_terminal or isinstance(command, c.RetryCompensation):
         return None
+    if isinstance(command, c.CompleteStep | c.FailStep):
+        return _late_end(Turn(routes, state, moment, kind_of), command)
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
         return LATE
     if isinstance(command, _OPERATIONS):
         return Rejection(code="already_terminal", message=f"already in terminal state: {state.status}")
     return LATE
+
+
+def _late_end(turn: Turn, command: c.CompleteStep | c.FailStep) -> Answer:
+    """A call that was under way when the run ended has come back: it counts, and nothing follows from it."""
+    if not is_awaited(turn, command.step):
+        return LATE
+    match command:
+        case c.CompleteStep() if work_of(turn, command.step).transactional:  # What it wrote goes with this refusal.
+            return Rejection(code="already_terminal", message=f"already in terminal state: {turn.state.status}")
+        case c.CompleteStep():
+            stopped(turn, command.step, came_back=True, is_done=True, output=command.output)
+        case c.FailStep(was_called=True):
+            stopped(turn, command.step, came_back=True)
+        case c.FailStep():
+            return LATE
+    return turn.decision()
 
 
 def _complete(turn: Turn) -> None:

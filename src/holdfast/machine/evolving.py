@@ -90,6 +90,8 @@ def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> None:
     waits_for_operator = event.step in state.dead
     step = state.open.pop(event.step, None) or state.dead.pop(event.step, None) or state.frozen.pop(event.step)
     if step.of is not None:
+        if event.awaits_stop:
+            _await_undoing(state, step)
         return
     is_stopped = bool(event.reason) and not waits_for_operator
     executed = Executed(
@@ -105,6 +107,14 @@ def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> None:
     _execute(routes, state, step, executed)
     if event.awaits_stop:
         state.stopping.append(event.step)
+
+
+def _await_undoing(state: State, step: Step) -> None:
+    """The run ends while a compensation is under way: whether it was called is told when it comes back."""
+    state.executed[step.number] = Executed(
+        number=step.number, node=step.node, token=step.token, status="skipped", attempt=step.attempt, of=step.of
+    )
+    state.stopping.append(step.number)
 
 
 def _step_stopped(_routes: Routes, state: State, event: e.StepStopped) -> None:

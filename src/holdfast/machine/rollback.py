@@ -26,7 +26,7 @@ from holdfast.machine.events import (
     WorkflowFailed,
     WorkflowResumed,
 )
-from holdfast.machine.graph import NoReturn, SavePoint, Work
+from holdfast.machine.graph import NoReturn, SavePoint, Task, Work
 from holdfast.machine.routes import Routes
 from holdfast.machine.state import ROOT, Executed, Rollback, State, Step
 from holdfast.machine.stopping import stop_everything, stop_step, unended
@@ -77,6 +77,15 @@ def end_grace(turn: Turn) -> None:
 def is_awaited(turn: Turn, step: int) -> bool:
     """Whether a step was stopped and its handler may still be running."""
     return step in turn.state.stopping and turn.state.executed[step].attempt > 0
+
+
+def work_of(turn: Turn, step: int) -> Work:
+    """What a step that was stopped had called."""
+    executed = turn.state.executed[step]
+    node = turn.routes.node(executed.node)
+    work = node.compensation if executed.of is not None else node.op.work if isinstance(node.op, Task) else None
+    assert work is not None
+    return work
 
 
 def awaited_calls(turn: Turn) -> list[int]:

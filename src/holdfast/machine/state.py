@@ -91,6 +91,8 @@ class Executed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Number of the call that was under way when the step was stopped; 0 if none was."""
     is_done: bool = False
     """Whether the handler of a step that was stopped finished its work all the same."""
+    of: int | None = None
+    """For a compensation that was under way when the run ended: the step that it undoes."""
 
 
 class Scope(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):

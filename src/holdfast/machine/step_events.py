@@ -63,12 +63,15 @@ class StepFailed(Happening, frozen=True, kw_only=True):
     was_called: bool = True
     """Whether its last call was made at all."""
     awaits_stop: bool = False
-    """Whether its handler may still be running, so that it is undone only after it came back."""
+    """Whether its handler may still be running: its end is told by a StepStopped, and waited for before the step is undone."""
 
 
 @message(name="step_stopped")
 class StepStopped(Happening, frozen=True, kw_only=True):
-    """The handler of a step that was stopped has come back, was never called, or has had its time."""
+    """The handler of a step that was stopped has come back, was never called, or has had its time.
+
+    After the end of the run it is told only of handlers that were called.
+    """
 
     step: int
     attempt: int = 0

@@ -239,6 +239,32 @@ def test_losers_may_just_stop(place: Place) -> None:
     assert statuses(engine, instance)["reserve B"] == "completed"
 
 
+@pytest.mark.row("F-063", "F-130")
+def test_a_loser_that_was_just_stopped_was_called(live: Live) -> None:
+    """The saga is over while the handler of the loser still runs: its call counts, then and when it has come back."""
+    stage, gate = Stage(), Gate()
+    saga = (
+        Saga("asking")
+        .fork(
+            "f",
+            lambda one: one.step("ask", stage.does("ask", gate)),
+            lambda two: two.wait_for("answer", "go"),
+        )
+        .join("first", "any", losers="stop")
+        .build()
+    )
+    engine = live.engine().register(saga).start_worker()
+    instance = engine.start("asking").result()
+    gate.entered()
+    engine.signal(instance, "go").result()
+    engine.result(instance).result(LONG_SECONDS)
+    assert step(engine, instance, "ask").retry_count == 1
+    gate.open()
+    eventually(lambda: not engine.backlog().result())
+    assert (status(engine, instance), step(engine, instance, "ask").retry_count) == ("completed", 1)
+    assert [each.retry_count for each in history(engine, instance, "step_stopped")] == [1]
+
+
 @pytest.mark.row("F-130", "F-132")
 def test_a_branch_that_failed_and_is_not_needed_is_undone(place: Place) -> None:
     """Its failure is borne, and what it did before is undone; the join tells who arrived and who failed."""

@@ -128,7 +128,7 @@ def event_status(type_: str, known: Known) -> str:
             return _awaiting_call(type_, known)
         case "step_completed" if known.outcome in {"confirmed", "rejected"}:
             return known.outcome
-        case "step_failed" if known.is_undoing:
+        case "step_failed" | "step_stopped" if known.is_undoing:
             return "compensation"
         case "step_failed" if known.reason and not known.is_dead:
             return "skipped"
