@@ -18,6 +18,7 @@ from machine.hosting import ACTOR, NOW
 
 Data = dict[str, object]
 
+STUCK = "compensation_failed"
 ANYTHING = "?"
 """An error text that the rules do not fix."""
 
@@ -121,6 +122,8 @@ class Step:
     has_timer: bool = False
     child: str = ""
     """`started`, `cancel` or `abort`: what the step's child was last told."""
+    has_stuck_child: bool = False
+    """Whether its child has ended and could not be undone."""
     of: Step | None = None
     """For a compensation: what it undoes."""
     retry_of: Step | None = None
@@ -220,7 +223,7 @@ class Reference:
         self.delay_ms = 0
         """How long the first node was not entered."""
         self.has_parent = False
-        self.told_parent: list[tuple[str, object, str]] = []
+        self.told_parent: list[tuple[str, object, str, str]] = []
 
     @property
     def is_over(self) -> bool:
@@ -250,6 +253,8 @@ class Reference:
             return self._note_late_end(command)
         if isinstance(command, c.RetryCompensation):
             taken = self._stuck_step() == command.step and self._retry_compensation()
+        elif self.status == "failed" and isinstance(command, c.EndChild):
+            taken = any(each.number == command.step and self._hear_of_child(each, command) for each in self.steps)
         else:
             taken = not self.is_over and self._take(command)
         if taken:
@@ -298,8 +303,8 @@ class Reference:
                 self._time_out(step)
             case c.DecideStep() if step.is_open and step.of is None and self.is_at(step, g.Human):
                 return self._decide(step, command)
-            case c.EndChild() if step.child and (step.is_open or step.is_stopping):
-                self._end_child(step, command)
+            case c.EndChild() if step.child:
+                return self._hear_of_child(step, command)
             case c.RequeueStep(input=data) if step.is_dead and self._has_room(data):
                 self._requeue(step, data)
             case c.NoteMissingHandler() if step.is_calling and not step.is_stopping:
@@ -406,15 +411,40 @@ class Reference:
             self._abort(ANYTHING)
         return True
 
+    def _hear_of_child(self, step: Step, command: c.EndChild) -> bool:
+        """A child has ended, for the first time, or again after an operator had it undone."""
+        if step.has_stuck_child:
+            return command.reason != STUCK and self._free(step)
+        if step.is_open or step.is_stopping:
+            self._end_child(step, command)
+            return True
+        return False
+
     def _end_child(self, step: Step, command: c.EndChild) -> None:
         went_well = command.status == "completed"
         answer = command.result if went_well else None
+        step.has_stuck_child = command.reason == STUCK and not went_well
         if step.is_stopping:
             step.is_stopping, step.is_done, step.was_called, step.output = False, went_well, went_well, answer
         elif went_well:
             self._answer(step, answer)
         else:
             self._fail(step, ANYTHING)
+
+    def _free(self, step: Step) -> bool:
+        """A child is undone that could not be."""
+        step.has_stuck_child = False
+        if self.stuck is None or self.stuck.of is not step:
+            return True
+        self._forget_stuck()
+        if self.back:
+            self.status, self.reason = "running", ""
+        elif self.reason == STUCK:
+            self._go_on()
+        if self.back or not self._is_called_for(step):
+            self._undo_step(step)
+            step.is_undone = not self.back
+        return True
 
     def _signal(self, command: c.SendSignal) -> bool:
         for step in self.steps:
@@ -433,6 +463,7 @@ class Reference:
 
     def _requeue(self, step: Step, data: Data | None) -> None:
         self._settle_letter(step)
+        step.has_stuck_child = False  # Another child takes its place.
         step.token.retries, step.token.first = step, step.first
         if data is not None:
             step.token.data, step.token.first = dict(data), None
@@ -440,7 +471,7 @@ class Reference:
         self._go_on()
 
     def _resume(self) -> bool:
-        if self.reason == "compensation_failed" and self.stuck is not None and self.stuck.of is not None:
+        if self.reason == STUCK and self.stuck is not None and self.stuck.of is not None:
             self.stuck.of.is_undone = True  # It is not, and nobody asks for it any more.
             self._forget_stuck()
         self._go_on()
@@ -480,7 +511,7 @@ class Reference:
         self._undo_dropped()
         if self.status == "running" and self._is_all_over():
             if self.stuck is not None:
-                self._pause("compensation_failed")
+                self._pause(STUCK)
             elif not self.dropped:
                 self._conclude("completed")
 
@@ -766,7 +797,13 @@ class Reference:
     def _drop(self, branches: list[Token]) -> None:
         """Have undone what branches did, if there is anything that could be undone."""
         done = [step for step in self.steps if step.ended and step.of is None and not step.is_undone]
-        undoable = [step for step in done if self.graph.nodes[step.node].compensation is not None]
+        undoable = [
+            step
+            for step in done
+            if self.graph.nodes[step.node].compensation is not None
+            or step.has_stuck_child
+            or (step.child and step.is_stopping)
+        ]
         if any(step.token.is_at_or_below(branch) for step in undoable for branch in branches):
             self.dropped += branches
 
@@ -786,7 +823,7 @@ class Reference:
             step
             for step in self.steps
             if self._is_dropped(step.token)
-            and self.graph.nodes[step.node].compensation is not None
+            and (self.graph.nodes[step.node].compensation is not None or step.has_stuck_child)
             and self._is_to_undo(step)
         ]
         if found:
@@ -939,13 +976,23 @@ class Reference:
             return False
         if any(each.retry_of is step and self._stands_for_another(each) for each in self.steps):
             return False
+        return self._has_left_something(step) and not any(self._protects(point, step) for point in self.steps)
+
+    def _has_left_something(self, step: Step) -> bool:
+        """Whether a step that has ended did anything that has to be undone."""
+        node = self.graph.nodes[step.node]
+        if step.has_stuck_child:
+            return True
         if isinstance(node.op, g.Task) and not step.was_called:
             return False
-        if step.status == "skipped":
-            is_half_done = step.is_done and node.compensation is not None
-            if not (step.was_called if step.token.scope is not None else is_half_done):
-                return False
-        return not any(self._protects(point, step) for point in self.steps)
+        if step.status != "skipped":
+            return True
+        is_half_done = step.is_done and node.compensation is not None
+        return step.was_called if step.token.scope is not None else is_half_done
+
+    def _is_called_for(self, step: Step) -> bool:
+        """Whether the compensation of a step is called when its turn comes."""
+        return self.graph.nodes[step.node].compensation is not None and self._has_left_something(step)
 
     def _stands_for_another(self, repeat: Step) -> bool:
         """Whether a repeat was executed, so that the step that it repeats is not undone as well."""
@@ -967,10 +1014,12 @@ class Reference:
         return is_below or (is_above and is_ours)
 
     def _undo_step(self, of: Step, *, is_asked: bool = False) -> None:
-        work = self.graph.nodes[of.node].compensation
+        work = self.graph.nodes[of.node].compensation if self._is_called_for(of) else None
         undoing = Step(len(self.steps) + 1, of.node, of.token, data=of.data, of=of, is_open=True, first=of.first)
         self.steps.append(undoing)
-        if work is None:
+        if of.has_stuck_child:
+            self._give_up_undoing(undoing)
+        elif work is None:
             undoing.status, undoing.outcome, undoing.is_open = "completed", "rolled_back", False
         elif work.retry.max_calls == 0:
             self._give_up_undoing(undoing)
@@ -987,7 +1036,7 @@ class Reference:
         self.stuck = undoing
         self.letters["compensation", undoing.of.number] = undoing.error or ANYTHING
         if self.back:
-            self._conclude("failed", "compensation_failed")
+            self._conclude("failed", STUCK)
 
     def _forget_stuck(self) -> None:
         if self.stuck is not None and self.stuck.of is not None:
@@ -1000,13 +1049,13 @@ class Reference:
     def _retry_compensation(self) -> bool:
         assert self.stuck is not None
         assert self.stuck.of is not None
-        if self._is_stopping_dropped():
+        if self._is_stopping_dropped() or self.stuck.of.has_stuck_child:
             return False
         again = self.stuck.of
         self._forget_stuck()
         if self.back:
             self.status, self.reason = "running", ""
-        elif self.reason == "compensation_failed":
+        elif self.reason == STUCK:
             self._go_on()
         self._undo_step(again, is_asked=True)
         return True
@@ -1019,7 +1068,7 @@ class Reference:
         if self.has_parent:
             result = self.root.data if status == "completed" else None
             error = ANYTHING if self.stuck else self.error
-            self.told_parent.append((status, result, error))
+            self.told_parent.append((status, result, error, reason))
 
     def is_at(self, step: Step, kind: type[g.Op]) -> bool:
         """Whether a step is an entry of a node of this kind."""

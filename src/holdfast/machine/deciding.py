@@ -12,9 +12,11 @@ from holdfast.machine import commands as c
 from holdfast.machine.answering import is_within, too_large
 from holdfast.machine.dropping import is_stopping, undo_dropped
 from holdfast.machine.events import (
+    ChildUndone,
     CompensationWaived,
     HandlerMissing,
     StepRequeued,
+    StepRolledBack,
     WorkflowCompleted,
     WorkflowResumed,
     WorkflowStarted,
@@ -22,17 +24,19 @@ from holdfast.machine.events import (
 from holdfast.machine.failing import take_answer
 from holdfast.machine.moving import end, leave_by, look_at_branches, way_out
 from holdfast.machine.nodes import kind_of
-from holdfast.machine.nodes.call import child_ended, child_stopped
+from holdfast.machine.nodes.call import child_ended, child_stopped, is_undone
 from holdfast.machine.nodes.human import decide_step, decided_before
 from holdfast.machine.nodes.task import failed, resume, returned
 from holdfast.machine.nodes.wait import signal
 from holdfast.machine.rollback import (
     DEADLINE,
     GRACE,
+    NOT_UNDONE,
     cancel,
     end_grace,
     go_on,
     is_awaited,
+    is_to_undo,
     retry_undoing,
     stopped,
     undo,
@@ -41,7 +45,7 @@ from holdfast.machine.rollback import (
     work_of,
 )
 from holdfast.machine.routes import Routes
-from holdfast.machine.state import ROOT, State, Stay, Step, Token
+from holdfast.machine.state import ROOT, Executed, State, Stay, Step, Token
 from holdfast.machine.stopping import abort
 from holdfast.machine.turn import Turn, step_timer
 
@@ -75,7 +79,7 @@ def decide(routes: Routes, state: State, command: c.Command, moment: Moment) -> 
     if state.dropped is not None:
         undo_dropped(turn)
     _complete(turn)
-    if state.is_terminal and state.parent:
+    if state.parent and turn.has_ended:
         _tell_parent(turn)
     return turn.decision() if turn.has_happened else LATE
 
@@ -89,7 +93,7 @@ def _refusal(routes: Routes, state: State, command: c.Command, moment: Moment) -
         return Rejection(code="already_started", message="this workflow has been started before")
     if isinstance(command, c.DecideStep) and command.step in state.decided:
         return decided_before(state, command, moment)
-    if not state.is_terminal or isinstance(command, c.RetryCompensation):
+    if not state.is_terminal or isinstance(command, c.RetryCompensation) or _frees(state, command):
         return None
     if isinstance(command, c.CompleteStep | c.FailStep):
         return _late_end(Turn(routes, state, moment, kind_of), command)
@@ -98,6 +102,14 @@ def _refusal(routes: Routes, state: State, command: c.Command, moment: Moment) -
     if isinstance(command, _OPERATIONS):
         return Rejection(code="already_terminal", message=f"already in terminal state: {state.status}")
     return LATE
+
+
+def _frees(state: State, command: c.Command) -> bool:
+    """Whether a run that has halted because a child could not be undone hears that it is."""
+    if not isinstance(command, c.EndChild) or state.rollback is None or not is_undone(command):
+        return False
+    executed = state.executed.get(command.step)
+    return executed is not None and bool(executed.not_undone)
 
 
 def _late_end(turn: Turn, command: c.CompleteStep | c.FailStep) -> Answer:
@@ -125,13 +137,15 @@ def _complete(turn: Turn) -> None:
         turn.emit(WorkflowCompleted())
     elif state.dropped.stuck is not None:
         node = state.executed[state.dropped.stuck].node
-        turn.pause("compensation_failed", f"{node!r}, of a branch that was not needed, could not be undone")
+        turn.pause(NOT_UNDONE, f"{node!r}, of a branch that was not needed, could not be undone")
 
 
 def _tell_parent(turn: Turn) -> None:
     state = turn.state
     result = state.result if state.status == "completed" else None
-    told = c.EndChild(step=state.parent_step, status=state.status, result=result, error=state.error)
+    told = c.EndChild(
+        step=state.parent_step, status=state.status, result=result, error=state.error, reason=state.reason
+    )
     parent = InstanceId(UUID(state.parent))
     turn.send(Message(decider=state.parent_definition, command=told, instance=parent))
 
@@ -248,11 +262,33 @@ def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
     if executed is not None and executed.child and command.step in turn.state.stopping:
         child_stopped(turn, executed, command)
         return None
+    caller = executed or turn.state.dead.get(command.step)
+    if caller is not None and caller.not_undone and is_undone(command):
+        _child_undone(turn, caller)
+        return None
     step = turn.state.open.get(command.step)
     if step is None or not step.child:
         return LATE
     child_ended(turn, step, command)
     return None
+
+
+def _child_undone(turn: Turn, caller: Executed | Step) -> None:
+    """A child is undone that could not be: whoever has halted because of it goes on."""
+    state = turn.state
+    halted = state.rollback or state.dropped
+    if not isinstance(caller, Executed) or halted is None or halted.stuck != caller.number:
+        turn.emit(ChildUndone(step=caller.number))
+        return
+    if state.rollback is not None:
+        turn.emit(WorkflowResumed())
+    elif state.status == "paused" and state.reason == NOT_UNDONE:
+        _go_on(turn)
+    turn.emit(ChildUndone(step=caller.number))
+    if not is_to_undo(turn, caller):
+        turn.emit(StepRolledBack(step=turn.next_step, of=caller.number))
+    elif state.rollback is not None:
+        undo(turn, caller)
 
 
 def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
@@ -300,7 +336,7 @@ def _resume(turn: Turn, _command: c.ResumeWorkflow) -> Answer | None:
     if state.dead:
         steps = ", ".join(repr(step.node) for step in state.dead.values())
         return Rejection(code="dead_letters", message=f"steps gave up and have to be requeued first: {steps}")
-    if state.reason == "compensation_failed" and state.dropped is not None and state.dropped.stuck is not None:
+    if state.reason == NOT_UNDONE and state.dropped is not None and state.dropped.stuck is not None:
         turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor))
     _go_on(turn)
     return None
@@ -339,6 +375,9 @@ def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | No
             code="not_dead", message=f"the compensation of step {command.step} is not among the dead letters"
         )
     executed = state.executed[halted.stuck]
+    if executed.not_undone:
+        told = f"the workflow {executed.child} that {executed.node!r} started has to be undone first: try its own compensation again"
+        return Rejection(code="child_not_undone", message=told)
     if state.rollback is not None:
         retry_undoing(turn, executed)
         return None
@@ -346,7 +385,7 @@ def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | No
         return Rejection(
             code="still_stopping", message="handlers of this branch are still being stopped; try again when they have"
         )
-    if state.status == "paused" and state.reason == "compensation_failed":
+    if state.status == "paused" and state.reason == NOT_UNDONE:
         _go_on(turn)
     undo(turn, executed, is_asked=True)
     return None

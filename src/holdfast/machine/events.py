@@ -8,7 +8,9 @@ from holdfast.kernel.vocabulary import message
 from holdfast.machine.happening import Data, Happening
 from holdfast.machine.step_events import (
     Approved,
+    ChildNotUndone,
     ChildStarted,
+    ChildUndone,
     CompensationExhausted,
     CompensationRetried,
     CompensationStarted,
@@ -50,13 +52,16 @@ __all__ = [
     "BranchesOpened",
     "BranchesUndone",
     "CancellationStarted",
+    "ChildNotUndone",
     "ChildStarted",
+    "ChildUndone",
     "CompensationExhausted",
     "CompensationRetried",
     "CompensationStarted",
     "CompensationSucceeded",
     "CompensationWaived",
     "DataAssigned",
+    "Ended",
     "Event",
     "HandlerMissing",
     "ItemsBegun",
@@ -195,6 +200,8 @@ class WorkflowResumed(Happening, frozen=True, kw_only=True):
     """The run goes on."""
 
 
+Ended: TypeAlias = WorkflowCompleted | WorkflowFailed | WorkflowCancelled | WorkflowAborted
+
 Event: TypeAlias = (
     WorkflowStarted
     | StepStarted
@@ -238,5 +245,7 @@ Event: TypeAlias = (
     | StepRequeued
     | WorkflowResumed
     | ChildStarted
+    | ChildNotUndone
+    | ChildUndone
     | HandlerMissing
 )

@@ -102,6 +102,7 @@ def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> None:
         status="skipped" if is_stopped else "failed",
         was_called=step.made > 0 or (event.was_called and not is_stopped),
         child=step.child,
+        not_undone=step.not_undone,
         attempt=step.attempt if event.awaits_stop and step.effect is not None else 0,
     )
     _execute(routes, state, step, executed)
@@ -163,6 +164,22 @@ def _step_requeued(routes: Routes, state: State, event: e.StepRequeued) -> None:
 
 def _child_started(_routes: Routes, state: State, event: e.ChildStarted) -> None:
     state.open[event.step].child = event.child
+
+
+def _child_not_undone(_routes: Routes, state: State, event: e.ChildNotUndone) -> None:
+    _caller(state, event.step).not_undone = event.error
+
+
+def _child_undone(_routes: Routes, state: State, event: e.ChildUndone) -> None:
+    _caller(state, event.step).not_undone = ""
+    halted = state.rollback or state.dropped
+    if halted is not None and halted.stuck == event.step:
+        halted.stuck = None
+
+
+def _caller(state: State, number: int) -> Step | Executed:
+    """The step that started a run, which may have ended before it."""
+    return state.open.get(number) or state.dead.get(number) or state.executed[number]
 
 
 # -- tokens
@@ -326,6 +343,8 @@ def _undone(state: State, number: int) -> None:
 def _step_rolled_back(_routes: Routes, state: State, event: e.StepRolledBack) -> None:
     state.next_step = event.step + 1
     _undone(state, event.of)
+    if state.rollback is None:
+        del state.executed[event.of]
 
 
 def _compensation_succeeded(_routes: Routes, state: State, event: e.CompensationSucceeded) -> None:
@@ -394,6 +413,8 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.StepPaused: _step_paused,
     e.StepRequeued: _step_requeued,
     e.ChildStarted: _child_started,
+    e.ChildNotUndone: _child_not_undone,
+    e.ChildUndone: _child_undone,
     e.DataAssigned: _data_assigned,
     e.TokenHeld: _token_held,
     e.TokenEnded: _token_ended,

@@ -26,6 +26,8 @@ from holdfast.machine.state import Executed, State, Step
 DLQ_REASON = "dlq enabled: rollback/compensation skipped"
 FAILURE_REASON = "the step failed and waits for an operator"
 COMPENSATION_REASON = "compensation max retries exceeded"
+CHILD_REASON = "compensation_failed"
+"""The word that the child itself ended with."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -232,12 +234,16 @@ def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) ->
         number=of.number,
         name=of.node,
         type=view.type_of(of.node),
-        reason=COMPENSATION_REASON,
+        reason=CHILD_REASON if of.not_undone else COMPENSATION_REASON,
         error=event.error,
         attempts=calls,
         payload=_encode(of.input or {}),
     )
     return [StepMoved(number=event.step, status="failed", error=event.error, attempts=calls), letter]
+
+
+def _child_undone(view: Projection, event: e.ChildUndone) -> Sequence[Record]:
+    return _settled(view, event.step)
 
 
 def _compensation_waived(_view: Projection, event: e.CompensationWaived) -> list[Record]:
@@ -275,6 +281,7 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
     e.CompensationWaived: _compensation_waived,
+    e.ChildUndone: _child_undone,
     e.StepRolledBack: _step_rolled_back,
     e.RollbackStarted: _turned_back,
     e.CancellationStarted: _turned_back,

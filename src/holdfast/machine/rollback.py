@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
+from typing import Final
 
 from holdfast.machine.answering import name_of
 from holdfast.machine.commands import EndGrace, FailStep, RunStep
@@ -35,6 +36,8 @@ from holdfast.machine.turn import Turn, policy_of
 GRACE = "grace"
 DEADLINE = "deadline"
 FAILED_ELSEWHERE = "a step of another branch failed"
+NOT_UNDONE: Final = "compensation_failed"
+"""Why a run ended, or waits for an operator, that could not undo what it had to."""
 
 
 def roll_back(turn: Turn, error: str, *, failed_step: int | None = None) -> None:
@@ -105,11 +108,17 @@ def go_on(turn: Turn) -> None:
     assert rollback.chain is not None
     while rollback.chain:
         executed = state.executed[rollback.chain[-1]]
-        if turn.routes.node(executed.node).compensation is not None:
+        if is_to_undo(turn, executed):
             undo(turn, executed)
             return
         turn.emit(StepRolledBack(step=turn.next_step, of=executed.number))
     _finish(turn, rollback)
+
+
+def is_to_undo(turn: Turn, executed: Executed) -> bool:
+    """Whether something has to be done to undo a step; any other is rolled past."""
+    has_work = turn.routes.node(executed.node).compensation is not None
+    return bool(executed.not_undone) or (has_work and is_concerned(turn.routes, executed))
 
 
 def undone(turn: Turn, step: Step) -> None:
@@ -146,11 +155,11 @@ def retry_undoing(turn: Turn, executed: Executed) -> None:
 def undo(turn: Turn, executed: Executed, *, is_asked: bool = False) -> None:
     """Have the compensation of a step called; what an operator asks for does not wait."""
     work = turn.routes.node(executed.node).compensation
-    assert work is not None
     number = turn.next_step
-    if work.retry.max_calls == 0:
+    if work is None or executed.not_undone or work.retry.max_calls == 0:
         turn.emit(CompensationStarted(step=number, of=executed.number))
-        _exhaust(turn, turn.state.open[number], "no call is allowed")
+        child = f"the workflow {executed.child} that it started could not be undone: {executed.not_undone}"
+        _exhaust(turn, turn.state.open[number], child if executed.not_undone else "no call is allowed")
         return
     delay_ms = 0 if is_asked else work.start_after_ms
     turn.emit(CompensationStarted(step=number, of=executed.number, effect=turn.next_effect, delay_ms=delay_ms))
@@ -198,7 +207,7 @@ def _exhaust(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> 
     turn.emit(CompensationExhausted(step=step.number, error=error, was_called=was_called))
     if rollback is not None:
         told = f"{step.node!r} could not be undone: {error}"
-        turn.emit(WorkflowFailed(error=told, reason="compensation_failed"))
+        turn.emit(WorkflowFailed(error=told, reason=NOT_UNDONE))
 
 
 def _finish(turn: Turn, rollback: Rollback) -> None:
@@ -237,6 +246,8 @@ def plan(routes: Routes, state: State) -> list[int]:
 
 def is_concerned(routes: Routes, executed: Executed) -> bool:
     """Whether there is anything to undo: a step that was stopped has done nothing, or half of its work, or all of it."""
+    if executed.not_undone:
+        return True
     if executed.status != "skipped":
         return executed.was_called
     if executed.is_done and routes.node(executed.node).compensation is not None:

@@ -212,6 +212,21 @@ class ChildStarted(Happening, frozen=True, kw_only=True):
     child: str
 
 
+@message(name="child_not_undone")
+class ChildNotUndone(Happening, frozen=True, kw_only=True):
+    """A workflow that a step started has ended, and could not be undone."""
+
+    step: int
+    error: str
+
+
+@message(name="child_undone")
+class ChildUndone(Happening, frozen=True, kw_only=True):
+    """It is undone after all."""
+
+    step: int
+
+
 @message(name="step_skipped_missing_handler")
 class HandlerMissing(Happening, frozen=True, kw_only=True):
     """A step waits for a handler that no live worker has."""

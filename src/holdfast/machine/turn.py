@@ -14,7 +14,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import Record
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.machine.commands import ReturnStep, RunStep, TimeOut
-from holdfast.machine.events import Event, PauseReason, StepStarted, TokenHeld, WorkflowPaused
+from holdfast.machine.events import Ended, Event, PauseReason, StepStarted, TokenHeld, WorkflowPaused
 from holdfast.machine.evolving import evolve
 from holdfast.machine.graph import Execution, Node, Retry, Work
 from holdfast.machine.projecting import NodeRows, Projection
@@ -121,6 +121,11 @@ class Turn:
     def has_happened(self) -> bool:
         """Whether there is anything to decide."""
         return bool(self._events)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run ends with this decision."""
+        return self.state.is_terminal and any(isinstance(event, Ended) for event in self._events)
 
     # -- how tokens enter nodes
 
