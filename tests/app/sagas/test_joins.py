@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step
-from holdfast import Branch, ConflictError, Retry, Saga, SagaDefinition, task
+from holdfast import Branch, ConflictError, Fail, Retry, Saga, SagaDefinition, task
 from holdfast.authoring.saga.builder import Build, Strategy
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graph import Join, Losers
@@ -519,6 +519,38 @@ def test_a_branch_that_ends_at_its_condition_releases_the_join(place: Place) -> 
     instance = run(engine, "ends", {"count": 1})
     assert status(engine, instance) == "completed"
     assert sorted(stage.calls) == ["always", "final"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_branch_that_has_nothing_to_offer_must_say_so(place: Place, *, fails: bool) -> None:
+    """To arrive is all that counts: a branch past its condition may win an `any`, and one that fails instead does not."""
+    stage = Stage()
+    stage.does("give up", Fail("closed"))
+    way: Build | None = (lambda no: no.step("give up", stage.does("give up"))) if fails else None
+    saga = (
+        Saga("asking")
+        .fork(
+            "ask",
+            lambda branch: branch.condition("open", "{{ .open }}", way).step("alpha", stage.does("alpha")),
+            lambda branch: (
+                branch.step("beta", stage.does("beta"))
+                .on_failure("undo", stage.does("undo"))
+                .wait_for("offer", "offer")
+            ),
+        )
+        .join("first", "any")
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "asking", {"open": False})
+    if not fails:
+        assert (status(engine, instance), stage.count("alpha")) == ("completed", 0)
+        return
+    assert (status(engine, instance), history(engine, instance, "branches_met")) == ("running", [])
+    engine.signal(instance, "offer", 9).result()
+    engine.drain()
+    assert engine.result(instance).result() == {"open": False, "offer": 9}
+    assert sorted(stage.calls) == ["beta", "give up"]
 
 
 @pytest.mark.row("F-141")
