@@ -149,6 +149,25 @@ def test_a_transactional_step_of_a_lost_worker_writes_nothing(place: Place) -> N
     assert zombie.heir.result(instance).result() == {"by": "heir"}
 
 
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_a_transactional_step_of_an_aborted_saga_writes_nothing(place: Place) -> None:
+    """The saga was aborted inside the handler: what that wrote is undone, and its call counts."""
+    prepared(place.store)
+    engine = place.engine()
+
+    def book(ctx: StepContext) -> None:
+        connection: Any = ctx.connection
+        connection.execute("insert into ledger values ('late')")
+        place.engine().abort(ctx.instance, "now").result()
+
+    engine.register(Saga("booking").step("book", book, transactional=True).build())
+    instance = engine.start("booking").result()
+    engine.drain()
+    (found,) = engine.steps(instance).result()
+    assert (written(place.store), engine.get(instance).result().status) == ([], "aborted")
+    assert (found.status, found.retry_count, engine.backlog().result()) == ("skipped", 1, [])
+
+
 @pytest.mark.parametrize("answers", [True, False])
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
 def test_a_claim_that_is_lost_during_the_call_undoes_it(place: Place, *, answers: bool) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 import pytest
 
-from holdfast import EffectContext, Engine, RetryPolicy
+from holdfast import EffectContext, Engine, RetryPolicy, Saga
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Do, Doll, Ledger, Puppet, act
 from support.waiting import arrives, eventually
@@ -94,6 +94,30 @@ def test_what_was_given_back_was_not_tried(live: Live, gate: threading.Event) ->
     assert engine.get(Doll, "d-1").result().effects[0].attempts == 0
     gate.set()
     eventually(lambda: calls.entries == [1])
+
+
+@pytest.mark.parametrize("stops", ["here", "elsewhere"])
+def test_a_call_that_an_abort_left_behind_is_given_up(
+    live: Live, gate: threading.Event, monkeypatch: pytest.MonkeyPatch, stops: str
+) -> None:
+    """Nobody waits for the handler any more: after a while its slot and its thread are free, and its call counts."""
+    monkeypatch.setattr("holdfast.runtime.worker._GRACE_SECONDS", 0.05)
+    inside = threading.Event()
+
+    def hang() -> None:
+        inside.set()
+        arrives(gate)
+
+    saga = Saga("s").step("hang", hang).build()
+    engine = live.engine(FEW).register(saga).start_worker()
+    instance = engine.start("s").result()
+    arrives(inside)
+    other = engine if stops == "here" else live.engine(FEW).register(saga)
+    other.abort(instance, "now").result()
+    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: engine.runtime.worker._slots._total == 0)
+    (step,) = engine.steps(instance).result()
+    assert (step.status, step.retry_count) == ("skipped", 1)
 
 
 def test_a_coroutine_that_does_not_listen_is_given_up(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def seen_of_machine(host: Host) -> View:
         "timers": {_timer(command): host.after[key] for key, command in host.timers.items()},
         "children": {child.step: (child.asked, child.definition, child.input) for child in host.children},
         "letters": {(row.source, row.number): row.error for row in rows if isinstance(row, DeadLetterRaised)},
-        "told parent": [(told.status, told.result, told.error) for told in host.told_parent],
+        "told parent": [(told.status, told.result, told.error, told.reason) for told in host.told_parent],
     }
 
 

@@ -49,6 +49,8 @@ class Child:
     asked: str = ""
     """`cancel` or `abort` once its parent wants it to stop."""
     has_ended: bool = False
+    is_stuck: bool = False
+    """Whether it ended without being undone."""
 
 
 @dataclass

@@ -18,7 +18,7 @@ from machine.comparing import History, differences, seen_of_machine, seen_of_ref
 from machine.generating import SIGNALS, random_input, random_output
 from machine.hosting import Call, Host
 from machine.laws import Laws
-from machine.reference import Reference
+from machine.reference import STUCK, Reference
 
 LONGEST = 60
 """Acts of a run before it is driven to its end."""
@@ -106,6 +106,8 @@ class Play:
         effect = next((number for number, call in self.host.calls.items() if call.body.step == command.step), None)
         if effect is None:
             return
+        if self.run.is_over and self.host.calls[effect].effect.transactional:
+            command = c.FailStep(step=command.step, error="its answer was refused, and what it wrote is undone")
         if not isinstance(command, c.FailStep) or command.was_called:
             self._laws.begin(command.step)
         self._tell(command, effect=effect)
@@ -121,7 +123,8 @@ class Play:
     def _say(self, command: c.Command) -> None:
         if isinstance(command, c.EndChild):
             for child in self.host.children:
-                child.has_ended |= child.step == command.step
+                if child.step == command.step:
+                    child.has_ended, child.is_stuck = True, command.reason == STUCK
         self._tell(command)
 
     def _tell(self, command: c.Command, *, effect: int | None = None, timer: str | None = None) -> None:
@@ -206,9 +209,7 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
     for command in play.host.timers.values():
         if not isinstance(command, c.PassDeadline) or rng.random() < failing / 4:
             yield Fire(command)
-    for child in play.host.children:
-        if not child.has_ended:
-            yield Say(_ended(child.step, rng, failing))
+    yield from _from_children(play, rng, failing)
     for step in play.run.steps:
         if step.is_open and step.of is None and play.run.is_at(step, g.Human):
             decision: Literal["confirmed", "rejected"] = "rejected" if rng.random() < failing else "confirmed"
@@ -216,6 +217,14 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
             yield Say(c.DecideStep(step=step.number, decision=decision, comment=rng.choice(("", "why")), data=data))
         if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvent):
             yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)))
+
+
+def _from_children(play: Play, rng: Random, failing: float) -> Iterator[Act]:
+    for child in play.host.children:
+        if not child.has_ended:
+            yield Say(_ended(child.step, rng, failing))
+        elif child.is_stuck:  # An operator has it undone.
+            yield Say(c.EndChild(step=child.step, status="cancelled", reason=STUCK if rng.random() < failing else ""))
 
 
 def _on_call(call: Call, rng: Random, failing: float) -> Act:
@@ -248,7 +257,9 @@ def _operating(play: Play, rng: Random) -> Iterator[Act]:
 def _ended(step: int, rng: Random, failing: float) -> c.EndChild:
     if rng.random() >= failing:
         return c.EndChild(step=step, status="completed", result=random_output(rng))
-    return c.EndChild(step=step, status=rng.choice(("failed", "cancelled", "aborted")), error="child failed")
+    reason = rng.choice(("", STUCK))
+    status = "failed" if reason else rng.choice(("failed", "cancelled", "aborted"))
+    return c.EndChild(step=step, status=status, error="child failed", reason=reason)
 
 
 def _intrusion(play: Play, rng: Random) -> c.Command:

@@ -20,6 +20,7 @@ Data = dict[str, object]
 
 MOST_SIGNALS = 1000
 """Signals that are kept."""
+STUCK = "compensation_failed"
 ANYTHING = "?"
 """An error text that the rules do not fix."""
 
@@ -123,6 +124,8 @@ class Step:
     has_timer: bool = False
     child: str = ""
     """`started`, `cancel` or `abort`: what the step's child was last told."""
+    has_stuck_child: bool = False
+    """Whether its child has ended and could not be undone."""
     of: Step | None = None
     """For a compensation: what it undoes."""
     retry_of: Step | None = None
@@ -222,7 +225,7 @@ class Reference:
         self.delay_ms = 0
         """How long the first node was not entered."""
         self.has_parent = False
-        self.told_parent: list[tuple[str, object, str]] = []
+        self.told_parent: list[tuple[str, object, str, str]] = []
 
     @property
     def is_over(self) -> bool:
@@ -248,13 +251,25 @@ class Reference:
                 step.is_late = False
             if late:
                 return False
+        if self.is_over and isinstance(command, c.CompleteStep | c.FailStep):
+            return self._note_late_end(command)
         if isinstance(command, c.RetryCompensation):
             taken = self._stuck_step() == command.step and self._retry_compensation()
+        elif self.status == "failed" and isinstance(command, c.EndChild):
+            taken = any(each.number == command.step and self._hear_of_child(each, command) for each in self.steps)
         else:
             taken = not self.is_over and self._take(command)
         if taken:
             self._settle()
         return taken
+
+    def _note_late_end(self, command: c.CompleteStep | c.FailStep) -> bool:
+        """A call that was under way when the run ended has come back; nothing is news but that it was made."""
+        found = [step for step in self.steps if step.number == command.step and step.is_calling and step.is_stopping]
+        if not found or (isinstance(command, c.FailStep) and not command.was_called):
+            return False
+        found[0].is_calling, found[0].attempts = False, found[0].call
+        return True
 
     def _take(self, command: object) -> bool:
         match command:
@@ -290,8 +305,8 @@ class Reference:
                 self._time_out(step)
             case c.DecideStep() if step.is_open and step.of is None and self.is_at(step, g.Human):
                 return self._decide(step, command)
-            case c.EndChild() if step.child and (step.is_open or step.is_stopping):
-                self._end_child(step, command)
+            case c.EndChild() if step.child:
+                return self._hear_of_child(step, command)
             case c.RequeueStep(input=data) if step.is_dead and self._has_room(data):
                 self._requeue(step, data)
             case c.NoteMissingHandler() if step.is_calling and not step.is_stopping:
@@ -341,7 +356,7 @@ class Reference:
             return
         work = self.work_of(step)
         step.error = command.error
-        if command.was_called or step.of is not None:
+        if command.was_called:
             step.attempts = step.call
         may_again = not command.is_final and step.call < work.retry.max_calls
         if may_again and (step.of is not None or not self.back):
@@ -403,15 +418,40 @@ class Reference:
         assert isinstance(op, g.Human)
         return op.on_reject or self.policies.on_reject
 
+    def _hear_of_child(self, step: Step, command: c.EndChild) -> bool:
+        """A child has ended, for the first time, or again after an operator had it undone."""
+        if step.has_stuck_child:
+            return command.reason != STUCK and self._free(step)
+        if step.is_open or step.is_stopping:
+            self._end_child(step, command)
+            return True
+        return False
+
     def _end_child(self, step: Step, command: c.EndChild) -> None:
         went_well = command.status == "completed"
         answer = command.result if went_well else None
+        step.has_stuck_child = command.reason == STUCK and not went_well
         if step.is_stopping:
             step.is_stopping, step.is_done, step.was_called, step.output = False, went_well, went_well, answer
         elif went_well:
             self._answer(step, answer)
         else:
             self._fail(step, ANYTHING)
+
+    def _free(self, step: Step) -> bool:
+        """A child is undone that could not be."""
+        step.has_stuck_child = False
+        if self.stuck is None or self.stuck.of is not step:
+            return True
+        self._forget_stuck()
+        if self.back:
+            self.status, self.reason = "running", ""
+        elif self.reason == STUCK:
+            self._go_on()
+        if self.back or not self._is_called_for(step):
+            self._undo_step(step)
+            step.is_undone = not self.back
+        return True
 
     def _signal(self, command: c.SendSignal) -> bool:
         for step in self.steps:
@@ -430,6 +470,7 @@ class Reference:
 
     def _requeue(self, step: Step, data: Data | None) -> None:
         self._settle_letter(step)
+        step.has_stuck_child = False  # Another child takes its place.
         step.token.retries, step.token.first = step, step.first
         if data is not None:
             step.token.data, step.token.first = dict(data), None
@@ -437,10 +478,8 @@ class Reference:
         self._go_on()
 
     def _resume(self) -> bool:
-        if self.reason == "compensation_failed" and self.stuck is not None and self.stuck.of is not None:
-            past = Step(len(self.steps) + 1, self.stuck.node, self.stuck.token, of=self.stuck.of)
-            past.status, past.outcome, self.stuck.of.is_undone = "completed", "rolled_back", True
-            self.steps.append(past)
+        if self.reason == STUCK and self.stuck is not None and self.stuck.of is not None:
+            self.stuck.of.is_undone = True  # It is not, and nobody asks for it any more.
             self._forget_stuck()
         self._go_on()
         return True
@@ -479,7 +518,7 @@ class Reference:
         self._undo_dropped()
         if self.status == "running" and self._is_all_over():
             if self.stuck is not None:
-                self._pause("compensation_failed")
+                self._pause(STUCK)
             elif not self.dropped:
                 self._conclude("completed")
 
@@ -666,7 +705,9 @@ class Reference:
 
     def _end_token(self, token: Token) -> None:
         token.is_over = True
-        if token.scope is not None:
+        if token.scope is None:
+            self.timers.discard("deadline")
+        else:
             self._look_at(token.scope)
 
     def _pause(self, reason: str) -> None:
@@ -764,7 +805,13 @@ class Reference:
     def _drop(self, branches: list[Token]) -> None:
         """Have undone what branches did, if there is anything that could be undone."""
         done = [step for step in self.steps if step.ended and step.of is None and not step.is_undone]
-        undoable = [step for step in done if self.graph.nodes[step.node].compensation is not None]
+        undoable = [
+            step
+            for step in done
+            if self.graph.nodes[step.node].compensation is not None
+            or step.has_stuck_child
+            or (step.child and step.is_stopping)
+        ]
         if any(step.token.is_at_or_below(branch) for step in undoable for branch in branches):
             self.dropped += branches
 
@@ -784,7 +831,7 @@ class Reference:
             step
             for step in self.steps
             if self._is_dropped(step.token)
-            and self.graph.nodes[step.node].compensation is not None
+            and (self.graph.nodes[step.node].compensation is not None or step.has_stuck_child)
             and self._is_to_undo(step)
         ]
         if found:
@@ -839,8 +886,6 @@ class Reference:
         elif self.policies.on_failure != "compensate":
             step.is_dead = step.was_called = True
             step.ended = 0
-            if self.is_at(step, g.Task):
-                step.attempts = step.call
             self.letters["step", step.number] = error
             self._pause("dlq" if self.policies.on_failure == "dlq" else "step_failed")
         elif (branch := self._unneeded(token)) is not None and branch.scope is not None:
@@ -885,7 +930,6 @@ class Reference:
             if step.of is None or self.policies.on_cancel == "none":
                 self._stop(step)
         if self.policies.on_cancel == "none":
-            self._drop_calls()
             self._conclude("cancelled")
         elif any(step.is_stopping and step.is_calling for step in self.steps):
             self.timers.add("grace")
@@ -909,14 +953,8 @@ class Reference:
             if step.child and (step.is_open or step.is_stopping):
                 step.child = "abort"
             self._stop(step)
-        self._drop_calls()
         self._conclude("aborted")
         return True
-
-    def _drop_calls(self) -> None:
-        """Nobody waits any more for what comes back."""
-        for step in self.steps:
-            step.is_calling = step.is_recalled = step.is_stopping = False
 
     def _undo(self) -> None:
         """Go on with the rollback as far as possible."""
@@ -946,13 +984,23 @@ class Reference:
             return False
         if any(each.retry_of is step and self._stands_for_another(each) for each in self.steps):
             return False
+        return self._has_left_something(step) and not any(self._protects(point, step) for point in self.steps)
+
+    def _has_left_something(self, step: Step) -> bool:
+        """Whether a step that has ended did anything that has to be undone."""
+        node = self.graph.nodes[step.node]
+        if step.has_stuck_child:
+            return True
         if isinstance(node.op, g.Task) and not step.was_called:
             return False
-        if step.status == "skipped":
-            is_half_done = step.is_done and node.compensation is not None
-            if not (step.was_called if step.token.scope is not None else is_half_done):
-                return False
-        return not any(self._protects(point, step) for point in self.steps)
+        if step.status != "skipped":
+            return True
+        is_half_done = step.is_done and node.compensation is not None
+        return step.was_called if step.token.scope is not None else is_half_done
+
+    def _is_called_for(self, step: Step) -> bool:
+        """Whether the compensation of a step is called when its turn comes."""
+        return self.graph.nodes[step.node].compensation is not None and self._has_left_something(step)
 
     def _stands_for_another(self, repeat: Step) -> bool:
         """Whether a repeat was executed, so that the step that it repeats is not undone as well."""
@@ -974,10 +1022,12 @@ class Reference:
         return is_below or (is_above and is_ours)
 
     def _undo_step(self, of: Step, *, is_asked: bool = False) -> None:
-        work = self.graph.nodes[of.node].compensation
+        work = self.graph.nodes[of.node].compensation if self._is_called_for(of) else None
         undoing = Step(len(self.steps) + 1, of.node, of.token, data=of.data, of=of, is_open=True, first=of.first)
         self.steps.append(undoing)
-        if work is None:
+        if of.has_stuck_child:
+            self._give_up_undoing(undoing)
+        elif work is None:
             undoing.status, undoing.outcome, undoing.is_open = "completed", "rolled_back", False
         elif work.retry.max_calls == 0:
             self._give_up_undoing(undoing)
@@ -994,7 +1044,7 @@ class Reference:
         self.stuck = undoing
         self.letters["compensation", undoing.of.number] = undoing.error or ANYTHING
         if self.back:
-            self._conclude("failed", "compensation_failed")
+            self._conclude("failed", STUCK)
 
     def _forget_stuck(self) -> None:
         if self.stuck is not None and self.stuck.of is not None:
@@ -1007,13 +1057,13 @@ class Reference:
     def _retry_compensation(self) -> bool:
         assert self.stuck is not None
         assert self.stuck.of is not None
-        if self._is_stopping_dropped():
+        if self._is_stopping_dropped() or self.stuck.of.has_stuck_child:
             return False
         again = self.stuck.of
         self._forget_stuck()
         if self.back:
             self.status, self.reason = "running", ""
-        elif self.reason == "compensation_failed":
+        elif self.reason == STUCK:
             self._go_on()
         self._undo_step(again, is_asked=True)
         return True
@@ -1026,7 +1076,7 @@ class Reference:
         if self.has_parent:
             result = self.root.data if status == "completed" else None
             error = ANYTHING if self.stuck else self.error
-            self.told_parent.append((status, result, error))
+            self.told_parent.append((status, result, error, reason))
 
     def is_at(self, step: Step, kind: type[g.Op]) -> bool:
         """Whether a step is an entry of a node of this kind."""

@@ -89,7 +89,7 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
         key="o-1",
         tenant=tenant,
         issued=2,
-        effects=[effect(identity, tenant=tenant, owner=new_worker())],
+        effects=[effect(identity, tenant=tenant, owner=new_worker(), attempts=1)],
         timers=[timer(identity, number=1, tenant=tenant)],
         records=records,
         snapshot=Snapshot(version=1, state_version=1, data=b"state"),

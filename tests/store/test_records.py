@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from holdfast.kernel.ids import InstanceId
@@ -81,6 +83,19 @@ def test_a_step_moves(desk: Desk) -> None:
     goes_on(desk, head, StepMoved(number=2, status="completed", output=b"new", outcome="done", wait_kind=""))
     (step,) = desk.reader.steps(head.id)
     assert (step.status, step.output, step.outcome, step.wait_kind) == ("completed", b"new", "done", "")
+
+
+def test_a_step_begins_with_its_first_call(desk: Desk) -> None:
+    """Later calls do not change when it began; and if the first one was taken at once, nobody says when."""
+    head = begun(desk, StepOpened(number=1, node="charge"), StepOpened(number=2, node="ship"))
+    first = (
+        StepMoved(number=1, status="running", attempts=1, started_at=LATER),
+        StepMoved(number=2, status="running", attempts=1),
+    )
+    head = goes_on(desk, head, *first)
+    again = [StepMoved(number=each, status="completed", attempts=2, started_at=LATER + timedelta(1)) for each in (1, 2)]
+    goes_on(desk, head, *again)
+    assert [step.started_at for step in desk.reader.steps(head.id)] == [LATER, None]
 
 
 def test_a_step_begins_once(desk: Desk) -> None:

@@ -115,6 +115,18 @@ def test_a_beat_tells_what_has_to_stop(desk: Desk) -> None:
     assert beat(desk, worker, first, second).stopping == []
 
 
+def test_a_beat_tells_what_nobody_waits_for(desk: Desk) -> None:
+    """Of those that have to stop, the ones whose instances have ended."""
+    worker, (first, second) = working(desk)
+    head = desk.loaded(first.instance).header
+    desk.commit(moved(head, recalls=[recall(head.id, second.number, stop=True)]))
+    found = beat(desk, worker, first, second)
+    assert (found.stopping, found.unawaited) == ([second.claim], [])
+    desk.commit(moved(desk.loaded(head.id).header, ends=True))
+    found = beat(desk, worker, first, second)
+    assert (found.lost, found.stopping, found.unawaited) == ([], [second.claim], [second.claim])
+
+
 @pytest.mark.row("F-110")
 def test_one_speaks_for_all(desk: Desk) -> None:
     """Of all processes that find a handler missing, one at a time says so, and again when enough time has gone by."""

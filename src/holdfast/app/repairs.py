@@ -86,7 +86,7 @@ class Repairs(Desk):
                     self._repair(found, c.RequeueStep(step=found.number, input=new))
                 case "compensation":
                     raise ConflictError(
-                        f"dead letter {found.id} is of a compensation, and its workflow has ended; use retry_compensation"
+                        f"dead letter {found.id} is of a compensation, which is not requeued but tried again: use retry_compensation"
                     )
                 case "timer":
                     self._restore_timer(found)

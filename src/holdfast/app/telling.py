@@ -27,8 +27,20 @@ _STRETCH = 100
 _STARTS = frozenset({"step_started", "compensation_started"})
 _PAUSES = frozenset({"workflow_paused", "workflow_resumed", "rollback_started", "cancellation_started"})
 """Events after which it is known whether the run waits for an operator."""
-_ASK_FOR_PAUSE = frozenset({"step_withdrawn", "cancellation_started"})
+_ASK_FOR_PAUSE = frozenset({"step_withdrawn", "cancellation_started", "step_skipped_missing_handler"})
 """Events whose meaning depends on that."""
+
+
+_ENDS = frozenset(
+    {
+        "step_completed",
+        "step_failed",
+        "step_paused",
+        "compensation_success",
+        "compensation_max_retries_exceeded",
+    }
+)
+"""Events that a call leads to when it is the last one; a `reason` says that none did."""
 
 
 class _Fact(NamedTuple):
@@ -58,7 +70,10 @@ class Teller:
         self._names: dict[int, str] = {}
         self._undone: dict[int, int] = {}
         """The steps that compensations undo."""
+        self._asked: dict[int, int] = {}
+        """Number of the call that each step has asked for last."""
         self._calls: dict[int, int] = {}
+        """How many have come back."""
         self._dead: set[int] = set()
         """Steps that wait for an operator."""
         self._is_paused = False
@@ -123,7 +138,8 @@ class Teller:
         event, data = fact
         own = fact.step
         number = self._learn(own, data) if own is not None else None
-        status = self._status_after(event.type, number, data, is_undoing=own in self._undone)
+        calls = self._count(event.type, own, data) if own is not None else 0
+        status = self._status_after(event.type, number, data, is_undoing=own in self._undone, calls=calls)
         return HistoryEntry(
             sequence=event.sequence,
             event_type=event.type,
@@ -131,7 +147,7 @@ class Teller:
             step_number=number,
             step_name=self._names.get(number or 0, ""),
             status=status,
-            retry_count=self._count(event.type, own, data) if own is not None else 0,
+            retry_count=calls,
             error=str(data.get("error", "")),
             timestamp=event.at,
             actor=event.actor,
@@ -148,17 +164,18 @@ class Teller:
         return self._undone.get(own, own)
 
     def _status_after(
-        self, type_: str, number: int | None, data: Mapping[str, object], *, is_undoing: bool = False
+        self, type_: str, number: int | None, data: Mapping[str, object], *, is_undoing: bool, calls: int
     ) -> str:
         node = None if self._graph is None else self._graph.nodes.get(self._names.get(number or 0, ""))
-        status = words.event_status(
-            type_,
+        known = words.Known(
             outcome=str(data.get("outcome", "")),
             reason=str(data.get("reason", "")),
             is_human=node is not None and isinstance(node.op, Human),
             is_paused=self._is_paused,
             is_dead=number in self._dead,
             is_undoing=is_undoing,
+            is_delayed="delay_ms" in data,
+            calls=calls,
         )
         match type_:
             case "workflow_paused":
@@ -171,20 +188,23 @@ class Teller:
                 self._dead.discard(number or 0)
             case _:
                 pass
-        return status
+        return words.event_status(type_, known)
 
     def _count(self, type_: str, own: int, data: Mapping[str, object]) -> int:
-        """The calls of a handler up to an event, the one that it begins included."""
-        before = self._calls.get(own, 0)
+        """The calls of a handler up to an event: those that have come back, and the first one when it is asked for without delay."""
         match type_:
-            case "step_started" | "compensation_started" | "step_resumed":
-                now = before + ("effect" in data)
-            case "step_withdrawn":
-                now = before - 1
+            case "step_started" | "compensation_started":
+                self._asked[own] = int("effect" in data)
+                return 0 if "delay_ms" in data else self._asked[own]
             case "step_retry" | "compensation_retry":
-                self._calls[own] = before + 1
-                return before
+                attempt = cast("int", data["attempt"])
+                self._asked[own] = attempt + 1
+                if data.get("was_called", True):
+                    self._calls[own] = attempt
+            case "step_stopped":
+                self._calls[own] = cast("int", data.get("attempt", 0)) or self._calls.get(own, 0)
+            case _ if type_ in _ENDS and data.get("was_called", True) and not data.get("reason"):
+                self._calls[own] = self._asked.get(own, 0)
             case _:
-                now = before
-        self._calls[own] = now
-        return now
+                pass
+        return self._calls.get(own, 0)

@@ -17,8 +17,8 @@ from holdfast.machine.state import ROOT, State
 from holdfast.store.findings import StoredStep, StoredTask
 from holdfast.store.shapes import Header, StoredEffect
 
-Called: TypeAlias = Mapping[int, datetime]
-"""Steps whose calls a worker has in hand, by number: when it took them."""
+Called: TypeAlias = Mapping[int, datetime | None]
+"""Steps whose calls have not come back, by number: when a worker took them; None if that worker died."""
 
 
 class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +103,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     retry_of: int | None
     """The step that it repeats."""
     started_at: datetime | None
+    """When a worker took its first call, or when it began to wait; None if it was never called."""
     completed_at: datetime | None
 
 
@@ -117,6 +118,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     """What the step, or the instance, is after it; empty if it stays what it was."""
     retry_count: int
+    """Calls that have come back, of the step's handler or of its compensation; the first one also when the event asks for it."""
     error: str
     timestamp: datetime
     actor: str
@@ -206,16 +208,16 @@ def summary(header: Header, *, has_begun: bool) -> InstanceSummary:
 
 
 def called_steps(effects: Iterable[StoredEffect], program: Program) -> Called:
-    """The steps whose calls a worker has in hand."""
-    held = [(each.claimed_at, each) for each in effects if each.claimed_at is not None]
-    bodies = [(at, program.effects.decode(each.type, each.version, each.data)) for at, each in held]
+    """The steps whose calls have not come back."""
+    begun = [each for each in effects if each.attempts > 0]
+    bodies = [(each.claimed_at, program.effects.decode(each.type, each.version, each.data)) for each in begun]
     return {body.step: at for at, body in bodies if isinstance(body, RunStep)}
 
 
 def steps(rows: Sequence[StoredStep], *, called: Called, dead: set[int], is_paused: bool) -> list[Step]:
     """The steps of a run, each with what became of its compensation; one that was repeated is shown by its last row.
 
-    `called` are those that a worker has in hand, `dead` the numbers of those that wait for an operator.
+    `called` are those whose calls have not come back, `dead` the numbers of those that wait for an operator.
     """
     undoing = {row.compensates: row for row in rows if row.compensates is not None}
     repeated = {row.retry_of for row in rows if row.retry_of is not None}
@@ -236,7 +238,6 @@ def _step(row: StoredStep, undoing: StoredStep | None, called: Called, *, is_pau
         is_dead=is_dead,
     )
     has_ended = row.status not in {"pending", "running"}
-    taken_at = None if has_ended else called.get(row.number)
     return Step(
         id=step_id(row.instance, row.number),
         instance=row.instance,
@@ -248,13 +249,30 @@ def _step(row: StoredStep, undoing: StoredStep | None, called: Called, *, is_pau
         outcome=row.outcome,
         input=_decoded(row.input),
         output=_decoded(row.output),
-        error=row.error if row.status != "completed" else "",
+        error=_error(row, undoing),
         retry_count=row.attempts + (row.number in called),
         compensation_retry_count=0 if undoing is None else undoing.attempts + (undoing.number in called),
         retry_of=row.retry_of,
-        started_at=None if status == "pending" else taken_at or row.opened_at,
+        started_at=_started_at(row, called),
         completed_at=row.moved_at if has_ended else None,
     )
+
+
+def _started_at(row: StoredStep, called: Called) -> datetime | None:
+    """When a worker took the first call of a step in hand; for one that needs no call, when it was entered."""
+    if row.started_at is not None:
+        return row.started_at
+    if not row.attempts and row.number in called:
+        return called[row.number] or row.opened_at
+    is_uncalled = row.status in {"pending", "skipped"} and not row.attempts and not row.wait_kind
+    return None if is_uncalled else row.opened_at
+
+
+def _error(row: StoredStep, undoing: StoredStep | None) -> str:
+    """Why a step could not be undone so far; else why it did not end well."""
+    if undoing is not None and undoing.status != "completed" and undoing.error:
+        return undoing.error
+    return row.error if row.status != "completed" else ""
 
 
 def _decoded(data: bytes | None) -> object:

@@ -53,6 +53,8 @@ class StepMoved(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     outcome: str | None = None
     """Label of the edge that was taken."""
     wait_kind: str | None = None
+    started_at: datetime | None = None
+    """When the call that it counts was taken in hand, if that was later than it was asked for; the commit knows."""
 
 
 class TaskOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -140,6 +142,14 @@ def has_begun(record: Record) -> bool:
     return isinstance(record, StepOpened | StepMoved) and (
         record.status != "pending" or bool(record.attempts) or bool(record.wait_kind)
     )
+
+
+def taken(records: Sequence[Record], at: datetime) -> Sequence[Record]:
+    """The same records, after a call that was taken in hand at this time."""
+    return [
+        msgspec.structs.replace(each, started_at=at) if isinstance(each, StepMoved) and each.attempts else each
+        for each in records
+    ]
 
 
 _Row = tuple[str, int]

@@ -128,6 +128,8 @@ class EndChild(_Command, frozen=True, kw_only=True):
     status: str
     result: object = None
     error: str = ""
+    reason: str = ""
+    """Why it ended badly, as a word: `compensation_failed` if it could not be undone."""
 
 
 class NoteMissingHandler(_Command, frozen=True, kw_only=True):

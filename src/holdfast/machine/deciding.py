@@ -12,6 +12,8 @@ from holdfast.machine import commands as c
 from holdfast.machine.answering import is_within, too_large
 from holdfast.machine.dropping import is_stopping, undo_dropped
 from holdfast.machine.events import (
+    ChildUndone,
+    CompensationWaived,
     HandlerMissing,
     StepRequeued,
     StepRolledBack,
@@ -22,25 +24,28 @@ from holdfast.machine.events import (
 from holdfast.machine.failing import take_answer
 from holdfast.machine.moving import end, leave_by, look_at_branches, way_out
 from holdfast.machine.nodes import kind_of
-from holdfast.machine.nodes.call import child_ended, child_stopped
+from holdfast.machine.nodes.call import child_ended, child_stopped, is_undone
 from holdfast.machine.nodes.human import decide_step, decided_before
 from holdfast.machine.nodes.task import failed, resume, returned
 from holdfast.machine.nodes.wait import signal
 from holdfast.machine.rollback import (
     DEADLINE,
     GRACE,
+    NOT_UNDONE,
     cancel,
     end_grace,
     go_on,
     is_awaited,
+    is_to_undo,
     retry_undoing,
     stopped,
     undo,
     undoing_failed,
     undone,
+    work_of,
 )
 from holdfast.machine.routes import Routes
-from holdfast.machine.state import ROOT, State, Stay, Step, Token
+from holdfast.machine.state import ROOT, Executed, State, Stay, Step, Token
 from holdfast.machine.stopping import abort
 from holdfast.machine.turn import Turn, step_timer
 
@@ -61,7 +66,7 @@ _OPERATIONS = (
 
 def decide(routes: Routes, state: State, command: c.Command, moment: Moment) -> Answer:
     """The answer to a command. The state is changed as far as the answer is a decision."""
-    refusal = _refusal(state, command, moment)
+    refusal = _refusal(routes, state, command, moment)
     if refusal is not None:
         return refusal
     turn = Turn(routes, state, moment, kind_of)
@@ -74,12 +79,13 @@ def decide(routes: Routes, state: State, command: c.Command, moment: Moment) -> 
     if state.dropped is not None:
         undo_dropped(turn)
     _complete(turn)
-    if state.is_terminal and state.parent:
+    if state.parent and turn.has_ended:
         _tell_parent(turn)
     return turn.decision() if turn.has_happened else LATE
 
 
-def _refusal(state: State, command: c.Command, moment: Moment) -> Answer | None:
+def _refusal(routes: Routes, state: State, command: c.Command, moment: Moment) -> Answer | None:
+    """The answer to a command that the run does not go on from."""
     if state.status == "new":
         is_start = isinstance(command, c.StartWorkflow)
         return None if is_start else Rejection(code="not_started", message="there is no such workflow")
@@ -87,8 +93,10 @@ def _refusal(state: State, command: c.Command, moment: Moment) -> Answer | None:
         return _started_before(moment)
     if isinstance(command, c.DecideStep) and command.step in state.decided:
         return decided_before(state, command, moment)
-    if not state.is_terminal or isinstance(command, c.RetryCompensation):
+    if not state.is_terminal or isinstance(command, c.RetryCompensation) or _frees(state, command):
         return None
+    if isinstance(command, c.CompleteStep | c.FailStep):
+        return _late_end(Turn(routes, state, moment, kind_of), command)
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
         return LATE
     if isinstance(command, _OPERATIONS):
@@ -102,23 +110,48 @@ def _started_before(moment: Moment) -> Rejection:
     return Rejection(code="already_started", message=told)
 
 
+def _frees(state: State, command: c.Command) -> bool:
+    """Whether a run that has halted because a child could not be undone hears that it is."""
+    if not isinstance(command, c.EndChild) or state.rollback is None or not is_undone(command):
+        return False
+    executed = state.executed.get(command.step)
+    return executed is not None and bool(executed.not_undone)
+
+
+def _late_end(turn: Turn, command: c.CompleteStep | c.FailStep) -> Answer:
+    """A call that was under way when the run ended has come back: it counts, and nothing follows from it."""
+    if not is_awaited(turn, command.step):
+        return LATE
+    match command:
+        case c.CompleteStep() if work_of(turn, command.step).transactional:  # What it wrote goes with this refusal.
+            return Rejection(code="already_terminal", message=f"already in terminal state: {turn.state.status}")
+        case c.CompleteStep():
+            stopped(turn, command.step, came_back=True, is_done=True, output=command.output)
+        case c.FailStep(was_called=True):
+            stopped(turn, command.step, came_back=True)
+        case c.FailStep():
+            return LATE
+    return turn.decision()
+
+
 def _complete(turn: Turn) -> None:
     """A run without tokens is over, once what it did in vain is undone."""
     state = turn.state
     if not state.may_begin or state.tokens or state.parked or state.open:
         return
     if state.dropped is None:
-        turn.cancel_timer(DEADLINE)
         turn.emit(WorkflowCompleted())
     elif state.dropped.stuck is not None:
         node = state.executed[state.dropped.stuck].node
-        turn.pause("compensation_failed", f"{node!r}, of a branch that was not needed, could not be undone")
+        turn.pause(NOT_UNDONE, f"{node!r}, of a branch that was not needed, could not be undone")
 
 
 def _tell_parent(turn: Turn) -> None:
     state = turn.state
     result = state.result if state.status == "completed" else None
-    told = c.EndChild(step=state.parent_step, status=state.status, result=result, error=state.error)
+    told = c.EndChild(
+        step=state.parent_step, status=state.status, result=result, error=state.error, reason=state.reason
+    )
     parent = InstanceId(UUID(state.parent))
     turn.send(Message(decider=state.parent_definition, command=told, instance=parent))
 
@@ -185,7 +218,7 @@ def _fail_step(turn: Turn, command: c.FailStep) -> Answer | None:
     if step is None:
         return LATE
     if step.of is not None:
-        undoing_failed(turn, step, command.error, is_final=command.is_final, after=command.after)
+        undoing_failed(turn, step, command)
     else:
         failed(turn, step, command)
     return None
@@ -235,11 +268,33 @@ def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
     if executed is not None and executed.child and command.step in turn.state.stopping:
         child_stopped(turn, executed, command)
         return None
+    caller = executed or turn.state.dead.get(command.step)
+    if caller is not None and caller.not_undone and is_undone(command):
+        _child_undone(turn, caller)
+        return None
     step = turn.state.open.get(command.step)
     if step is None or not step.child:
         return LATE
     child_ended(turn, step, command)
     return None
+
+
+def _child_undone(turn: Turn, caller: Executed | Step) -> None:
+    """A child is undone that could not be: whoever has halted because of it goes on."""
+    state = turn.state
+    halted = state.rollback or state.dropped
+    if not isinstance(caller, Executed) or halted is None or halted.stuck != caller.number:
+        turn.emit(ChildUndone(step=caller.number))
+        return
+    if state.rollback is not None:
+        turn.emit(WorkflowResumed())
+    elif state.status == "paused" and state.reason == NOT_UNDONE:
+        _go_on(turn)
+    turn.emit(ChildUndone(step=caller.number))
+    if not is_to_undo(turn, caller):
+        turn.emit(StepRolledBack(step=turn.next_step, of=caller.number))
+    elif state.rollback is not None:
+        undo(turn, caller)
 
 
 def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
@@ -287,8 +342,8 @@ def _resume(turn: Turn, _command: c.ResumeWorkflow) -> Answer | None:
     if state.dead:
         steps = ", ".join(repr(step.node) for step in state.dead.values())
         return Rejection(code="dead_letters", message=f"steps gave up and have to be requeued first: {steps}")
-    if state.reason == "compensation_failed" and state.dropped is not None and state.dropped.stuck is not None:
-        turn.emit(StepRolledBack(step=turn.next_step, of=state.dropped.stuck))  # The operator has seen to it.
+    if state.reason == NOT_UNDONE and state.dropped is not None and state.dropped.stuck is not None:
+        turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor))
     _go_on(turn)
     return None
 
@@ -326,6 +381,9 @@ def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | No
             code="not_dead", message=f"the compensation of step {command.step} is not among the dead letters"
         )
     executed = state.executed[halted.stuck]
+    if executed.not_undone:
+        told = f"the workflow {executed.child} that {executed.node!r} started has to be undone first: try its own compensation again"
+        return Rejection(code="child_not_undone", message=told)
     if state.rollback is not None:
         retry_undoing(turn, executed)
         return None
@@ -333,7 +391,7 @@ def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | No
         return Rejection(
             code="still_stopping", message="handlers of this branch are still being stopped; try again when they have"
         )
-    if state.status == "paused" and state.reason == "compensation_failed":
+    if state.status == "paused" and state.reason == NOT_UNDONE:
         _go_on(turn)
     undo(turn, executed, is_asked=True)
     return None

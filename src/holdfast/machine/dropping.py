@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.machine.events import BranchesDropped, BranchesUndone
 from holdfast.machine.graph import NoReturn
-from holdfast.machine.rollback import is_concerned, is_kept, lies_within, undo
+from holdfast.machine.rollback import is_kept, is_to_undo, lies_within, undo
 from holdfast.machine.state import Dropped, Executed
 from holdfast.machine.turn import Turn
 
@@ -16,8 +16,15 @@ def drop(turn: Turn, branches: Sequence[str], error: str) -> None:
     if not branches:
         return
     within, executed = frozenset(branches), turn.state.executed.values()
-    if any(lies_within(each.token, within) and turn.routes.node(each.node).compensation for each in executed):
+    if any(lies_within(each.token, within) and _may_need_undoing(turn, each) for each in executed):
         turn.emit(BranchesDropped(tokens=list(branches), error=error))
+
+
+def _may_need_undoing(turn: Turn, executed: Executed) -> bool:
+    """Whether there is a compensation, or a child that is being undone or could not be."""
+    if turn.routes.node(executed.node).compensation is not None or executed.not_undone:
+        return True
+    return bool(executed.child) and executed.number in turn.state.stopping
 
 
 def undo_dropped(turn: Turn) -> None:
@@ -52,6 +59,6 @@ def _last(turn: Turn, dropped: Dropped) -> Executed | None:
         node = turn.routes.node(each.node)
         if isinstance(node.op, NoReturn):
             bounds.append((each.token, True))
-        elif node.compensation and is_concerned(turn.routes, each) and not is_kept(each.token, bounds):
+        elif is_to_undo(turn, each) and not is_kept(each.token, bounds):
             return each
     return None

@@ -8,11 +8,14 @@ from holdfast.kernel.vocabulary import message
 from holdfast.machine.happening import Data, Happening
 from holdfast.machine.step_events import (
     Approved,
+    ChildNotUndone,
     ChildStarted,
+    ChildUndone,
     CompensationExhausted,
     CompensationRetried,
     CompensationStarted,
     CompensationSucceeded,
+    CompensationWaived,
     HandlerMissing,
     Rejected,
     StepCompleted,
@@ -49,12 +52,16 @@ __all__ = [
     "BranchesOpened",
     "BranchesUndone",
     "CancellationStarted",
+    "ChildNotUndone",
     "ChildStarted",
+    "ChildUndone",
     "CompensationExhausted",
     "CompensationRetried",
     "CompensationStarted",
     "CompensationSucceeded",
+    "CompensationWaived",
     "DataAssigned",
+    "Ended",
     "Event",
     "HandlerMissing",
     "ItemsBegun",
@@ -193,6 +200,8 @@ class WorkflowResumed(Happening, frozen=True, kw_only=True):
     """The run goes on."""
 
 
+Ended: TypeAlias = WorkflowCompleted | WorkflowFailed | WorkflowCancelled | WorkflowAborted
+
 Event: TypeAlias = (
     WorkflowStarted
     | StepStarted
@@ -222,6 +231,7 @@ Event: TypeAlias = (
     | CompensationRetried
     | CompensationSucceeded
     | CompensationExhausted
+    | CompensationWaived
     | StepRolledBack
     | RollbackStarted
     | RollbackPlanned
@@ -235,5 +245,7 @@ Event: TypeAlias = (
     | StepRequeued
     | WorkflowResumed
     | ChildStarted
+    | ChildNotUndone
+    | ChildUndone
     | HandlerMissing
 )

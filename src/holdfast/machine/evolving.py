@@ -81,7 +81,7 @@ def _stand_for(state: State, executed: Executed) -> None:
         state.executed.pop(executed.retry_of, None)
 
 
-def _step_retried(_routes: Routes, state: State, event: e.StepRetried) -> None:
+def _retried(_routes: Routes, state: State, event: e.StepRetried | e.CompensationRetried) -> None:
     step = state.open[event.step]
     step.attempt, step.effect = event.attempt + 1, event.effect
     if event.was_called:
@@ -92,6 +92,8 @@ def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> None:
     waits_for_operator = event.step in state.dead
     step = state.open.pop(event.step, None) or state.dead.pop(event.step, None) or state.frozen.pop(event.step)
     if step.of is not None:
+        if event.awaits_stop:
+            _await_undoing(state, step)
         return
     is_stopped = bool(event.reason) and not waits_for_operator
     executed = Executed(
@@ -102,11 +104,20 @@ def _step_failed(routes: Routes, state: State, event: e.StepFailed) -> None:
         status="skipped" if is_stopped else "failed",
         was_called=step.made > 0 or (event.was_called and not is_stopped),
         child=step.child,
+        not_undone=step.not_undone,
         attempt=step.attempt if event.awaits_stop and step.effect is not None else 0,
     )
     _execute(routes, state, step, executed)
     if event.awaits_stop:
         state.stopping.append(event.step)
+
+
+def _await_undoing(state: State, step: Step) -> None:
+    """The run ends while a compensation is under way: whether it was called is told when it comes back."""
+    state.executed[step.number] = Executed(
+        number=step.number, node=step.node, token=step.token, status="skipped", attempt=step.attempt, of=step.of
+    )
+    state.stopping.append(step.number)
 
 
 def _step_stopped(_routes: Routes, state: State, event: e.StepStopped) -> None:
@@ -155,6 +166,22 @@ def _step_requeued(routes: Routes, state: State, event: e.StepRequeued) -> None:
 
 def _child_started(_routes: Routes, state: State, event: e.ChildStarted) -> None:
     state.open[event.step].child = event.child
+
+
+def _child_not_undone(_routes: Routes, state: State, event: e.ChildNotUndone) -> None:
+    _caller(state, event.step).not_undone = event.error
+
+
+def _child_undone(_routes: Routes, state: State, event: e.ChildUndone) -> None:
+    _caller(state, event.step).not_undone = ""
+    halted = state.rollback or state.dropped
+    if halted is not None and halted.stuck == event.step:
+        halted.stuck = None
+
+
+def _caller(state: State, number: int) -> Step | Executed:
+    """The step that started a run, which may have ended before it."""
+    return state.open.get(number) or state.dead.get(number) or state.executed[number]
 
 
 # -- tokens
@@ -303,11 +330,6 @@ def _compensation_started(_routes: Routes, state: State, event: e.CompensationSt
     _undone(state, event.of)
 
 
-def _compensation_retried(_routes: Routes, state: State, event: e.CompensationRetried) -> None:
-    step = state.open[event.step]
-    step.attempt, step.effect = event.attempt + 1, event.effect
-
-
 def _undone(state: State, number: int) -> None:
     """A step is undone, or about to be: nothing is stuck, and the next one follows."""
     if state.rollback is None:
@@ -339,6 +361,12 @@ def _compensation_exhausted(_routes: Routes, state: State, event: e.Compensation
     halted = state.rollback or state.dropped
     assert halted is not None
     halted.stuck = state.open.pop(event.step).of
+
+
+def _compensation_waived(_routes: Routes, state: State, event: e.CompensationWaived) -> None:
+    assert state.dropped is not None
+    state.dropped.stuck = None
+    del state.executed[event.step]
 
 
 # -- the run
@@ -379,7 +407,7 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.WorkflowStarted: _workflow_started,
     e.StepStarted: _step_started,
     e.StepCompleted: _step_completed,
-    e.StepRetried: _step_retried,
+    e.StepRetried: _retried,
     e.StepFailed: _step_failed,
     e.StepStopped: _step_stopped,
     e.StepWithdrawn: _step_withdrawn,
@@ -387,6 +415,8 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.StepPaused: _step_paused,
     e.StepRequeued: _step_requeued,
     e.ChildStarted: _child_started,
+    e.ChildNotUndone: _child_not_undone,
+    e.ChildUndone: _child_undone,
     e.DataAssigned: _data_assigned,
     e.TokenHeld: _token_held,
     e.TokenEnded: _token_ended,
@@ -406,9 +436,10 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.RollbackStarted: _rollback_started,
     e.RollbackPlanned: _rollback_planned,
     e.CompensationStarted: _compensation_started,
-    e.CompensationRetried: _compensation_retried,
+    e.CompensationRetried: _retried,
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
+    e.CompensationWaived: _compensation_waived,
     e.StepRolledBack: _step_rolled_back,
     e.CancellationStarted: _cancellation_started,
     e.AbortStarted: _abort_started,

@@ -44,5 +44,5 @@ def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> N
         if not is_outlived(turn, step.token):
             roll_back(turn, error, failed_step=step.number)
     else:  # Nothing is undone: the step waits for an operator, and nothing new begins until then.
-        turn.emit(StepPaused(step=step.number, error=error))
+        turn.emit(StepPaused(step=step.number, error=error, was_called=was_called))
         turn.pause("dlq" if turn.routes.policies.on_failure == "dlq" else "step_failed", error)

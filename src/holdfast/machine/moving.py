@@ -16,7 +16,7 @@ from holdfast.machine.events import (
     TokenHeld,
 )
 from holdfast.machine.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
-from holdfast.machine.rollback import roll_back
+from holdfast.machine.rollback import DEADLINE, roll_back
 from holdfast.machine.routes import DATA
 from holdfast.machine.state import Data, Scope, Step, Token
 from holdfast.machine.stopping import NOT_NEEDED, stop_step, unended
@@ -131,6 +131,8 @@ def end(turn: Turn, token: Token) -> None:
     turn.emit(TokenEnded(token=token.id))
     if token.scope is not None:
         look_at_branches(turn, token.scope)
+    else:  # What is left to do is about losers, and a deadline would undo the work of the winners.
+        turn.cancel_timer(DEADLINE)
 
 
 # -- branches

@@ -26,6 +26,8 @@ from holdfast.machine.state import Data, Executed, State, Step
 DLQ_REASON = "dlq enabled: rollback/compensation skipped"
 FAILURE_REASON = "the step failed and waits for an operator"
 COMPENSATION_REASON = "compensation max retries exceeded"
+CHILD_REASON = "compensation_failed"
+"""The word that the child itself ended with."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -130,13 +132,9 @@ def _step_completed(view: Projection, event: e.StepCompleted) -> list[Record]:
     ]
 
 
-def _step_retried(_view: Projection, event: e.StepRetried) -> list[Record]:
+def _retried(_view: Projection, event: e.StepRetried | e.CompensationRetried) -> list[Record]:
     attempts = event.attempt if event.was_called else None
     return [StepMoved(number=event.step, status="running", attempts=attempts, error=event.error)]
-
-
-def _compensation_retried(_view: Projection, event: e.CompensationRetried) -> list[Record]:
-    return [StepMoved(number=event.step, status="running", attempts=event.attempt, error=event.error)]
 
 
 def _step_failed(view: Projection, event: e.StepFailed) -> list[Record]:
@@ -146,13 +144,17 @@ def _step_failed(view: Projection, event: e.StepFailed) -> list[Record]:
     if step.of is not None:
         if event.reason:
             return [StepMoved(number=event.step, status="skipped", error=event.error)]
-        return [StepMoved(number=event.step, status="failed", error=event.error, attempts=step.attempt)]
+        return [StepMoved(number=event.step, status="failed", error=event.error, attempts=_calls(step, event))]
     if event.reason:
         moved = StepMoved(number=event.step, status="skipped", error=event.error)
         return [moved, *view.closed(step, "cancelled")]
-    attempts = step.attempt if step.effect is not None and event.was_called else None
-    moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
+    moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=_calls(step, event))
     return [moved, *view.closed(step, "failed")]
+
+
+def _calls(step: Step, event: e.StepFailed | e.StepPaused | e.CompensationExhausted) -> int:
+    """How many calls of a step that gave up were made."""
+    return step.attempt if step.effect is not None and event.was_called else step.made
 
 
 def _step_stopped(_view: Projection, event: e.StepStopped) -> list[Record]:
@@ -162,7 +164,7 @@ def _step_stopped(_view: Projection, event: e.StepStopped) -> list[Record]:
 def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
     step = view.state.open[event.step]
     waits = view.routes.policies.on_failure == "pause"
-    attempts = None if step.effect is None else step.attempt
+    attempts = _calls(step, event)
     letter = DeadLetterRaised(
         source="step",
         number=event.step,
@@ -170,7 +172,7 @@ def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
         type=view.type_of(step.node),
         reason=FAILURE_REASON if waits else DLQ_REASON,
         error=event.error,
-        attempts=attempts or 0,
+        attempts=attempts,
         payload=view.input_of(step.token),
     )
     moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
@@ -233,13 +235,13 @@ def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) ->
     step = view.state.open[event.step]
     assert step.of is not None
     of = view.state.executed[step.of]
-    calls = 0 if step.effect is None else step.attempt
+    calls = _calls(step, event)
     letter = DeadLetterRaised(
         source="compensation",
         number=of.number,
         name=of.node,
         type=view.type_of(of.node),
-        reason=COMPENSATION_REASON,
+        reason=CHILD_REASON if of.not_undone else COMPENSATION_REASON,
         error=event.error,
         attempts=calls,
         payload=_encode(of.input or {}),
@@ -247,10 +249,17 @@ def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) ->
     return [StepMoved(number=event.step, status="failed", error=event.error, attempts=calls), letter]
 
 
+def _child_undone(view: Projection, event: e.ChildUndone) -> Sequence[Record]:
+    return _settled(view, event.step)
+
+
+def _compensation_waived(_view: Projection, event: e.CompensationWaived) -> list[Record]:
+    return [DeadLetterSettled(source="compensation", number=event.step)]  # The row of the compensation stays failed.
+
+
 def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]:
     of = view.state.executed[event.of]
     return [
-        *_settled(view, event.of),
         StepOpened(
             number=event.step,
             node=of.node,
@@ -266,7 +275,7 @@ def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]
 _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepStarted: _step_started,
     e.StepCompleted: _step_completed,
-    e.StepRetried: _step_retried,
+    e.StepRetried: _retried,
     e.StepFailed: _step_failed,
     e.StepStopped: _step_stopped,
     e.StepPaused: _step_paused,
@@ -275,9 +284,11 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.Approved: _approved,
     e.Rejected: _rejected,
     e.CompensationStarted: _compensation_started,
-    e.CompensationRetried: _compensation_retried,
+    e.CompensationRetried: _retried,
     e.CompensationSucceeded: _compensation_succeeded,
     e.CompensationExhausted: _compensation_exhausted,
+    e.CompensationWaived: _compensation_waived,
+    e.ChildUndone: _child_undone,
     e.StepRolledBack: _step_rolled_back,
     e.RollbackStarted: _turned_back,
     e.CancellationStarted: _turned_back,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
+from typing import Final
 
 from holdfast.machine.answering import name_of
-from holdfast.machine.commands import EndGrace, RunStep
+from holdfast.machine.commands import EndGrace, FailStep, RunStep
 from holdfast.machine.events import (
     CancellationStarted,
     CompensationExhausted,
@@ -26,7 +27,7 @@ from holdfast.machine.events import (
     WorkflowFailed,
     WorkflowResumed,
 )
-from holdfast.machine.graph import NoReturn, SavePoint, Work
+from holdfast.machine.graph import NoReturn, SavePoint, Task, Work
 from holdfast.machine.routes import Routes
 from holdfast.machine.state import ROOT, Executed, Rollback, State, Step
 from holdfast.machine.stopping import stop_everything, stop_step, unended
@@ -35,6 +36,8 @@ from holdfast.machine.turn import Turn, policy_of
 GRACE = "grace"
 DEADLINE = "deadline"
 FAILED_ELSEWHERE = "a step of another branch failed"
+NOT_UNDONE: Final = "compensation_failed"
+"""Why a run ended, or waits for an operator, that could not undo what it had to."""
 
 
 def roll_back(turn: Turn, error: str, *, failed_step: int | None = None) -> None:
@@ -79,6 +82,15 @@ def is_awaited(turn: Turn, step: int) -> bool:
     return step in turn.state.stopping and turn.state.executed[step].attempt > 0
 
 
+def work_of(turn: Turn, step: int) -> Work:
+    """What a step that was stopped had called."""
+    executed = turn.state.executed[step]
+    node = turn.routes.node(executed.node)
+    work = node.compensation if executed.of is not None else node.op.work if isinstance(node.op, Task) else None
+    assert work is not None
+    return work
+
+
 def awaited_calls(turn: Turn) -> list[int]:
     """The stopped steps whose handlers may still be running; children take the time that their own rollback needs."""
     return [step for step in turn.state.stopping if turn.state.executed[step].attempt]
@@ -96,11 +108,17 @@ def go_on(turn: Turn) -> None:
     assert rollback.chain is not None
     while rollback.chain:
         executed = state.executed[rollback.chain[-1]]
-        if turn.routes.node(executed.node).compensation is not None:
+        if is_to_undo(turn, executed):
             undo(turn, executed)
             return
         turn.emit(StepRolledBack(step=turn.next_step, of=executed.number))
     _finish(turn, rollback)
+
+
+def is_to_undo(turn: Turn, executed: Executed) -> bool:
+    """Whether something has to be done to undo a step; any other is rolled past."""
+    has_work = turn.routes.node(executed.node).compensation is not None
+    return bool(executed.not_undone) or (has_work and is_concerned(turn.routes, executed))
 
 
 def undone(turn: Turn, step: Step) -> None:
@@ -108,15 +126,23 @@ def undone(turn: Turn, step: Step) -> None:
     turn.emit(CompensationSucceeded(step=step.number))
 
 
-def undoing_failed(turn: Turn, step: Step, error: str, *, is_final: bool, after: timedelta | None) -> None:
+def undoing_failed(turn: Turn, step: Step, command: FailStep) -> None:
     """A compensation failed: try again, or give up."""
     work = turn.routes.node(step.node).compensation
     assert work is not None
-    if is_final or not policy_of(work.retry).allows_another(step.attempt):
-        _exhaust(turn, step, error)
+    if command.is_final or not policy_of(work.retry).allows_another(step.attempt):
+        _exhaust(turn, step, command.error, was_called=command.was_called)
         return
-    delay = after if after is not None else turn.wait_after(work.retry, step.attempt)
-    turn.emit(CompensationRetried(step=step.number, attempt=step.attempt, error=error, effect=turn.next_effect))
+    delay = command.after if command.after is not None else turn.wait_after(work.retry, step.attempt)
+    turn.emit(
+        CompensationRetried(
+            step=step.number,
+            attempt=step.attempt,
+            error=command.error,
+            effect=turn.next_effect,
+            was_called=command.was_called,
+        )
+    )
     _call(turn, step, work, delay)
 
 
@@ -129,11 +155,11 @@ def retry_undoing(turn: Turn, executed: Executed) -> None:
 def undo(turn: Turn, executed: Executed, *, is_asked: bool = False) -> None:
     """Have the compensation of a step called; what an operator asks for does not wait."""
     work = turn.routes.node(executed.node).compensation
-    assert work is not None
     number = turn.next_step
-    if work.retry.max_calls == 0:
+    if work is None or executed.not_undone or work.retry.max_calls == 0:
         turn.emit(CompensationStarted(step=number, of=executed.number))
-        _exhaust(turn, turn.state.open[number], "no call is allowed")
+        child = f"the workflow {executed.child} that it started could not be undone: {executed.not_undone}"
+        _exhaust(turn, turn.state.open[number], child if executed.not_undone else "no call is allowed")
         return
     delay_ms = 0 if is_asked else work.start_after_ms
     turn.emit(CompensationStarted(step=number, of=executed.number, effect=turn.next_effect, delay_ms=delay_ms))
@@ -172,16 +198,16 @@ def _cause(state: State, executed: Executed) -> tuple[str, str]:
     return "", next(error for branch, error in dropped.tokens.items() if _lies_below(executed.token, branch))
 
 
-def _exhaust(turn: Turn, step: Step, error: str) -> None:
+def _exhaust(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> None:
     """A step could not be undone: the chain halts here, and an operator has to look."""
     rollback = turn.state.rollback
     if rollback is not None and rollback.chain is None:  # It was a dropped branch's; the rollback will try it again.
-        turn.emit(StepFailed(step=step.number, error=error))
+        turn.emit(StepFailed(step=step.number, error=error, was_called=was_called))
         return
-    turn.emit(CompensationExhausted(step=step.number, error=error))
+    turn.emit(CompensationExhausted(step=step.number, error=error, was_called=was_called))
     if rollback is not None:
         told = f"{step.node!r} could not be undone: {error}"
-        turn.emit(WorkflowFailed(error=told, reason="compensation_failed"))
+        turn.emit(WorkflowFailed(error=told, reason=NOT_UNDONE))
 
 
 def _finish(turn: Turn, rollback: Rollback) -> None:
@@ -220,6 +246,8 @@ def plan(routes: Routes, state: State) -> list[int]:
 
 def is_concerned(routes: Routes, executed: Executed) -> bool:
     """Whether there is anything to undo: a step that was stopped has done nothing, or half of its work, or all of it."""
+    if executed.not_undone:
+        return True
     if executed.status != "skipped":
         return executed.was_called
     if executed.is_done and routes.node(executed.node).compensation is not None:

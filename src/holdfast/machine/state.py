@@ -66,6 +66,8 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """For a compensation: the executed step that it undoes."""
     child: str = ""
     """Id of the run that it waits for."""
+    not_undone: str = ""
+    """Why that run could not be undone; empty if it could, or has not ended."""
     error: str = ""
     """Why it gave up, while it waits for an operator."""
 
@@ -88,11 +90,15 @@ class Executed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     retry_of: int | None = None
     """The step that it repeats, and that it stands for once its handler was called."""
     child: str = ""
-    """Id of the run that it waited for when it was stopped."""
+    """Id of the run that it waited for when it was stopped, or that has failed it."""
+    not_undone: str = ""
+    """Why that run could not be undone; empty if it could."""
     attempt: int = 0
     """Number of the call that was under way when the step was stopped; 0 if none was."""
     is_done: bool = False
     """Whether the handler of a step that was stopped finished its work all the same."""
+    of: int | None = None
+    """For a compensation that was under way when the run ended: the step that it undoes."""
 
 
 class Scope(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):

@@ -63,12 +63,15 @@ class StepFailed(Happening, frozen=True, kw_only=True):
     was_called: bool = True
     """Whether its last call was made at all."""
     awaits_stop: bool = False
-    """Whether its handler may still be running, so that it is undone only after it came back."""
+    """Whether its handler may still be running: its end is told by a StepStopped, and waited for before the step is undone."""
 
 
 @message(name="step_stopped")
 class StepStopped(Happening, frozen=True, kw_only=True):
-    """The handler of a step that was stopped has come back, was never called, or has had its time."""
+    """The handler of a step that was stopped has come back, was never called, or has had its time.
+
+    After the end of the run it is told only of handlers that were called.
+    """
 
     step: int
     attempt: int = 0
@@ -99,6 +102,8 @@ class StepPaused(Happening, frozen=True, kw_only=True):
 
     step: int
     error: str
+    was_called: bool = True
+    """Whether its last call was made at all."""
 
 
 class _Decided(Happening, frozen=True, kw_only=True):
@@ -151,6 +156,8 @@ class CompensationRetried(Happening, frozen=True, kw_only=True):
     attempt: int
     error: str
     effect: int
+    was_called: bool = True
+    """Whether the call that failed was made at all."""
 
 
 @message(name="compensation_success")
@@ -166,6 +173,17 @@ class CompensationExhausted(Happening, frozen=True, kw_only=True):
 
     step: int
     error: str
+    was_called: bool = True
+    """Whether the last call was made at all."""
+
+
+@message(name="compensation_waived")
+class CompensationWaived(Happening, frozen=True, kw_only=True):
+    """An operator lets the run go on although a step could not be undone."""
+
+    step: int
+    """The step that stays as it is."""
+    actor: str
 
 
 @message(name="step_rolled_back")
@@ -192,6 +210,21 @@ class ChildStarted(Happening, frozen=True, kw_only=True):
 
     step: int
     child: str
+
+
+@message(name="child_not_undone")
+class ChildNotUndone(Happening, frozen=True, kw_only=True):
+    """A workflow that a step started has ended, and could not be undone."""
+
+    step: int
+    error: str
+
+
+@message(name="child_undone")
+class ChildUndone(Happening, frozen=True, kw_only=True):
+    """It is undone after all."""
+
+    step: int
 
 
 @message(name="step_skipped_missing_handler")

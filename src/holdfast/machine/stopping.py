@@ -19,7 +19,8 @@ def stop_step(turn: Turn, step: Step, ending: Ending, *, error: str = MESSAGE, r
         if step.of is None:
             awaits_stop = turn.kind(step).stop(turn, step, ending)
         elif step.effect is not None:
-            turn.withdraw(step.effect)
+            turn.recall(step, stop=True)
+            awaits_stop = True
     turn.emit(StepFailed(step=step.number, error=error, reason=reason, awaits_stop=awaits_stop))
 
 

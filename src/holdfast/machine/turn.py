@@ -14,7 +14,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import Record
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.machine.commands import ReturnStep, RunStep, TimeOut
-from holdfast.machine.events import Event, PauseReason, StepStarted, TokenHeld, WorkflowPaused
+from holdfast.machine.events import Ended, Event, PauseReason, StepStarted, TokenHeld, WorkflowPaused
 from holdfast.machine.evolving import evolve
 from holdfast.machine.graph import Execution, Node, Retry, Work
 from holdfast.machine.projecting import NodeRows, Projection
@@ -40,7 +40,7 @@ class NodeKind(NodeRows, Protocol):
         ...
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
-        """An open step is not wanted any more: take back what it asked for. Whether its end must be waited for."""
+        """An open step is not wanted any more: take back what it asked for. Whether it will still be told how that ended."""
         ...
 
     def abandon(self, turn: Turn, executed: Executed) -> None:
@@ -55,12 +55,11 @@ class NodeKind(NodeRows, Protocol):
 class _Rarely:
     """What few decisions ask for."""
 
-    __slots__ = ("cancelled", "messages", "recalls", "timers", "withdrawn")
+    __slots__ = ("cancelled", "messages", "recalls", "timers")
 
     def __init__(self) -> None:
         self.timers: list[Timer] = []
         self.cancelled: list[str] = []
-        self.withdrawn: list[int] = []
         self.recalls: list[Recall] = []
         self.messages: list[Message] = []
 
@@ -112,7 +111,6 @@ class Turn:
             effects=effects,
             timers=tuple(rarely.timers),
             cancelled_timers=tuple(rarely.cancelled),
-            withdrawn_effects=tuple(rarely.withdrawn),
             recalls=tuple(rarely.recalls),
             messages=tuple(rarely.messages),
             records=records,
@@ -123,6 +121,11 @@ class Turn:
     def has_happened(self) -> bool:
         """Whether there is anything to decide."""
         return bool(self._events)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run ends with this decision."""
+        return self.state.is_terminal and any(isinstance(event, Ended) for event in self._events)
 
     # -- how tokens enter nodes
 
@@ -227,10 +230,6 @@ class Turn:
                 retry=NO_RETRY,  # Every failure comes back as a command: the machine decides what follows.
             )
         )
-
-    def withdraw(self, effect: int) -> None:
-        """Nobody wants the work of an effect any more."""
-        self._more.withdrawn.append(effect)
 
     def recall(self, step: Step, *, stop: bool) -> None:
         """Take the work of a step back if nobody has begun it; it comes back by itself otherwise, sooner if told to stop."""

@@ -17,7 +17,7 @@ from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
-from holdfast.kernel.records import has_begun, merge
+from holdfast.kernel.records import has_begun, merge, taken
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.checking import UNNAMED, check_decision, check_text
 from holdfast.runtime.heading import moved_header
@@ -194,7 +194,8 @@ class Draft:
             self._cancel_timers(tuple(self.timers))
         self._append(events, submission, now)
         if decision.records:
-            change.records = (*change.records, *decision.records)
+            at = submission.taken_at
+            change.records = (*change.records, *(decision.records if at is None else taken(decision.records, at)))
         version, issued = header.version + len(events), header.issued + len(effects) + len(decision.timers)
         begun = header.begun or self._begins(decision)
         self.header = moved_header(header, status, version=version, issued=issued, begun=begun, now=now)

@@ -246,7 +246,15 @@ class Fetching:
         address = Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance)
         cause = effect_key(effect.instance, effect.number)
         self._shared.submit(
-            Submission(address=address, command=command, cause=cause, claim=effect.claim, settled=settled, is_own=True)
+            Submission(
+                address=address,
+                command=command,
+                cause=cause,
+                claim=effect.claim,
+                taken_at=effect.taken_at,
+                settled=settled,
+                is_own=True,
+            )
         )
 
     def _told(self, effect: StoredEffect, error: BaseException) -> object:

@@ -60,6 +60,7 @@ class Heart:
             self._worker.lose(beat.lost)
         if beat.stopping:
             self._worker.interrupt(key_of(claim.instance, claim.number) for claim in beat.stopping)
+            self._worker.limit(key_of(claim.instance, claim.number) for claim in beat.unawaited)
         if beat.revived:
             _log.warning("took over the work of a worker that died: %s", ", ".join(beat.revived))
             self._shared.telemetry.tell(WorkRevived(handlers=tuple(beat.revived)))

@@ -282,6 +282,7 @@ class Runtime:
                 command=command,
                 cause=effect_key(effect.instance, effect.number),
                 claim=execution.claim,
+                taken_at=effect.taken_at,
                 may_create=True,
                 settled=settled,
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 import msgspec
 
@@ -77,6 +78,8 @@ class Submission(msgspec.Struct, kw_only=True, eq=False, gc=False):
     """Of a command with a receipt: tells whether another one with that receipt is the same."""
     claim: Claim | None = None
     """The effect, timer or message that the commit uses up."""
+    taken_at: datetime | None = None
+    """When the work began that the command tells the end of; None if the commit that asked for it handed it over, or for no work."""
     definition_version: str = ""
     """Version of the definition that a new instance is pinned to; empty for deciders."""
     may_create: bool = False

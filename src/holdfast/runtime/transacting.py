@@ -149,6 +149,7 @@ class Transacting:
             command=own,
             cause=effect_key(effect.instance, effect.number),
             claim=execution.claim,
+            taken_at=effect.taken_at,
             may_create=True,
             settled=_ignore,
         )

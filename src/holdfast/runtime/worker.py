@@ -179,6 +179,15 @@ class Worker:
         """Have handlers stop because their instances ask for it; unlike after `cancel`, what comes of their calls still counts."""
         self._tell(keys, self._ask_to_stop)
 
+    def limit(self, keys: Iterable[Key]) -> None:
+        """Nobody waits for handlers that were told to stop: what does not come back in a while is written off."""
+        latest = self._clock.ticks() + _GRACE_SECONDS
+        for key in keys:
+            with self._lock:
+                execution = self._held.get(key)
+                if execution is not None and execution.is_begun and execution.has_slot:  # Else it has come back.
+                    execution.deadline = latest if execution.deadline is None else min(execution.deadline, latest)
+
     def lose(self, claims: Iterable[EffectClaim]) -> None:
         """These claims are void. The effect of one may be in hand again by now, with a new claim: that call goes on."""
         for claim in claims:
@@ -423,8 +432,8 @@ class Worker:
     def _end(self, execution: Execution, error: str) -> None:
         """The call is over: its slot is free for the next effect, which the commit of this one may bring."""
         effect = execution.effect
-        execution.deadline = None
         self._free_slot(execution)
+        execution.deadline = None  # Not earlier: without its slot it gets no new one.
         if self._telemetry.is_heard:
             took = timedelta(seconds=self._clock.ticks() - execution.started)
             self._telemetry.tell(

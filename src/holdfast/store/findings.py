@@ -28,6 +28,8 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
     """Claims that are void: stop working on them."""
     stopping: list[EffectClaim]
     """Claims that are good, of effects whose instances want them stopped; what comes of them still counts."""
+    unawaited: list[EffectClaim]
+    """Those of them whose instances have ended: nobody waits for what comes of them."""
     revived: list[str]
     """Handlers of effects that were taken from workers that died."""
     maintenance: Maintenance
@@ -98,6 +100,8 @@ class StoredStep(msgspec.Struct, frozen=True, kw_only=True):
     output: bytes | None
     opened_at: datetime
     moved_at: datetime
+    started_at: datetime | None
+    """When a worker took its first call; None if there was none, or if the commit that opened the step handed it over."""
 
 
 class StepName(NamedTuple):

@@ -86,7 +86,7 @@ class Work(Protocol):
         ...
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Those of the instances of which a worker has an effect in hand."""
+        """Those of the instances of which a worker has an effect in hand, or had when it died."""
         ...
 
     def step_names(self, instance: InstanceId, numbers: Sequence[int]) -> dict[int, StepName]:

@@ -158,6 +158,11 @@ class StoredEffect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether the instance wants it stopped: whoever runs it is told, and nobody calls its handler again."""
 
     @property
+    def taken_at(self) -> datetime | None:
+        """When its owner took it, unless the commit that asked for it handed it over."""
+        return None if self.claimed_at is self.created_at else self.claimed_at
+
+    @property
     def claim(self) -> EffectClaim:
         """The right of its present owner."""
         assert self.owner is not None, "an effect without an owner cannot be finished"

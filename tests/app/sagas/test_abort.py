@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from app.sagas.acting import BROKEN, Gate, Stage, history, life, run, status, statuses, step, until_told
+from app.sagas.acting import BROKEN, Gate, Stage, decide, history, life, run, status, statuses, step, until_told
 from holdfast import RejectedError, Saga, SagaDefinition, StepContext, UnfinishedError
 from support.engines import Live, Place
-from support.inside import worker_of
+from support.inside import beat, claim_one, worker_of
 from support.waiting import LONG_SECONDS, eventually
 
 WHY = "Stopped due to workflow cancellation/abort"
@@ -166,7 +168,7 @@ def test_an_abort_drops_the_rest_of_a_rollback(place: Place) -> None:
 
 @pytest.mark.row("F-180")
 def test_a_late_answer_after_an_abort_changes_nothing(live: Live) -> None:
-    """The handler comes back after the end of the saga: its step stays skipped and nothing follows."""
+    """The handler comes back after the end of the saga: that is told, its step stays skipped, and nothing follows."""
     stage, gate = Stage(), Gate({"too": "late"})
     stage.does("left", gate)
     stage.does("right", gate)
@@ -176,9 +178,92 @@ def test_a_late_answer_after_an_abort_changes_nothing(live: Live) -> None:
     engine.abort(instance, "now", requested_by="ann").result(LONG_SECONDS)
     before = engine.events(instance).result()
     gate.open()
-    eventually(lambda: not worker_of(engine).is_busy)
-    assert engine.events(instance).result() == before
-    assert stage.count("final") == 0
+    eventually(lambda: not engine.backlog().result())
+    after = engine.events(instance).result()
+    assert after[: len(before)] == before
+    assert sorted((each.event_type, each.step_name) for each in after[len(before) :]) == [
+        ("step_stopped", "left"),
+        ("step_stopped", "right"),
+    ]
+    assert (status(engine, instance), stage.count("final")) == ("aborted", 0)
+    assert {statuses(engine, instance)[name] for name in ("left", "right")} == {"skipped"}
+
+
+@pytest.mark.row("F-063", "F-064")
+@pytest.mark.parametrize("which", ["step", "compensation"])
+def test_a_call_that_was_made_stays_counted(live: Live, which: str) -> None:
+    """While its handler still runs, when it has come back, and in the history: an abort takes back no call."""
+    stage, gate = Stage(), Gate()
+    stage.does("a" if which == "step" else "undo", gate)
+    stage.does("bad", BROKEN)
+    saga = Saga("s").step("a", stage.does("a")).on_failure("undo", stage.does("undo"))
+    engine = live.engine().register(saga.step("bad", stage.does("bad"), retries=1).build()).start_worker()
+    instance = engine.start("s").result()
+    gate.entered()
+    engine.abort(instance, "now", requested_by="ann").result(LONG_SECONDS)
+
+    def calls() -> int:
+        found = step(engine, instance, "a")
+        return found.retry_count if which == "step" else found.compensation_retry_count
+
+    assert calls() == 1
+    gate.open()
+    eventually(lambda: not engine.backlog().result())
+    assert calls() == 1
+    last = [each for each in history(engine, instance) if each.step_name == "a"][-1]
+    assert (last.event_type, last.retry_count, last.data["is_done"]) == ("step_stopped", 1, True)
+    assert last.status == step(engine, instance, "a").status == ("skipped" if which == "step" else "compensation")
+    assert engine.verify(instance).result().is_sound
+
+
+@pytest.mark.row("F-063")
+def test_a_call_that_was_never_made_is_not_counted_after_an_abort(place: Place) -> None:
+    """Nobody had begun it: it reads otherwise than one that was called, and the history says no more about it."""
+    stage = Stage()
+    engine = place.engine().register(forked(stage))
+    instance = engine.start("forked").result()
+    engine.abort(instance, "no", requested_by="ann").result()
+    before = history(engine, instance)
+    engine.drain()
+    found = step(engine, instance, "start")
+    assert (found.status, found.retry_count, found.started_at) == ("skipped", 0, None)
+    assert history(engine, instance) == before
+    assert [each.retry_count for each in before if each.event_type == "step_failed"] == [0]
+    assert engine.backlog().result() == []
+
+
+@pytest.mark.row("F-063")
+def test_a_rejection_takes_back_no_call_either(place: Place) -> None:
+    """A person ends the saga while a handler of another branch runs: that handler was called."""
+    stage, engine = Stage(), place.engine()
+
+    def refuse(ctx: StepContext) -> None:
+        decide(engine, ctx.instance, "ask", "rejected")
+        assert ctx.cancelled
+        assert step(engine, ctx.instance, "work").retry_count == 1
+
+    saga = Saga("s").fork("f", lambda one: one.human("ask"), lambda two: two.step("work", stage.does("work", refuse)))
+    instance = run(engine.register(saga.join("met").build()), "s")
+    assert status(engine, instance) == "aborted"
+    assert (stage.count("work"), step(engine, instance, "work").retry_count) == (1, 1)
+
+
+def test_a_worker_that_dies_after_an_abort_leaves_its_call_counted(place: Place) -> None:
+    """Another worker finds out that the call never came back; nobody calls the handler again."""
+    stage, engine, heir = Stage(), place.engine(), place.engine()
+    saga = Saga("s").step("work", "work").build()
+    for each in (engine, heir):
+        each.register(saga).handle("work", stage.does("work"))
+    instance = engine.start("s").result()
+    beat(engine)
+    assert claim_one(engine, "work")
+    engine.abort(instance, "now", requested_by="ann").result()
+    place.clock.move(timedelta(minutes=1))
+    heir.drain()
+    beat(heir)
+    heir.drain()
+    assert (stage.calls, step(heir, instance, "work").retry_count) == ([], 1)
+    assert (heir.backlog().result(), heir.dead_letters().result()) == ([], [])
 
 
 def test_an_aborted_saga_has_no_result(place: Place) -> None:

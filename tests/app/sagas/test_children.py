@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step, until_told
-from holdfast import DefinitionError, Engine, Saga, SagaDefinition, UnfinishedError
+from app.sagas.acting import BROKEN, Gate, Stage, decide, history, run, status, statuses, step, until_told
+from holdfast import DefinitionError, Engine, RejectedError, Saga, SagaDefinition, StepContext, UnfinishedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -293,18 +293,259 @@ def test_a_failure_beside_a_child_stops_the_child(place: Place) -> None:
     assert stage.calls == ["order", "pick", "fragile", "unpick", "revoke"]
 
 
-def test_a_child_that_cannot_be_undone_does_not_hold_its_parent_up(place: Place) -> None:
-    """The compensation of the child fails for good: the child is failed with a dead letter, the parent still undoes its own steps."""
+# -- children that cannot be undone
+
+
+def stubborn(stage: Stage) -> SagaDefinition:
+    """A child that waits for a person after a step whose compensation is called once."""
+    undoable = Saga("sub").step("pick", stage.does("pick")).on_failure("unpick", stage.does("unpick"), retries=1)
+    return undoable.human("ask").build()
+
+
+def halted(place: Place, stage: Stage, how: str) -> tuple[ManualEngine, InstanceId]:
+    """A parent that has to undo a child which cannot be: it is cancelled, another branch fails, or the child fails by itself."""
+    stage.does("unpick", BROKEN, None)
+    saga = Saga("above").step("order", stage.does("order")).on_failure("revoke", stage.does("revoke"))
+    if how == "fails beside":
+        saga.fork(
+            "fork",
+            lambda branch: branch.call("fulfil", "sub"),
+            lambda branch: branch.human("go").step("fragile", stage.does("fragile", BROKEN), retries=1),
+        ).join("join")
+    else:
+        saga.call("fulfil", "sub")
+    engine = place.engine().register(stubborn(stage)).register(saga.build())
+    instance = run(engine, "above")
+    if how == "cancelled":
+        engine.cancel(instance, "no more", requested_by="ann")
+    elif how == "fails beside":
+        decide(engine, instance, "go")
+    else:
+        engine.cancel(child_of(engine, instance), "not this one")
+    engine.drain()
+    return engine, instance
+
+
+@pytest.mark.row("F-158")
+@pytest.mark.parametrize("how", ["cancelled", "fails beside", "fails by itself"])
+def test_a_child_that_cannot_be_undone_halts_its_parent(place: Place, how: str) -> None:
+    """The way back of the parent ends there and says so, with a letter that names the child; nothing before it is undone."""
+    stage = Stage()
+    engine, instance = halted(place, stage, how)
+    below = child_of(engine, instance)
+    found, sub = engine.get(instance).result(), engine.get(below).result()
+    assert (sub.status, sub.reason) == ("failed", "compensation_failed")
+    assert (found.status, found.reason) == ("failed", "compensation_failed")
+    assert stage.count("revoke") == 0
+    assert (step(engine, instance, "fulfil").status, step(engine, instance, "order").status) == ("failed", "completed")
+    (letter,) = engine.dead_letters(instance=instance).result()
+    assert (letter.source, letter.name, letter.reason, letter.attempts) == (
+        "compensation",
+        "fulfil",
+        "compensation_failed",
+        0,
+    )
+    for text in (letter.error, found.error, step(engine, instance, "fulfil").error):
+        assert str(below) in text
+        assert "'pick' could not be undone: ValueError: broken" in text
+    assert engine.verify(instance).result().is_sound
+
+
+@pytest.mark.row("F-158")
+def test_whoever_cancels_hears_that_a_child_could_not_be_undone(place: Place) -> None:
+    """The reply does not say that everything is undone."""
     stage = Stage()
     stage.does("unpick", BROKEN)
     engine = asking(place.engine(), stage)
     instance = run(engine, "parent")
     reply = engine.cancel(instance, "no more", requested_by="ann")
     engine.drain()
-    assert status(engine, child_of(engine, instance)) == "failed"
-    assert reply.result() == "cancelled"
-    assert stage.calls == ["order", "pick", "unpick", "revoke"]
-    assert [each.name for each in engine.dead_letters().result()] == ["pick"]
+    assert reply.result() == "failed"
+    assert stage.calls == ["order", "pick", "unpick"]
+
+
+@pytest.mark.parametrize("how", ["cancelled", "fails beside", "fails by itself"])
+def test_a_parent_goes_on_when_its_child_is_undone_after_all(place: Place, how: str) -> None:
+    """An operator has the child undone: its parent undoes the rest by itself, and ends as it would have."""
+    stage = Stage()
+    engine, instance = halted(place, stage, how)
+    below = child_of(engine, instance)
+    (letter,) = engine.dead_letters(instance=below).result()
+    engine.retry_compensation(letter).result()
+    engine.drain()
+    found = engine.get(instance).result()
+    assert (found.status, found.reason) == ("cancelled" if how == "cancelled" else "failed", "")
+    assert (engine.get(below).result().reason, stage.calls[-2:]) == ("", ["unpick", "revoke"])
+    assert {statuses(engine, instance)[name] for name in ("order", "fulfil")} == {"rolled_back"}
+    assert engine.dead_letters().result() == []
+    assert engine.verify(instance).result().is_sound
+    assert (engine.inbox_depth().result(), engine.backlog().result()) == (0, [])
+
+
+def test_a_child_that_cannot_be_undone_again_changes_nothing(place: Place) -> None:
+    """Its parent has halted already: there is one letter, and the history says nothing new."""
+    stage = Stage()
+    engine, instance = halted(place, stage, "cancelled")
+    stage.does("unpick", BROKEN)
+    before, letters = history(engine, instance), engine.dead_letters(instance=instance).result()
+    for _ in range(2):
+        (letter,) = engine.dead_letters(instance=child_of(engine, instance)).result()
+        engine.retry_compensation(letter).result()
+        engine.drain()
+    assert (history(engine, instance), engine.dead_letters(instance=instance).result()) == (before, letters)
+
+
+def test_the_letter_of_a_parent_says_who_has_to_be_undone(place: Place) -> None:
+    """There is nothing to call in the parent itself: to try it again is refused, and the child is named."""
+    stage = Stage()
+    engine, instance = halted(place, stage, "cancelled")
+    (letter,) = engine.dead_letters(instance=instance).result()
+    with pytest.raises(RejectedError) as caught:
+        engine.retry_compensation(letter).result()
+    assert caught.value.reason == "child_not_undone"
+    assert str(child_of(engine, instance)) in str(caught.value)
+    assert engine.dead_letters(instance=instance).result() == [letter]
+
+
+def test_a_child_that_was_undone_in_time_does_not_halt_its_parent(place: Place) -> None:
+    """The operator is faster than the handler beside it that the parent waits for: nobody ever hears of it."""
+    stage, engine = Stage(), place.engine()
+    stage.does("unpick", BROKEN, None)
+
+    def stop(ctx: StepContext) -> None:
+        engine.cancel(ctx.instance, "no more")
+        engine.drain()
+        (letter,) = engine.dead_letters().result()
+        assert letter.name == "pick"
+        engine.retry_compensation(letter).result()
+        engine.drain()
+
+    saga = (
+        Saga("above")
+        .step("order", stage.does("order"))
+        .on_failure("revoke", stage.does("revoke"))
+        .fork(
+            "fork",
+            lambda branch: branch.call("fulfil", "sub"),
+            lambda branch: branch.human("go").step("slow", stage.does("slow", stop)),
+        )
+        .join("join")
+        .build()
+    )
+    engine.register(stubborn(stage)).register(saga)
+    instance = run(engine, "above")
+    decide(engine, instance, "go")
+    engine.drain()
+    assert (status(engine, instance), stage.calls[-3:]) == ("cancelled", ["unpick", "unpick", "revoke"])
+    assert history(engine, instance, "compensation_max_retries_exceeded") == []
+
+
+def test_grandchildren_halt_the_whole_line(place: Place) -> None:
+    """Each one above waits for the one below it; undone at the bottom, all of them go on."""
+    stage, engine = Stage(), place.engine()
+    stage.does("unpick", BROKEN, None)
+    middle = Saga("middle").step("m", stage.does("m")).on_failure("undo m", stage.does("undo m")).call("down", "sub")
+    top = Saga("top").step("t", stage.does("t")).on_failure("undo t", stage.does("undo t")).call("down", "middle")
+    engine.register(stubborn(stage)).register(middle.build()).register(top.build())
+    instance = run(engine, "top")
+    engine.cancel(instance, "no more")
+    engine.drain()
+    line = [instance, child_of(engine, instance)]
+    line.append(child_of(engine, line[1]))
+    assert [engine.get(each).result().reason for each in line] == ["compensation_failed"] * 3
+    assert [engine.count_dead_letters(instance=each).result() for each in line] == [1, 1, 1]
+    (letter,) = engine.dead_letters(instance=line[-1]).result()
+    engine.retry_compensation(letter).result()
+    engine.drain()
+    assert [status(engine, each) for each in line] == ["cancelled"] * 3
+    assert stage.calls[-3:] == ["unpick", "undo m", "undo t"]
+    assert engine.dead_letters().result() == []
+
+
+@pytest.mark.parametrize("way", ["undone", "resumed", "cancelled"])
+def test_a_child_of_a_loser_that_cannot_be_undone_waits_for_an_operator(place: Place, way: str) -> None:
+    """The saga goes on, and does not complete as if nothing were left over."""
+    stage, engine = Stage(), place.engine()
+    stage.does("unpick", BROKEN, None)
+    saga = (
+        Saga("above")
+        .fork("fork", lambda branch: branch.call("fulfil", "sub"), lambda branch: branch.wait_for("quick", "go"))
+        .join("first", "any")
+        .step("ship", stage.does("ship"))
+        .build()
+    )
+    engine.register(stubborn(stage)).register(saga)
+    instance = run(engine, "above")
+    engine.signal(instance, "go").result()
+    engine.drain()
+    found = engine.get(instance).result()
+    assert (found.status, found.reason, stage.calls) == ("dlq", "compensation_failed", ["pick", "ship", "unpick"])
+    assert [each.name for each in engine.dead_letters(instance=instance).result()] == ["fulfil"]
+    if way == "undone":
+        engine.retry_compensation(engine.dead_letters(instance=child_of(engine, instance)).result()[0]).result()
+    elif way == "resumed":
+        engine.resume(instance).result()
+    else:
+        engine.cancel(instance, "enough")
+    engine.drain()
+    ended = {"undone": "completed", "resumed": "completed", "cancelled": "failed"}[way]
+    assert status(engine, instance) == ended
+    assert step(engine, instance, "fulfil").status == ("rolled_back" if way == "undone" else "failed")
+    left = ["fulfil"] if way == "cancelled" else []
+    assert [each.name for each in engine.dead_letters(instance=instance).result()] == left
+    assert engine.verify(instance).result().is_sound
+
+
+def test_a_saga_does_not_complete_before_the_child_of_a_loser_is_undone(place: Place) -> None:
+    """Losers that are undone are waited for, and a child undoes itself."""
+    stage, engine, seen = Stage(), place.engine(), list[str]()
+    saga = (
+        Saga("above")
+        .fork("fork", lambda branch: branch.call("fulfil", "sub"), lambda branch: branch.wait_for("quick", "go"))
+        .join("first", "any")
+        .build()
+    )
+    engine.register(stubborn(stage)).register(saga)
+    instance = run(engine, "above")
+    stage.does("unpick", lambda _ctx: seen.append(status(engine, instance)))
+    engine.signal(instance, "go").result()
+    engine.drain()
+    assert (status(engine, instance), status(engine, child_of(engine, instance))) == ("completed", "cancelled")
+    assert (seen, statuses(engine, instance)["fulfil"]) == (["running"], "skipped")
+
+
+def test_another_way_may_follow_a_child_that_could_not_be_undone(place: Place) -> None:
+    """Its author has thought of that: the saga takes the way, and is told what happened."""
+    stage, engine = Stage(), place.engine()
+    stage.does("unpick", BROKEN)
+    saga = Saga("tolerant").call("fulfil", "sub", on_error=lambda other: other.step("see", stage.does("see"))).build()
+    engine.register(stubborn(stage)).register(saga)
+    instance = run(engine, "tolerant")
+    engine.cancel(child_of(engine, instance), "not this one")
+    engine.drain()
+    assert status(engine, instance) == "completed"
+    assert "could not be undone" in str(stage.contexts("see")[0].input["error"])
+    assert engine.dead_letters(instance=instance).result() == []
+
+
+def test_the_compensation_of_a_call_waits_until_its_child_is_undone(place: Place) -> None:
+    """A call that failed has a compensation of its own: it is called after the child, not beside what that left behind."""
+    stage, engine = Stage(), place.engine()
+    stage.does("unpick", BROKEN, None)
+    saga = Saga("above").call("fulfil", "sub").on_failure("apologise", stage.does("apologise")).build()
+    engine.register(stubborn(stage)).register(saga)
+    instance = run(engine, "above")
+    engine.cancel(child_of(engine, instance), "not this one")
+    engine.drain()
+    assert (engine.get(instance).result().reason, stage.count("apologise")) == ("compensation_failed", 0)
+    (letter,) = engine.dead_letters(instance=child_of(engine, instance)).result()
+    engine.retry_compensation(letter).result()
+    engine.drain()
+    assert (engine.get(instance).result().reason, stage.calls) == ("", ["pick", "unpick", "unpick", "apologise"])
+    assert statuses(engine, instance) == {"fulfil": "rolled_back"}
+
+
+# -- stopping children that end by themselves
 
 
 def test_a_child_that_completes_while_its_parent_is_cancelled_is_undone_by_its_parent(place: Place) -> None:

@@ -210,6 +210,43 @@ def test_a_compensation_that_may_not_be_called_fails_at_once(place: Place) -> No
     assert (letter.name, letter.reason) == ("charge-payment", EXHAUSTED)
 
 
+@pytest.mark.parametrize("refunds", [2, 0])
+def test_a_step_that_cannot_be_undone_says_why(place: Place, refunds: int) -> None:
+    """Between two calls of its compensation and when that gave up the step shows the last error, and none once it is undone."""
+    stage = Stage()
+    stage.does("shipping", BROKEN)
+    stage.does("refund", ConnectionError("down"))
+    engine = place.engine().register(shop(stage, refunds=refunds))
+    instance = engine.start("order").result()
+    while not stage.count("refund") and engine.execute_next():
+        pass
+    last = "ConnectionError: down" if refunds else "no call is allowed"
+    found = step(engine, instance, "charge-payment")
+    assert (found.status, found.error) == ("compensation" if refunds else "failed", last)
+    engine.drain()
+    found = step(engine, instance, "charge-payment")
+    assert (found.status, found.error) == ("failed", last)
+    assert step(engine, instance, "ship-order").error == "ValueError: broken"
+    if refunds:
+        stage.does("refund", None)
+        engine.retry_compensation(engine.dead_letters().result()[0]).result()
+        engine.drain()
+        found = step(engine, instance, "charge-payment")
+        assert (found.status, found.error) == ("rolled_back", "")
+
+
+def test_a_record_names_the_version_of_its_definition(place: Place) -> None:
+    """Those of steps and those of compensations: which code to look at is the first thing that somebody asks."""
+    stage = Stage()
+    for name in ("charge", "payment", "refund"):
+        stage.does(name, BROKEN)
+    engine = place.engine().register(payment(stage)).register(shop(stage, refunds=1))
+    run(engine, "payment")
+    run(engine, "order")
+    found = [(each.source, each.definition, each.definition_version) for each in engine.dead_letters().result()]
+    assert found == [("step", "payment", "1"), ("compensation", "order", "1")]
+
+
 # -- looking at records
 
 

@@ -11,6 +11,7 @@ from holdfast import Engine, HistoryEntry, Saga
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
+from support.inside import housekeeping_of
 
 
 def trip(stage: Stage) -> Saga:
@@ -102,6 +103,104 @@ def test_an_event_counts_the_calls(place: Place) -> None:
         ("compensation_success", "flight", 1),
     ]
     assert [count for kind, name, count in counts if name == "hotel" and kind.startswith("compensation")] == [1, 1, 2]
+
+
+def lived(engine: Engine, instance: InstanceId, name: str) -> list[tuple[str, str, int]]:
+    """Type, status and calls of all events of a step."""
+    return [(x.event_type, x.status, x.retry_count) for x in history(engine, instance) if x.step_name == name]
+
+
+@pytest.mark.row("F-119")
+def test_a_call_that_was_never_made_is_not_counted(place: Place) -> None:
+    """Cancelled while it waits for its second call: the step was called once, says the history as well as the step."""
+    stage, engine = Stage(), place.engine()
+    engine.register(Saga("s").step("a", stage.does("a", BROKEN), delay=100).build())
+    instance = run(engine, "s")
+    engine.cancel(instance)
+    engine.drain()
+    assert lived(engine, instance, "a") == [
+        ("step_started", "running", 1),
+        ("step_retry", "running", 1),
+        ("step_failed", "skipped", 1),
+        ("step_stopped", "skipped", 1),
+    ]
+    assert (stage.count("a"), step(engine, instance, "a").retry_count) == (1, 1)
+
+
+@pytest.mark.row("F-119")
+def test_a_handler_that_could_not_be_called_was_not_called(place: Place) -> None:
+    """Something is missing in the data: neither a step that waits for an operator nor a compensation counts that as a call."""
+    engine = place.engine()
+
+    def needs(missing: str) -> None:
+        pytest.fail(missing)
+
+    engine.register(Saga("dead", dlq=True).step("a", needs).build())
+    undoing = Saga("undoing").step("a", lambda: None).on_failure("undo", needs)
+    engine.register(undoing.step("bad", Stage().does("bad", BROKEN), retries=1).build())
+    dead, stuck = run(engine, "dead"), run(engine, "undoing")
+    assert lived(engine, dead, "a")[-1] == ("step_paused", "paused", 0)
+    assert lived(engine, stuck, "a")[-1] == ("compensation_max_retries_exceeded", "failed", 0)
+    assert (step(engine, dead, "a").retry_count, step(engine, stuck, "a").compensation_retry_count) == (0, 0)
+    assert [letter.attempts for letter in engine.dead_letters().result()] == [0, 0]
+
+
+@pytest.mark.row("F-118", "F-119")
+def test_a_step_that_starts_later_is_pending_until_then(place: Place) -> None:
+    """The history says so too, and counts the call when it has come back."""
+    stage, engine = Stage(), place.engine()
+    saga = Saga("s").step("a", stage.does("a"), start_after=60).on_failure("undo", stage.does("undo"), start_after=60)
+    engine.register(saga.step("bad", stage.does("bad", BROKEN), retries=1).build())
+    instance = run(engine, "s")
+    assert lived(engine, instance, "a") == [("step_started", "pending", 0)]
+    found = step(engine, instance, "a")
+    assert (found.status, found.retry_count) == ("pending", 0)
+    engine.advance(seconds=60)
+    assert lived(engine, instance, "a")[1:] == [
+        ("step_completed", "completed", 1),
+        ("compensation_started", "compensation", 0),
+    ]
+    found = step(engine, instance, "a")
+    assert (found.status, found.compensation_retry_count) == ("compensation", 0)
+    engine.advance(seconds=60)
+    assert lived(engine, instance, "a")[-1] == ("compensation_success", "rolled_back", 1)
+
+
+@pytest.mark.row("F-118")
+def test_a_step_without_a_handler_is_pending(place: Place) -> None:
+    """Once it is noticed that nobody has the handler, the history says that the call was not made; so of compensations."""
+    stage, engine = Stage(), place.engine()
+    engine.register(Saga("s").step("a", "nobody").build())
+    back = Saga("back").step("a", stage.does("a")).on_failure("undo", "nobody either")
+    engine.register(back.step("bad", stage.does("bad", BROKEN), retries=1).build())
+    waiting, undoing = run(engine, "s"), run(engine, "back")
+    engine.advance(hours=1)
+    housekeeping_of(engine).missing.look()
+    assert lived(engine, waiting, "a")[1:] == [("step_skipped_missing_handler", "pending", 0)]
+    assert lived(engine, undoing, "a")[-1] == ("step_skipped_missing_handler", "compensation", 0)
+    assert (step(engine, waiting, "a").status, step(engine, undoing, "a").status) == ("pending", "compensation")
+
+
+@pytest.mark.row("F-118")
+def test_a_step_goes_on_as_what_it_was(place: Place) -> None:
+    """Its call was taken back while the saga waited: one that was called before is running again, one that was not is pending."""
+    engine, stage = place.engine(), Stage()
+    saga = Saga("s", dlq=True).fork(
+        "f",
+        lambda one: one.step("bad", stage.does("bad", BROKEN, None), retries=1, priority=5),
+        lambda two: two.step("cold", stage.does("cold")),
+        lambda three: three.step("warm", stage.does("warm", BROKEN, None), priority=9, delay=60),
+    )
+    instance = run(engine.register(saga.join("met").build()), "s")
+    assert stage.calls == ["warm", "bad"]
+    (letter,) = engine.dead_letters().result()
+    engine.requeue(letter).result()
+    for name, word, calls in (("cold", "pending", 0), ("warm", "running", 1)):
+        assert lived(engine, instance, name)[-1] == ("step_resumed", word, calls)
+        found = step(engine, instance, name)
+        assert (found.status, found.retry_count) == (word, calls)
+    engine.drain()
+    assert (status(engine, instance), lived(engine, instance, "warm")[-1][2]) == ("completed", 2)
 
 
 def of(engine: Engine, instance: InstanceId, kind: str) -> list[tuple[str, int, str]]:
@@ -268,13 +367,16 @@ def rebuilt(events: list[HistoryEntry]) -> tuple[str, dict[str, str]]:
     ids=lambda story: story.__name__,
 )
 def test_the_history_alone_tells_how_it_ended(place: Place, story: Callable[[ManualEngine, Stage], InstanceId]) -> None:
-    """The last event of each step, and of the instance, says the status that is stored; and the stored rows prove it."""
+    """The last event of each step, and of the instance, says the status and the calls that are stored; the rows prove it."""
     engine, stage = place.engine(), Stage()
     instance = story(engine, stage)
     engine.drain()
     ended, steps = rebuilt(history(engine, instance))
     assert ended == status(engine, instance)
     assert steps == {each.name: each.status for each in engine.steps(instance).result()}
+    forward = [each for each in history(engine, instance) if each.event_type.startswith("step_")]
+    calls = {each.step_number: each.retry_count for each in forward if each.event_type != "step_rolled_back"}
+    assert {each.number: each.retry_count for each in engine.steps(instance).result()}.items() <= calls.items()
     assert engine.verify(instance).result().differences == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step
-from holdfast import Branch, Retry, Saga, SagaDefinition, task
+from holdfast import Branch, ConflictError, Fail, Retry, Saga, SagaDefinition, task
 from holdfast.authoring.saga.builder import Build, Strategy
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graph import Join, Losers
@@ -239,6 +239,32 @@ def test_losers_may_just_stop(place: Place) -> None:
     assert statuses(engine, instance)["reserve B"] == "completed"
 
 
+@pytest.mark.row("F-063", "F-130")
+def test_a_loser_that_was_just_stopped_was_called(live: Live) -> None:
+    """The saga is over while the handler of the loser still runs: its call counts, then and when it has come back."""
+    stage, gate = Stage(), Gate()
+    saga = (
+        Saga("asking")
+        .fork(
+            "f",
+            lambda one: one.step("ask", stage.does("ask", gate)),
+            lambda two: two.wait_for("answer", "go"),
+        )
+        .join("first", "any", losers="stop")
+        .build()
+    )
+    engine = live.engine().register(saga).start_worker()
+    instance = engine.start("asking").result()
+    gate.entered()
+    engine.signal(instance, "go").result()
+    engine.result(instance).result(LONG_SECONDS)
+    assert step(engine, instance, "ask").retry_count == 1
+    gate.open()
+    eventually(lambda: not engine.backlog().result())
+    assert (status(engine, instance), step(engine, instance, "ask").retry_count) == ("completed", 1)
+    assert [each.retry_count for each in history(engine, instance, "step_stopped")] == [1]
+
+
 @pytest.mark.row("F-130", "F-132")
 def test_a_branch_that_failed_and_is_not_needed_is_undone(place: Place) -> None:
     """Its failure is borne, and what it did before is undone; the join tells who arrived and who failed."""
@@ -313,9 +339,40 @@ def test_a_loser_that_cannot_be_undone_waits_for_an_operator(place: Place, way: 
     engine.drain()
     assert status(engine, instance) == ("cancelled" if way == "cancel" else "completed")
     assert stage.count("release B") == (1 if way == "resume" else 2)
-    assert statuses(engine, instance)["reserve B"] == "rolled_back"
+    assert statuses(engine, instance)["reserve B"] == ("failed" if way == "resume" else "rolled_back")
     assert engine.dead_letters(instance=instance).result() == []
     assert engine.verify(instance).result().is_sound
+
+
+def test_what_an_operator_lets_stand_stays_on_record(place: Place) -> None:
+    """Who goes on without the undoing of a loser does not undo it: the step stays failed, with its calls and its error."""
+    stage = Stage()
+    stage.does("release B", BROKEN)
+    engine, instance = chosen(place, stage, "undo")
+    engine.signal(instance, "paid").result()
+    engine.drain()
+    before = step(engine, instance, "reserve B")
+    engine.resume(instance).result()
+    engine.drain()
+    found = step(engine, instance, "reserve B")
+    assert (status(engine, instance), found) == ("completed", before)
+    assert (found.status, found.compensation_retry_count, found.error) == ("failed", 1, "ValueError: broken")
+    told = [each for each in history(engine, instance) if each.step_name == "reserve B"][-2:]
+    assert [each.event_type for each in told] == ["compensation_max_retries_exceeded", "compensation_waived"]
+    assert (told[-1].status, told[-1].retry_count) == ("failed", 1)
+    assert engine.verify(instance).result().is_sound
+
+
+def test_a_record_of_a_loser_says_what_can_be_done(place: Place) -> None:
+    """Its saga has not ended, so nobody says that it has; what gave up is tried again by another call."""
+    stage = Stage()
+    stage.does("release B", BROKEN)
+    engine, instance = chosen(place, stage, "undo")
+    (letter,) = engine.dead_letters(instance=instance).result()
+    with pytest.raises(ConflictError) as caught:
+        engine.requeue(letter).result()
+    assert "retry_compensation" in str(caught.value)
+    assert "ended" not in str(caught.value)
 
 
 @pytest.mark.row("F-130")
@@ -510,6 +567,38 @@ def test_what_answers_nothing_names_no_branch(place: Place) -> None:
     assert engine.result(instance).result() == {"x": 1, **{name: f"answer of {name}" for name in "abd"}}
     (met,) = history(engine, instance, "branches_met")
     assert sorted(met.data["completed"]) == ["more?", "pause", "rest", "saved"]  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_branch_that_has_nothing_to_offer_must_say_so(place: Place, *, fails: bool) -> None:
+    """To arrive is all that counts: a branch past its condition may win an `any`, and one that fails instead does not."""
+    stage = Stage()
+    stage.does("give up", Fail("closed"))
+    way: Build | None = (lambda no: no.step("give up", stage.does("give up"))) if fails else None
+    saga = (
+        Saga("asking")
+        .fork(
+            "ask",
+            lambda branch: branch.condition("open", "{{ .open }}", way).step("alpha", stage.does("alpha")),
+            lambda branch: (
+                branch.step("beta", stage.does("beta"))
+                .on_failure("undo", stage.does("undo"))
+                .wait_for("offer", "offer")
+            ),
+        )
+        .join("first", "any")
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "asking", {"open": False})
+    if not fails:
+        assert (status(engine, instance), stage.count("alpha")) == ("completed", 0)
+        return
+    assert (status(engine, instance), history(engine, instance, "branches_met")) == ("running", [])
+    engine.signal(instance, "offer", 9).result()
+    engine.drain()
+    assert engine.result(instance).result() == {"open": False, "offer": 9}
+    assert sorted(stage.calls) == ["beta", "give up"]
 
 
 @pytest.mark.row("F-141")

@@ -7,12 +7,13 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from app.sagas.acting import BROKEN, Stage, status, step
+from app.sagas.acting import BROKEN, Stage, run, status, step
 from holdfast import Saga, Settings, StepContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.store.shapes import DEFAULT_TENANT, StoredEffect
 from support.desks import Desk
 from support.engines import Live, Place
+from support.inside import beat, claim_one
 from support.waiting import eventually, together
 
 
@@ -89,6 +90,62 @@ def test_a_step_says_when_a_worker_took_it(place: Place) -> None:
     place.clock.move(timedelta(seconds=5))
     engine.drain()
     assert seen == [place.clock.now()]
+
+
+@pytest.mark.row("F-099")
+@pytest.mark.parametrize("start_after", [0, 3600])
+def test_a_step_began_when_its_first_call_was_taken(place: Place, start_after: int) -> None:
+    """While it runs, between two calls, in the second one and once it has ended: it is always the same time."""
+    stage, engine, seen = Stage(), place.engine(), list[object]()
+
+    def look(ctx: StepContext) -> None:
+        seen.append(step(engine, ctx.instance, "a").started_at)
+        if ctx.attempt == 1:
+            raise BROKEN
+
+    saga = Saga("s").step("a", stage.does("a", look), start_after=start_after, delay=60)
+    instance = engine.register(saga.build()).start("s").result()
+    place.clock.move(timedelta(seconds=start_after + 5))
+    begun = place.clock.now()
+    engine.drain()
+    seen.append(step(engine, instance, "a").started_at)
+    engine.advance(seconds=60)
+    seen.append(step(engine, instance, "a").started_at)
+    assert (status(engine, instance), seen) == ("completed", [begun] * 4)
+    assert step(engine, instance, "a").completed_at == place.clock.now()
+
+
+@pytest.mark.row("F-099")
+def test_a_step_that_was_never_called_never_began(place: Place) -> None:
+    """Neither while its saga waits for an operator nor after the end."""
+    stage, engine = Stage(), place.engine()
+    saga = Saga("s", dlq=True).fork(
+        "f",
+        lambda one: one.step("bad", stage.does("bad", BROKEN), retries=1, priority=9),
+        lambda two: two.step("cold", stage.does("cold")),
+    )
+    instance = run(engine.register(saga.join("met").build()), "s")
+    cold = step(engine, instance, "cold")
+    assert (cold.status, cold.started_at) == ("paused", None)
+    engine.cancel(instance)
+    engine.drain()
+    cold = step(engine, instance, "cold")
+    assert (cold.status, cold.started_at, cold.retry_count) == ("skipped", None, 0)
+
+
+@pytest.mark.row("F-063")
+def test_a_call_whose_worker_died_still_counts(place: Place) -> None:
+    """Nobody has it in hand until another worker looks at it: the step was called all the same."""
+    stage, engine = Stage(), place.engine()
+    engine.register(Saga("s").step("a", "work").build()).handle("work", stage.does("a"))
+    instance = engine.start("s").result()
+    beat(engine)
+    assert claim_one(engine, "work")
+    before = step(engine, instance, "a")
+    place.clock.move(timedelta(minutes=1))
+    beat(place.engine())
+    after = step(engine, instance, "a")
+    assert (before.status, before.retry_count) == (after.status, after.retry_count) == ("running", 1)
 
 
 @pytest.mark.row("F-100")

@@ -63,6 +63,8 @@ SETTLED = {
     ("skipped", "compensation"),  # C-01: a branch that was stopped half-way is undone by its compensation.
     ("paused", "skipped"),  # C-21: cancel and abort of an instance in the dead letter queue.
     ("paused", "failed"),
+    ("paused", "running"),  # The instance goes on, and the step waits for its next call.
+    ("running", "pending"),  # Nobody has the handler that was to be called.
 }
 """Those that settled contradictions add."""
 

@@ -10,6 +10,7 @@ import pytest
 from app.sagas.acting import Stage, history, run, status, statuses, step
 from holdfast import NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
 from holdfast.authoring.saga.builder import Build
+from holdfast.machine.graph import Losers
 from holdfast.machine.nodes.wait import MOST_KEPT
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually, together
@@ -263,6 +264,40 @@ def test_a_deadline_does_not_touch_a_saga_that_has_ended(place: Place) -> None:
     engine.advance(minutes=5)
     assert status(engine, instance) == "completed"
     assert history(engine, instance) == before
+
+
+@pytest.mark.parametrize("losers", ["undo", "finish"])
+def test_a_deadline_does_not_touch_a_saga_whose_way_is_over(place: Place, losers: Losers) -> None:
+    """What is left to do is about losers, who wait for an operator or finish: the work of the winner stands."""
+    stage = Stage()
+    stage.does("release A", ValueError("broken"))
+    saga = (
+        Saga("buy", deadline=3600)
+        .fork(
+            "ask",
+            lambda branch: (
+                branch.step("reserve A", stage.does("reserve A"))
+                .on_failure("release A", stage.does("release A"), retries=1)
+                .wait("long", 7200)
+            ),
+            lambda branch: branch.step("B", stage.does("B")).on_failure("undo B", stage.does("undo B")),
+        )
+        .join("first", "any", losers=losers)
+        .step("ship", stage.does("ship"))
+        .on_failure("call back", stage.does("call back"))
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "buy")
+    before = status(engine, instance)
+    assert before == ("dlq" if losers == "undo" else "running")
+    engine.advance(hours=1)
+    assert (status(engine, instance), stage.calls[-1]) == (before, "release A" if losers == "undo" else "ship")
+    if losers == "undo":
+        engine.resume(instance).result()
+    engine.advance(hours=1)
+    assert status(engine, instance) == "completed"
+    assert (stage.count("undo B"), stage.count("call back")) == (0, 0)
 
 
 def test_a_deadline_reaches_a_saga_that_waits_for_an_operator(place: Place) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 PENDING: Final = "pending"
 RUNNING: Final = "running"
@@ -76,12 +76,10 @@ def step_status(
 
 
 _OF_STEP: Final = {
-    "step_started": RUNNING,
     "step_completed": "completed",
     "step_retry": RUNNING,
     "step_failed": "failed",
     "step_stopped": "skipped",
-    "step_resumed": PENDING,
     "step_paused": "paused",
     "step_requeued": PENDING,
     "approved": "confirmed",
@@ -90,6 +88,7 @@ _OF_STEP: Final = {
     "compensation_retry": "compensation",
     "compensation_success": "rolled_back",
     "compensation_max_retries_exceeded": "failed",
+    "compensation_waived": "failed",
     "step_rolled_back": "rolled_back",
 }
 
@@ -104,33 +103,51 @@ _OF_INSTANCE: Final = {
 }
 
 
-def event_status(
-    type_: str,
-    *,
-    outcome: str = "",
-    reason: str = "",
-    is_human: bool = False,
-    is_paused: bool = False,
-    is_dead: bool = False,
-    is_undoing: bool = False,
-) -> str:
-    """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none.
+class Known(NamedTuple):
+    """What an event says about its step, and what those before it have said."""
 
-    `is_paused` says whether the instance waits for an operator until then, `is_dead` whether that is because of this step,
-    `is_undoing` whether it is the step's compensation that the event happened to.
-    """
+    outcome: str = ""
+    reason: str = ""
+    is_human: bool = False
+    is_paused: bool = False
+    """Whether the instance waits for an operator until then."""
+    is_dead: bool = False
+    """Whether that is because of this step."""
+    is_undoing: bool = False
+    """Whether it is the step's compensation that the event happened to."""
+    is_delayed: bool = False
+    """Whether the first call waits."""
+    calls: int = 0
+    """How many have come back."""
+
+
+def event_status(type_: str, known: Known) -> str:
+    """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none."""
     match type_:
-        case "step_started" if is_human:
-            return "waiting_decision"
-        case "step_completed" if outcome in {"confirmed", "rejected"}:
-            return outcome
-        case "step_failed" if is_undoing:
+        case "step_started" | "step_resumed" | "step_skipped_missing_handler":
+            return _awaiting_call(type_, known)
+        case "step_completed" if known.outcome in {"confirmed", "rejected"}:
+            return known.outcome
+        case "step_failed" | "step_stopped" if known.is_undoing:
             return "compensation"
-        case "step_failed" if reason and not is_dead:
+        case "step_failed" if known.reason and not known.is_dead:
             return "skipped"
         case "step_withdrawn":
-            return "paused" if is_paused else "skipped"
-        case "cancellation_started" if is_paused:
+            return "paused" if known.is_paused else "skipped"
+        case "cancellation_started" if known.is_paused:
             return RUNNING
         case _:
             return _OF_STEP.get(type_) or _OF_INSTANCE.get(type_, "")
+
+
+def _awaiting_call(type_: str, known: Known) -> str:
+    """The status of a step that waits for its handler, or for a person."""
+    if known.is_undoing:
+        return "compensation"
+    if known.is_human:
+        return "waiting_decision"
+    if type_ == "step_started":
+        return PENDING if known.is_delayed else RUNNING
+    if known.is_paused:
+        return ""
+    return RUNNING if known.calls else PENDING

@@ -2,7 +2,8 @@
 
 Entered when: a token arrives. May do: start the other run, in the same commit, with the token's data as input. Left when: it has ended well (`ok`), or not
 (`error`, or a failure of the step), or took too long (`timeout`). On compensation: its own undoing work is called, if it has any; a child that is
-under way is stopped with its parent, which waits until the child has undone what it did.
+under way is stopped with its parent, which waits until the child has undone what it did. If that cannot be done, the way back of the
+parent ends there until it is.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from uuid import UUID
 from holdfast.kernel.decision import Message
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.commands import AbortWorkflow, CancelWorkflow, EndChild, StartWorkflow
-from holdfast.machine.events import ChildStarted
+from holdfast.machine.events import ChildNotUndone, ChildStarted
 from holdfast.machine.failing import give_up, take_answer
 from holdfast.machine.graph import Call, Node
 from holdfast.machine.nodes.kind import Kind
-from holdfast.machine.rollback import stopped
+from holdfast.machine.rollback import NOT_UNDONE, stopped
 from holdfast.machine.state import Executed, Step, Token
 from holdfast.machine.turn import Ending, Turn
 
@@ -71,6 +72,7 @@ def child_ended(turn: Turn, step: Step, command: EndChild) -> None:
     if command.status == "completed":
         take_answer(turn, step, command.result)
     else:
+        _note_not_undone(turn, step.number, command)
         why = f": {command.error}" if command.error else ""
         give_up(turn, step, f"the workflow that {step.node!r} started ended as {command.status}{why}")
 
@@ -80,3 +82,14 @@ def child_stopped(turn: Turn, executed: Executed, command: EndChild) -> None:
     is_done = command.status == "completed"
     output = command.result if is_done else None
     stopped(turn, executed.number, came_back=is_done, is_done=is_done, output=output)
+    _note_not_undone(turn, executed.number, command)
+
+
+def is_undone(command: EndChild) -> bool:
+    """Whether a workflow that has ended left nothing behind that it had to undo."""
+    return command.reason != NOT_UNDONE
+
+
+def _note_not_undone(turn: Turn, step: int, command: EndChild) -> None:
+    if not is_undone(command):
+        turn.emit(ChildNotUndone(step=step, error=command.error or command.reason))

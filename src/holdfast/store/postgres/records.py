@@ -52,7 +52,7 @@ def _opened_step(head: Header, each: StepOpened) -> Row:
 
 def _moved_step(head: Header, each: StepMoved) -> Row:
     return (
-        head.id, each.number, each.status, each.attempts, each.output, each.error, each.outcome, each.wait_kind,
+        head.id, each.number, each.status, each.attempts, each.output, each.error, each.outcome, each.wait_kind, each.started_at,
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def _closed_task(head: Header, each: TaskClosed) -> Row:
 def _raised_letter(head: Header, each: DeadLetterRaised) -> Row:
     return (
         head.tenant, each.source, head.id, head.definition, head.key, each.number, each.name, "", each.type, 1, each.payload, b"", 0,
-        each.attempts, 0, each.reason, each.error, "", "", None, "", "", head.updated_at,
+        each.attempts, 0, each.reason, each.error, "", head.definition_version, None, "", "", head.updated_at,
     )  # fmt: skip
 
 

@@ -60,7 +60,8 @@ class PostgresWorkers:
             return Beat(
                 now=moment,
                 lost=[claim for claim in held if claim not in kept],
-                stopping=[claim for claim, is_stopping in kept.items() if is_stopping],
+                stopping=[claim for claim, (is_stopping, _) in kept.items() if is_stopping],
+                unawaited=[claim for claim, (_, is_over) in kept.items() if is_over],
                 revived=_free(connection, dead),
                 maintenance=mode,
             )
@@ -106,13 +107,13 @@ def _clock(connection: Connection, now: datetime | None) -> datetime:
     return cast("datetime", row[0])
 
 
-def _kept(connection: Connection, held: Sequence[EffectClaim]) -> dict[EffectClaim, bool]:
-    """The claims that are good, and whether their effects are to be stopped."""
+def _kept(connection: Connection, held: Sequence[EffectClaim]) -> dict[EffectClaim, tuple[bool, bool]]:
+    """The claims that are good: whether their effects are to be stopped, and whether nobody waits for that."""
     if not held:
         return {}
     columns = columns_of(_sql.still_held, [effect_key(claim) for claim in held])
     rows = connection.execute(_sql.still_held, columns, binary=True).fetchall()
-    found = {row[:3]: bool(row[3]) for row in rows}
+    found = {row[:3]: (bool(row[3]), bool(row[4])) for row in rows}
     keys = {claim: (claim.instance, claim.number, claim.fence) for claim in held}
     return {claim: found[key] for claim, key in keys.items() if key in found}
 

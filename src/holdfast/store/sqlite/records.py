@@ -74,7 +74,10 @@ def _open_step(name: str, header: Header, each: StepOpened, now: str) -> Values:
 
 
 def _move_step(name: str, _header: Header, each: StepMoved, now: str) -> Values:
-    return (each.status, each.attempts, each.output, each.error, each.outcome, each.wait_kind, now, name, each.number)
+    return (
+        each.status, each.attempts, each.output, each.error, each.outcome, each.wait_kind, text_or_none(each.started_at), now,
+        name, each.number,
+    )  # fmt: skip
 
 
 def _open_task(name: str, header: Header, each: TaskOpened, now: str) -> Values:
@@ -92,7 +95,7 @@ def _close_task(name: str, _header: Header, each: TaskClosed, now: str) -> Value
 def _raise_letter(name: str, header: Header, each: DeadLetterRaised, now: str) -> Values:
     return (
         header.tenant, each.source, name, header.definition, header.key, each.number, each.name, "", each.type, 1, each.payload, b"", 0,
-        each.attempts, 0, each.reason, each.error, "", "", None, "", "", now,
+        each.attempts, 0, each.reason, each.error, "", header.definition_version, None, "", "", now,
     )  # fmt: skip
 
 

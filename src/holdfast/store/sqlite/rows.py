@@ -218,7 +218,12 @@ def step(row: Row) -> StoredStep:
     """A row of `steps`."""
     names = StoredStep.__struct_fields__
     values = dict(zip(names, row, strict=True))
-    values |= {"instance": instance_id(row[0]), "opened_at": instant(row[-2]), "moved_at": instant(row[-1])}
+    values |= {
+        "instance": instance_id(row[0]),
+        "opened_at": instant(values["opened_at"]),
+        "moved_at": instant(values["moved_at"]),
+        "started_at": instant_or_none(values["started_at"]),
+    }
     return StoredStep(**values)
 
 

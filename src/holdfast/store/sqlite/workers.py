@@ -67,6 +67,7 @@ class SQLiteWorkers:
                 now=moment,
                 lost=[claim for claim, row in kept.items() if row is None],
                 stopping=[claim for claim, row in kept.items() if row is not None and row[0]],
+                unawaited=[claim for claim, row in kept.items() if row is not None and row[1]],
                 revived=revived,
                 maintenance=_maintenance(connection),
             )

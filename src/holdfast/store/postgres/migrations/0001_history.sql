@@ -261,6 +261,7 @@ create table holdfast.steps (
     output      bytea,
     opened_at   timestamptz not null,
     moved_at    timestamptz not null,
+    started_at  timestamptz,
     primary key (instance, number)
 ) partition by range (instance);
 create table holdfast.steps_default partition of holdfast.steps default with (fillfactor = 70);

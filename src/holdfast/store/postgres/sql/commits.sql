@@ -203,13 +203,14 @@ select u.*, t.at, t.at from unnest(
 ) as u, (select ?::timestamptz as at) as t
 
 -- name: moved_steps
+-- A step began with its first call.
 update holdfast.steps s set
     status = u.status, attempts = coalesce(u.attempts, s.attempts), output = coalesce(u.output, s.output),
     error = coalesce(u.error, s.error), outcome = coalesce(u.outcome, s.outcome), wait_kind = coalesce(u.wait_kind, s.wait_kind),
-    moved_at = t.at
+    started_at = case when s.attempts = 0 then coalesce(u.started_at, s.started_at) else s.started_at end, moved_at = t.at
 from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[]
-) as u (instance, number, status, attempts, output, error, outcome, wait_kind), (select ?::timestamptz as at) as t
+    ?::uuid[], ?::int4[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[], ?::timestamptz[]
+) as u (instance, number, status, attempts, output, error, outcome, wait_kind, started_at), (select ?::timestamptz as at) as t
 where s.instance = any (array[u.instance]) and s.number = u.number
 
 -- name: opened_tasks

@@ -136,7 +136,7 @@ from holdfast.timers where instance = ?::uuid and tenant = ?::text order by due_
 
 -- name: steps
 select instance, number, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input, output,
-    opened_at, moved_at
+    opened_at, moved_at, started_at
 from holdfast.steps where instance = ?::uuid and tenant = ?::text order by number
 
 -- name: tasks

@@ -18,7 +18,10 @@ update holdfast.effects e set owner = null, claimed_at = null, fence = fence + 1
 where e.owner is not null and not exists (select 1 from holdfast.workers w where w.id = e.owner)
 
 -- name: still_held
-select u.instance, u.number, u.fence, e.stop_requested
+select u.instance, u.number, u.fence, e.stop_requested,
+    case when e.stop_requested then exists (
+        select 1 from holdfast.instances i where i.id = u.instance and i.ended_at is not null
+    ) else false end
 from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
 cross join lateral (
     select stop_requested from holdfast.effects

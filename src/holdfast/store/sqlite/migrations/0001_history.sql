@@ -228,6 +228,7 @@ create table steps (
     output      blob,
     opened_at   text not null,
     moved_at    text not null,
+    started_at  text,
     primary key (instance, number)
 ) strict, without rowid;
 

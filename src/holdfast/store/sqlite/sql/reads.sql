@@ -112,7 +112,7 @@ from timers where instance = ? and tenant = ? order by due_at, number;
 
 -- name: steps
 select instance, number, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input, output,
-    opened_at, moved_at
+    opened_at, moved_at, started_at
 from steps where instance = ? and tenant = ? order by number;
 
 -- name: tasks

@@ -5,9 +5,11 @@ insert into steps (
 ) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: move_step
+-- A step began with its first call.
 update steps set
     status = ?, attempts = coalesce(?, attempts), output = coalesce(?, output), error = coalesce(?, error),
-    outcome = coalesce(?, outcome), wait_kind = coalesce(?, wait_kind), moved_at = ?
+    outcome = coalesce(?, outcome), wait_kind = coalesce(?, wait_kind),
+    started_at = case when attempts = 0 then coalesce(?, started_at) else started_at end, moved_at = ?
 where instance = ? and number = ?;
 
 -- name: open_task

@@ -11,7 +11,9 @@ update effects set owner = null, claimed_at = null, fence = fence + 1
 where owner is not null and owner not in (select id from workers) returning handler;
 
 -- name: still_held
-select stop_requested from effects where instance = ? and number = ? and owner = ? and fence = ?;
+select stop_requested,
+    case when stop_requested then exists (select 1 from instances i where i.id = effects.instance and i.ended_at is not null) else 0 end
+from effects where instance = ? and number = ? and owner = ? and fence = ?;
 
 -- name: maintenance
 select value from meta where name = 'maintenance';
