@@ -11,7 +11,6 @@ from holdfast import Engine, HistoryEntry, Saga
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
-from support.inside import housekeeping_of
 
 
 def trip(stage: Stage) -> Saga:
@@ -175,8 +174,7 @@ def test_a_step_without_a_handler_is_pending(place: Place) -> None:
     engine.register(back.step("bad", stage.does("bad", BROKEN), retries=1).build())
     waiting, undoing = run(engine, "s"), run(engine, "back")
     engine.advance(hours=1)
-    housekeeping_of(engine).missing.look()
-    assert lived(engine, waiting, "a")[1:] == [("step_skipped_missing_handler", "pending", 0)]
+    assert set(lived(engine, waiting, "a")[1:]) == {("step_skipped_missing_handler", "pending", 0)}
     assert lived(engine, undoing, "a")[-1] == ("step_skipped_missing_handler", "compensation", 0)
     assert (step(engine, waiting, "a").status, step(engine, undoing, "a").status) == ("pending", "compensation")
 
