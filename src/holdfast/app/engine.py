@@ -136,7 +136,6 @@ class Engine(Calls):
         checked_tenant(tenant)
         self.settings = _checked_settings(settings)
         self._codec = codec or JsonCodec()
-        self._owns_store = store is None
         self._functions: dict[str, object] = {}
         """Handlers of steps as they were given, by name."""
         self._deciders: set[str] = set()
@@ -144,7 +143,7 @@ class Engine(Calls):
         self._has_threads = threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
-        self._store = store or open_store(url, codec=self._codec.name, may_migrate=migrate)
+        self._store = open_store(url, codec=self._codec.name, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Service(
                 self._store,
@@ -165,8 +164,7 @@ class Engine(Calls):
                 self.runtime.attach()
             self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
         except BaseException:
-            if self._owns_store:
-                self._store.close()
+            self._store.close()
             raise
 
     # -- set-up
@@ -326,8 +324,7 @@ class Engine(Calls):
         self._life.stop(timeout)
 
     def _leave(self) -> None:
-        if self._owns_store:
-            self._store.close()
+        self._store.close()
 
     def run(self, shutdown: threading.Event | None = None) -> None:
         """Start, and work until `shutdown` is set, the process is asked to end (SIGTERM, SIGINT), or `stop` is called; then stop gracefully."""
