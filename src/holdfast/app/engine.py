@@ -113,6 +113,19 @@ def _checked_settings(settings: Settings | None) -> Settings:
     return settings or Settings()
 
 
+class _Callbacks:
+    """The threads for callbacks, which all engines of a process share, by the bound of one of them."""
+
+    name = callbacks.name
+
+    def __init__(self, *, limit: float) -> None:
+        self._limit = limit
+
+    def problem(self) -> str:
+        """What keeps the threads from their work, in words; empty if nothing does."""
+        return callbacks.problem(self._limit)
+
+
 class Engine(Calls):
     """Durable workflows on one database.
 
@@ -198,6 +211,7 @@ class Engine(Calls):
         A decider's handler is a function of context and effect, plain or async; what it returns is a command for the instance, or None.
         A process without a handler leaves its work to others.
         """
+        self._check_open()
         if isinstance(definition, SagaDefinition):
             return self._register_saga(definition)
         if isinstance(definition, Branch):
@@ -239,6 +253,7 @@ class Engine(Calls):
         effect it takes context and effect, as one that is registered with its decider; an object has `handle`. A process without the
         handler leaves the work to others.
         """
+        self._check_open()
         if not name:
             raise ConfigurationError("a handler needs a name of its own; steps find it by that")
         before = self._functions.get(name)
@@ -281,6 +296,7 @@ class Engine(Calls):
 
         It is checked like one that was built; its handlers are registered with `handle`.
         """
+        self._check_open()
         graph = compile_data(definition)
         self._check_free(graph)
         self.registry.library.publish(graph)
@@ -288,6 +304,7 @@ class Engine(Calls):
 
     def project(self, projection: Projection) -> Self:
         """Keep a read model up to date while the engine runs. From now on no event is deleted before it was read for it."""
+        self._check_open()
         self.runtime.projecting.add(projection)
         self.service.operate(lambda parts: parts.feed().enter(projection.name))
         return self
@@ -366,8 +383,11 @@ class Engine(Calls):
             raise ConfigurationError(
                 "this engine works by itself once it is started; open it with threads=False to drive it"
             )
+        self._check_open()
+
+    def _check_open(self) -> None:
         if self._life.is_closed:
-            raise StoppedError("the engine is stopped")
+            raise StoppedError("the engine is stopped; open a new one")
 
     def __enter__(self) -> Self:
         return self.start_worker() if self._has_threads else self
@@ -425,7 +445,9 @@ class Engine(Calls):
 
     def parts(self) -> list[Watched]:
         """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
-        readers = [] if self._readers_of_all is None else [self._readers_of_all.threads, callbacks]
+        readers: list[Watched] = []
+        if self._readers_of_all is not None:
+            readers = [self._readers_of_all.threads, _Callbacks(limit=self._limit)]
         database = _Database(self._store, limit=self._limit)
         return [*self.service.parts(), *self.runtime.parts(), *self._endings.loops, *readers, database]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar, cast, get_args
@@ -205,7 +205,7 @@ class WorkflowCalls(Desk):
         limit: int = 100,
     ) -> Reply[views.Page]:
         """Workflows, newest first, a page at a time; `status` is one or several of the saga's words."""
-        wanted = (status,) if isinstance(status, str) and status else tuple(status)
+        wanted = _several(status)
         unknown = [word for word in wanted if word not in {*words.ACTIVE, *words.TERMINAL}]
         if unknown:
             known = ", ".join((*words.ACTIVE, *words.TERMINAL))
@@ -218,7 +218,7 @@ class WorkflowCalls(Desk):
                 definition=name,
                 definition_version=pinned,
                 kinds=_KINDS,
-                key=key,
+                key=checked_key(key, "key", may_be_empty=True),
                 parent=None if parent is None else checked_instance(parent),
                 created_after=created_after,
                 created_before=created_before,
@@ -258,7 +258,8 @@ class WorkflowCalls(Desk):
             if instance is not None:
                 return [views.human_task(each) for each in reader.tasks(_workflow(reader, instance).id)]
             last = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
-            found = reader.open_tasks(role=role, after=last, limit=checked_limit(limit))
+            asked = None if role is None else checked_text(role, "role")
+            found = reader.open_tasks(role=asked, after=last, limit=checked_limit(limit))
             return [views.human_task(each) for each in found]
 
         return self._look(read)
@@ -412,6 +413,13 @@ class WorkflowCalls(Desk):
 
     def _graph(self, header: Header) -> Graph:
         return self._registry.library.graph(header.definition, header.definition_version)
+
+
+def _several(status: object) -> tuple[str, ...]:
+    """One word or several, as they were given: whether there are such words is seen later."""
+    if isinstance(status, Iterable) and not isinstance(status, str):
+        return tuple(status)
+    return cast("tuple[str, ...]", () if status == "" else (status,))
 
 
 def _workflow(reader: Reader, instance: InstanceLike) -> Header:
