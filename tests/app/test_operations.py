@@ -446,8 +446,9 @@ def test_instances_are_listed_newest_first_in_pages(place: Place) -> None:
 
 def test_a_stopped_engine_says_so(live: Live) -> None:
     """Every call after the end is answered by the same retryable error; stopping twice does no harm."""
-    engine = live.engine().register(Counter()).start_worker()
+    engine = live.engine().register(Counter()).register(Saga("s").human("ask").build()).start_worker()
     engine.execute(Counter, Add("c-1")).result()
+    graph = engine.definition_data("s").result()
     for _ in range(2):
         engine.stop()
     calls: list[Callable[[Engine], object]] = [
@@ -455,7 +456,22 @@ def test_a_stopped_engine_says_so(live: Live) -> None:
         lambda each: each.submit(Counter, Add("c-1")).result(),
         lambda each: each.load_state(Counter, "c-1").result(),
         lambda each: each.backlog().result(),
+        lambda each: each.register(Saga("s").human("ask").build()),
+        lambda each: each.register(Doll()),
+        lambda each: each.publish(graph),
+        lambda each: each.handle("work", lambda: None),
+        lambda each: each.project(_Nothing()),
     ]
     for call in calls:
         with pytest.raises(StoppedError, match="stopped"):
             call(engine)
+
+
+class _Nothing:
+    """A projection."""
+
+    name = "nothing"
+
+    def apply(self, events: object, connection: object) -> None: ...
+
+    def clear(self, connection: object) -> None: ...

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,12 +24,13 @@ from holdfast import (
 )
 from holdfast.machine.events import WorkflowStarted
 from holdfast.store.port import Store
+from holdfast.store.sqlite.store import SQLiteStore
 from holdfast.testing import ManualEngine
-from support.engines import Live, Place
+from support.engines import QUICK, Live, Place
 from support.inside import store_of
 from support.samples import Add, Added, Counter, Do, Ledger, Order, Puppet, Shop
 from support.samples import Place as PlaceOrder
-from support.waiting import arrives, eventually, together
+from support.waiting import LONG_SECONDS, arrives, eventually, together
 
 
 class Totals:
@@ -490,6 +492,41 @@ class Stuck(Moody):
     def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
         self.inside.set()
         self.gate.wait(20)
+
+
+class Endless(Moody):
+    """A read model that does not come back, from one of its two methods."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__("endless")
+        self.inside, self.gate = threading.Event(), threading.Event()
+        setattr(self, method, self.hang)
+
+    def hang(self, *_: object) -> None:
+        """Until the test opens the gate."""
+        self.inside.set()
+        arrives(self.gate)
+
+
+@pytest.mark.parametrize("method", ["apply", "clear"])
+def test_a_projection_that_hangs_keeps_nobody_from_writing(tmp_path: Path, method: str) -> None:
+    """It has the only writer of a file no longer than others wait for it; what it did is undone, and it stands still alone."""
+    store = SQLiteStore(str(tmp_path / "store.db"), codec="json", patience=0.3)
+    endless = Endless(method)
+    engine = Engine(store=store, settings=QUICK).register(Counter()).project(endless).start_worker()
+    engine.execute(Counter, Add("c-1")).result()
+    reply = engine.rebuild("endless")
+    arrives(endless.inside)
+    engine.execute(Counter, Add("c-1")).result(LONG_SECONDS)
+    endless.gate.set()
+    if method == "clear":
+        with pytest.raises(TimeoutError, match="held the file's only writer"):
+            reply.result(LONG_SECONDS)
+    else:
+        (state,) = eventually(lambda: [each for each in engine.projections().result() if each.error])
+        assert "held the file's only writer" in state.error
+    engine.stop()
+    store.close()
 
 
 def test_whoever_waits_for_a_rebuild_hears_that_the_engine_was_stopped(live: Live) -> None:

@@ -10,11 +10,14 @@ from typing import cast
 import psycopg
 import pytest
 
+from holdfast import Engine, InstanceQuery
+from holdfast.store.opening import open_store
 from holdfast.store.port import Store
-from support.engines import Live, Place
-from support.samples import Add, Cancel, Counter, Do, Order, Placed, Puppet
+from support.engines import QUICK, Live, Place
+from support.inside import connections_of
+from support.samples import Add, Cancel, Counter, Do, Order, Placed, Puppet, Shop
 from support.samples import Place as PlaceOrder
-from support.waiting import together
+from support.waiting import eventually, together
 
 Rows = list[tuple[object, ...]]
 
@@ -40,6 +43,26 @@ def test_the_store_is_all_that_an_engine_knows_of_a_database(place: Place) -> No
     engine = place.engine().register(Counter())
     engine.execute(Counter, Add("c-1")).result()
     assert engine.load_state(Counter, "c-1").result() == 1
+
+
+def test_engines_on_one_store_leave_nothing_behind(live: Live) -> None:
+    """An engine that is stopped lets go of its connections, also where the store is its caller's, who goes on using it."""
+    store, counts = open_store(live.url), list[int]()
+    for _ in range(4):
+        with Engine(store=store, settings=QUICK).register(Order(), Shop()) as engine:
+            engine.execute(Order, PlaceOrder("o-1", 5)).result()
+            eventually(lambda engine=engine: engine.load_state(Order, "o-1").result().status == "shipped")  # type: ignore[misc]
+        counts.append(_connections(live, store))
+    assert counts[-1] <= counts[0] + 2
+    assert [each.key for each in store.reader("default").instances(InstanceQuery())] == ["o-1"]
+    store.close()
+
+
+def _connections(live: Live, store: Store) -> int:
+    if live.url.startswith("sqlite"):
+        return connections_of(store)
+    with psycopg.connect(live.url) as server:
+        return len(server.execute("select from pg_stat_activity where datname = current_database()").fetchall())
 
 
 @pytest.mark.row("D-038")

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import msgspec
@@ -27,11 +28,13 @@ from holdfast import (
     StepContext,
 )
 from holdfast.runtime.telemetry import EffectEnded, WorkLost
+from holdfast.store.opening import open_store
 from holdfast.store.port import Store
 from holdfast.store.shapes import Wanted
 from holdfast.store.sqlite.store import SQLiteStore
 from holdfast.testing import ManualEngine
 from support.engines import AT_ONCE, QUICK, Live, Place
+from support.inside import connections_of
 from support.samples import Act, Add, Answer, Counter, Do, Doll, Noted, Notes, Puppet
 from support.waiting import LONG_SECONDS, arrives, comes_to_an_end, eventually
 
@@ -306,7 +309,8 @@ SQLITE_WAYS: dict[str, Callable[[Any], object]] = {
     "begin as text": lambda connection: connection.execute("begin"),
     "script": lambda connection: connection.executescript("select 1"),
     "isolation level": lambda connection: setattr(connection, "isolation_level", None),
-    "plain commit": sqlite3.Connection.commit,
+    "authorizer": lambda connection: connection.set_authorizer(None),
+    "progress handler": lambda connection: connection.set_progress_handler(None, 0),
 }
 
 
@@ -402,6 +406,79 @@ def test_a_failed_statement_cannot_be_overlooked(place: Place) -> None:
     assert written(place.store) == []
 
 
+def begun_copy(connection: Any, kept: contextlib.ExitStack) -> None:
+    """Rows could be written now."""
+    kept.enter_context(connection.cursor().copy("copy ledger from stdin"))
+
+
+def begun_stream(connection: Any, kept: contextlib.ExitStack) -> None:
+    """Most rows are still to come."""
+    next(kept.enter_context(contextlib.closing(connection.cursor().stream("select generate_series(1, 10000)"))))
+
+
+def sent_statement(connection: Any, _kept: contextlib.ExitStack) -> None:
+    """Nobody has looked at what comes of it."""
+    connection.pgconn.send_query(b"select 1")
+
+
+def left_thread(connection: Any, kept: contextlib.ExitStack) -> None:
+    """A thread goes on with the connection."""
+
+    def go_on() -> None:
+        with contextlib.suppress(psycopg.Error):
+            connection.execute("select pg_sleep(50)")
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    kept.callback(thread.join, LONG_SECONDS)
+    eventually(connection.lock.locked)
+
+
+UNENDED = {"copy": begun_copy, "stream": begun_stream, "statement": sent_statement, "thread": left_thread}
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+@pytest.mark.parametrize("unended", UNENDED)
+def test_a_handler_cannot_leave_its_connection_in_the_middle_of_something(place: Place, unended: str) -> None:
+    """What it keeps unended is hung up on: the call has failed with a reason, and its thread comes back."""
+    kept, attempts = contextlib.ExitStack(), list[int]()
+
+    def handle(context: EffectContext, effect: Act) -> None:
+        attempts.append(context.attempt)
+        write(context, "before")
+        if effect.what == "x":
+            UNENDED[unended](context.connection, kept)
+
+    prepared(place.store)
+    engine = place.engine(Settings(retry=AT_ONCE)).register(transactional(), handle)
+    for what in ("x", "y"):
+        engine.execute(Puppet, Do("p-1", what)).result()
+        engine.drain()
+    (letter,) = engine.dead_letters().result()
+    assert (attempts, written(place.store)) == ([1, 2, 3, 1], ["before"])
+    assert "in the middle of" in letter.error
+    with contextlib.suppress(psycopg.Error):
+        kept.close()
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_what_a_handler_registers_for_its_rows_ends_with_the_call(place: Place) -> None:
+    """Loaders and dumpers that it chose for the connection are not those of the next call."""
+    seen = list[object]()
+
+    def handle(context: EffectContext, effect: Act) -> None:
+        connection: Any = context.connection
+        seen.append(connection.execute("select 7::int8").fetchone()[0])
+        connection.adapters.register_loader("int8", psycopg.types.string.TextLoader)
+        seen.append(connection.execute("select 7::int8").fetchone()[0])
+
+    engine = place.engine().register(transactional(), handle)
+    for number in range(2):
+        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+        engine.drain()
+    assert seen == [7, "7", 7, "7"]
+
+
 def test_savepoints_belong_to_the_handler(place: Place) -> None:
     """Inside the transaction a handler may set savepoints and roll back to them."""
 
@@ -434,6 +511,171 @@ def test_a_handler_leaves_no_traces_on_the_connection(place: Place) -> None:
     engine.drain()
     place.engine().register(Counter()).execute(Counter, Add("c-1")).result()
     assert engine.load_state(Puppet, "p-1").result() == ("x", "done")
+
+
+class Kept:
+    """A transactional handler that keeps what it was lent."""
+
+    def __init__(self) -> None:
+        self.things: dict[str, Any] = {}
+
+    def handle(self, context: EffectContext, effect: Act) -> None:
+        connection: Any = context.connection
+        unread = connection.execute("select 1 union select 2")
+        unread.fetchone()
+        connection.execute("create table if not exists blobs (what blob)")
+        row = connection.execute("insert into blobs values (zeroblob(4))").lastrowid
+        self.things |= {
+            "connection": connection,
+            "cursor": connection.cursor(),
+            "unread": unread,
+            "blob": connection.blobopen("blobs", "what", row),
+            "execute": connection.execute,
+            "interrupt": connection.interrupt,
+        }
+
+
+USES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "execute": lambda kept: kept["connection"].execute("insert into ledger values ('late')"),
+    "method": lambda kept: kept["execute"]("rollback"),
+    "another method": lambda kept: kept["interrupt"](),
+    "cursor": lambda kept: kept["cursor"].execute("insert into ledger values ('late')"),
+    "new cursor": lambda kept: kept["connection"].cursor(),
+    "connection of a cursor": lambda kept: kept["cursor"].connection.execute("rollback"),
+    "rest of the rows": lambda kept: kept["unread"].fetchone(),
+    "blob": lambda kept: kept["blob"].write(b"late"),
+    "commit": lambda kept: kept["connection"].commit(),
+    "rollback": lambda kept: kept["connection"].rollback(),
+    "close": lambda kept: kept["connection"].close(),
+    "with": lambda kept: with_block(kept["connection"]),
+    "state": lambda kept: kept["connection"].in_transaction,
+    "plain commit": lambda kept: sqlite3.Connection.commit(kept["connection"]),
+    "plain rollback": lambda kept: sqlite3.Connection.rollback(kept["connection"]),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///{}/holdfast.db"])
+def test_what_a_handler_keeps_is_dead_when_its_call_has_ended(tmp_path: Path, url: str, use: str) -> None:
+    """The transactions that follow on the writer are those of others: a connection, a cursor or a blob of the call is refused in them."""
+    kept = Kept()
+    store = open_store(url.format(tmp_path))
+    engine = ManualEngine(store=store).register(transactional(), kept).register(Counter())
+    prepared(store)
+    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.drain()
+    assert engine.count_dead_letters().result() == 0
+    with store.writer().unit() as unit:
+        with pytest.raises((sqlite3.ProgrammingError, ConfigurationError)):
+            USES[use](kept.things)
+        unit.consume([])
+    engine.execute(Counter, Add("c-1")).result()
+    assert (written(store), engine.load_state(Counter, "c-1").result()) == ([], 1)
+    engine.stop()
+    store.close()
+
+
+def test_a_lent_connection_is_one_that_users_know(tmp_path: Path) -> None:
+    """Rows, factories, functions, cursors, temporary tables, blobs: what sqlite3 offers works for as long as the call lasts."""
+    store = open_store(f"sqlite:///{tmp_path / 'store.db'}")
+    prepared(store)
+
+    class Loud(sqlite3.Cursor):
+        def fetchone(self) -> Any:
+            return str(super().fetchone()[0]).upper()
+
+    with store.writer().unit() as unit, unit.lend() as lent:
+        connection: Any = lent
+        assert isinstance(connection, sqlite3.Connection)
+        connection.executemany("insert into ledger values (?)", [("a",), ("b",)])
+        assert (connection.in_transaction, connection.total_changes >= 2, connection.isolation_level) == (
+            True,
+            True,
+            None,
+        )
+        connection.row_factory = sqlite3.Row
+        assert connection.execute("select what from ledger").fetchone()["what"] == "a"
+        assert connection.cursor().execute("select what from ledger").connection is connection
+        connection.row_factory = None
+        connection.text_factory = bytes
+        assert connection.execute("select what from ledger").fetchone() == (b"a",)
+        connection.text_factory = str
+        assert connection.cursor(Loud).execute("select what from ledger").fetchone() == "A"
+        connection.create_function("twice", 1, lambda value: value * 2)
+        connection.execute("create temp table scratch as select twice(what) as what from ledger")
+        assert connection.execute("select what from scratch").fetchall() == [("aa",), ("bb",)]
+        with pytest.raises(connection.OperationalError, match="no such table"):
+            connection.execute("select 1 from nowhere")
+    assert written(store) == ["a", "b"]
+    store.close()
+
+
+TRACES: dict[str, tuple[Callable[[Any], object], str]] = {
+    "temporary table": (
+        lambda connection: connection.execute("create temp table scratch (x)"),
+        "select 1 from scratch",
+    ),
+    "temporary trigger": (
+        lambda connection: connection.execute(
+            "create temp trigger mine before insert on main.ledger begin select raise(abort, 'mine'); end"
+        ),
+        "drop trigger mine",
+    ),
+    "function": (lambda connection: connection.create_function("mine", 1, abs), "select mine(1)"),
+    "another file": (lambda connection: connection.execute("attach ':memory:' as other"), "detach other"),
+}
+
+
+@pytest.mark.parametrize("trace", TRACES)
+def test_what_a_handler_does_to_its_connection_ends_with_the_call(tmp_path: Path, trace: str) -> None:
+    """Whatever sticks to a connection goes with it: the calls of others find nothing of it."""
+    leave, find = TRACES[trace]
+    store = open_store(f"sqlite:///{tmp_path / 'store.db'}")
+    prepared(store)
+    with store.writer().unit() as unit, unit.lend() as lent:
+        leave(lent)
+    with store.writer().unit() as unit, unit.lend() as lent:
+        connection: Any = lent
+        with pytest.raises(sqlite3.OperationalError, match="no such"):
+            connection.execute(find)
+    assert written(store) == []
+    store.close()
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "query_only = on",
+        "locking_mode = exclusive",
+        "user_version = 0",
+        "synchronous = off",
+        "wal_checkpoint",
+        "optimize",
+    ],
+)
+def test_a_handler_cannot_set_what_others_depend_on(place: Place, setting: str) -> None:
+    """Settings of the connection and of the file are the engine's; the handler hears so, and everybody goes on writing."""
+    engine, _ = ending(place, lambda connection: connection.execute(f"pragma {setting}"))
+    (letter,) = engine.dead_letters().result()
+    assert (letter.reason, written(place.store)) == ("bad_configuration", [])
+    assert f"PRAGMA {setting.split(maxsplit=1)[0]}" in letter.error
+    engine.execute(Puppet, Do("p-1", "y")).result()
+    engine.drain()
+    assert written(place.store) == ["after", "before"]
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_handler_may_look_at_tables_and_settings(place: Place) -> None:
+    """What only tells is no trouble, nor what ends with the transaction."""
+    prepared(place.store)
+    with place.store.writer().unit() as unit, unit.lend() as lent:
+        connection: Any = lent
+        assert [row[1] for row in connection.execute("pragma table_info(ledger)")] == ["what"]
+        assert connection.execute("select name from pragma_table_info('ledger')").fetchall() == [("what",)]
+        assert connection.execute("pragma query_only").fetchone() == (0,)
+        assert connection.execute("pragma foreign_key_check").fetchall() == []
+        connection.execute("pragma defer_foreign_keys = on")
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -772,3 +1014,31 @@ def test_an_engine_stops_although_a_projection_hangs(live: Live) -> None:
     heir = live.engine().register(Counter())
     heir.execute(Counter, Add("c-1")).result(LONG_SECONDS)
     gate.set()
+
+
+# -- Calls that come back late.
+
+
+def test_a_call_that_comes_back_late_leaves_no_connection_behind(live: Live) -> None:
+    """A thread that was replaced goes home when its call ends, and what it wrote and read with serves the next one."""
+    called: SimpleQueue[threading.Thread] = SimpleQueue()
+    gate = threading.Semaphore(0)
+
+    def handle(context: EffectContext, effect: Act) -> None:
+        assert context.key
+        called.put(threading.current_thread())
+        if effect.what == "hang":
+            gate.acquire(timeout=LONG_SECONDS)
+
+    engine = live.engine(msgspec.structs.replace(QUICK, threads=1, cache_size=0))
+    engine.register(transactional(timeout=timedelta(milliseconds=100)), handle, retry=ONCE).start_worker()
+    counts = list[int]()
+    for number in range(6):
+        for what in ("hang", "pass"):
+            engine.execute(Puppet, Do(f"p-{number}-{what}", what)).result()
+        late, heir = called.get(timeout=LONG_SECONDS), called.get(timeout=LONG_SECONDS)
+        assert late is not heir
+        gate.release()
+        late.join(LONG_SECONDS)
+        counts.append(connections_of(engine.service.store))
+    assert counts[-1] <= counts[0] + 2

@@ -70,7 +70,7 @@ class Stage:
         self.engine = (
             engine.register(self.gate).register(Counter()).register(WAITING).project(self.model).start_worker()
         )
-        self.engine.result(engine.start("waiting").result())  # Somebody waits for the end of it.
+        self.awaited = self.engine.result(engine.start("waiting").result())
 
     def handle(self, context: EffectContext, effect: Act) -> Do:
         """Do it: at once, unless it is to hang."""
@@ -296,6 +296,15 @@ def test_whatever_stops_is_named_and_goes_on_afterwards(stage: Stage) -> None:
             eventually(lambda: engine.health().is_healthy)
     stage.check()
     eventually(lambda: engine.health().is_healthy)
+
+
+def test_each_engine_has_a_bound_of_its_own_for_the_threads_that_all_share(live: Live) -> None:
+    """Callbacks of a whole process run on the same threads: an engine says that they hang after its own `unhealthy_after`."""
+    impatient = live.engine(WATCHED)
+    patient = live.engine(msgspec.structs.replace(QUICK, unhealthy_after=timedelta(hours=1)))
+    with busy(callbacks):
+        eventually(lambda: problems_with(impatient, "callback threads"))
+        assert problems_with(patient, "callback threads") == []
 
 
 def problems_with(engine: Engine, part: str) -> list[str]:

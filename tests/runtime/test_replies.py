@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -138,6 +140,41 @@ def test_an_answer_for_a_loop_that_is_closed_is_dropped() -> None:
 
 async def _awaited(reply: Reply[int]) -> int:
     return await reply
+
+
+def test_an_event_loop_lives_no_longer_for_having_awaited_a_reply() -> None:
+    """A program that makes a loop for each of its calls keeps none of them, also where the answer came when the loop had ended."""
+    loops = list[weakref.ref[asyncio.AbstractEventLoop]]()
+    late: Reply[int] = Reply()
+
+    async def ask() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        reply: Reply[int] = Reply()
+        threading.Timer(0.01, reply.set_result, (7,)).start()
+        assert await reply == 7
+        asyncio.ensure_future(_awaited(late)).add_done_callback(lambda _task: None)
+        await asyncio.sleep(0)
+
+    for _ in range(3):
+        asyncio.run(ask())
+    late.set_result(7)
+    gc.collect()
+    assert [loop() for loop in loops] == [None] * 3
+
+
+def test_whoever_stops_waiting_leaves_nothing_behind() -> None:
+    """A reply that is asked again and again, with a limit or by tasks that are cancelled, keeps nothing of those who asked."""
+    reply: Reply[int] = Reply()
+
+    async def ask() -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(_awaited(reply), 0.001)
+
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            reply.result(0)
+        asyncio.run(ask())
+    assert not reply._callbacks
 
 
 def test_a_changed_reply_passes_values_and_errors_on() -> None:

@@ -80,7 +80,8 @@ class Effort:
     @contextmanager
     def _counting_instructions(self) -> Iterator[None]:
         database: Any = self._desk.store._database  # type: ignore[attr-defined]
-        connections = {database._writer, database._reader() if database.is_file else database._writer}
+        with database.reading() as reader:  # The next who reads gets the same one.
+            connections = {database._writer, reader}
 
         def count() -> int:
             self.spent += 1

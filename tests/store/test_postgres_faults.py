@@ -71,7 +71,7 @@ def outage(action: Callable[[], object]) -> StoreUnavailableError:
 def test_a_server_that_goes_and_comes_back(own_server: Server) -> None:
     """While it is away every part says so; when it is back every part goes on, without being told."""
     store = open_store(own_server.create_database("comes_back"))
-    store._pool.timeout = 0.2  # type: ignore[attr-defined] # readers wait for a connection; the test does not want to
+    store._opened.pool.timeout = 0.2  # type: ignore[attr-defined] # readers wait for a connection; the test does not want to
     desk = Desk(store)
     head = desk.born(born())
     assert len(desk.reader.instances(InstanceQuery())) == 1
@@ -82,7 +82,7 @@ def test_a_server_that_goes_and_comes_back(own_server: Server) -> None:
     outage(lambda: desk.reader.instances(InstanceQuery()))
     outage(store.now)
     own_server.start()
-    store._pool.timeout = 30  # type: ignore[attr-defined]
+    store._opened.pool.timeout = 30  # type: ignore[attr-defined]
     desk.commit(moved(head))
     assert desk.loaded(head.id).header.version == 2
     assert len(desk.reader.instances(InstanceQuery())) == 1
@@ -270,3 +270,18 @@ def test_nobody_connects_again_once_a_store_is_closed(postgres_dsn: str) -> None
     with psycopg.connect(postgres_dsn) as witness:
         count = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
         eventually(lambda: witness.execute(count).fetchone() == (0,))
+
+
+def test_a_share_of_a_store_lets_go_of_its_own_connections(postgres_dsn: str) -> None:
+    """Closed, it can be used no more, and the store can; a store that is closed takes all its shares along."""
+    where = [Address(tenant="default", definition="order", key="o-1")]
+    store = open_store(postgres_dsn)
+    first, second = store.share(), store.share()
+    writers = {each: each.writer() for each in (store, first, second)}
+    assert [writer.load(where) for writer in writers.values()] == [[None]] * 3
+    first.close()
+    assert (writers[store].load(where), writers[second].load(where)) == ([None], [None])
+    store.close()
+    for each in (writers[first], writers[second], second.writer(), store.share().writer()):
+        with pytest.raises(StoreUnavailableError, match="was stopped"):
+            each.load(where)

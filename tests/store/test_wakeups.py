@@ -61,7 +61,7 @@ def test_a_new_connection_counts_as_a_hint(pair: tuple[Store, Store]) -> None:
     ear = mine.wakeups(heard.append)
     ear.listen(0.0)
     assert heard == [""]
-    with psycopg.connect(mine._dsn) as admin:  # type: ignore[attr-defined]
+    with psycopg.connect(mine._opened.dsn) as admin:  # type: ignore[attr-defined]
         admin.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where query ilike '%listen holdfast%' and pid <> pg_backend_pid()"
         )

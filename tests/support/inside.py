@@ -7,6 +7,7 @@ no call of an engine shows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast import Engine
 from holdfast.app.registry import Registry
@@ -24,6 +25,14 @@ from holdfast.store.shapes import EffectClaim, StoredEffect, Wanted
 def store_of(engine: Engine) -> Store:
     """The database of an engine."""
     return engine.service.store
+
+
+def connections_of(store: Store) -> int:
+    """How many connections a store has made and not closed, but for Postgres's readers, which are a pool of four."""
+    inside: Any = store
+    if store.url.startswith("sqlite"):
+        return len(inside._database._readers)
+    return sum(line._connection is not None for line in inside._lines)
 
 
 def registry_of(engine: Engine) -> Registry:

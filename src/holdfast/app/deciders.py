@@ -124,24 +124,29 @@ class DeciderCalls(Desk):
 
         return self._look(read)
 
-    def observations(self, decider: str = "", instance: InstanceLike | None = None) -> Reply[list[Observation]]:
+    def observations(
+        self, decider: Kind[S, C, E, F] | str = "", instance: InstanceLike | None = None
+    ) -> Reply[list[Observation]]:
         """The inputs that were observed, if the engine is told to observe them."""
 
         def read() -> list[Observation]:
             identity = None if instance is None else checked_instance(instance)
-            return self._reader.observations(definition=decider, instance=identity)
+            return self._reader.observations(definition=checked_decider(decider), instance=identity)
 
         return self._read(read)
 
-    def transitions(self, decider: str) -> Reply[list[Transition]]:
+    def transitions(self, decider: Kind[S, C, E, F] | str) -> Reply[list[Transition]]:
         """The moves that were observed, counted."""
-        return self._read(lambda: self._reader.transitions(decider))
+        return self._read(lambda: self._reader.transitions(checked_decider(decider)))
 
-    def observed_machine(self, decider: str) -> Reply[StateMachineDefinition]:
+    def observed_machine(self, decider: Kind[S, C, E, F] | str) -> Reply[StateMachineDefinition]:
         """The state machine that was observed: only paths that were really taken."""
-        return self.transitions(decider).mapped(
-            lambda moves: observed_machine(decider, [(m.from_status, m.input, m.to_status, m.count) for m in moves])
-        )
+
+        def drawn(moves: list[Transition]) -> StateMachineDefinition:
+            taken = [(m.from_status, m.input, m.to_status, m.count) for m in moves]
+            return observed_machine(checked_decider(decider), taken)
+
+        return self.transitions(decider).mapped(drawn)
 
     # -- how
 

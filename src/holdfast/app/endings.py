@@ -7,23 +7,24 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from holdfast.app.standing import OPERATOR
 from holdfast.errors import NotFoundError, StoppedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.loops import Loop, Turns
-from holdfast.runtime.replies import Reply
+from holdfast.runtime.replies import LastingReply, Reply
 from holdfast.runtime.service import Ended, Service
 from holdfast.store.shapes import Header
 
 Lookup = Callable[[str, Collection[InstanceId]], Sequence[Header]]
 """The rows of a tenant's instances, those that exist."""
 
-_Key = tuple[str, InstanceId]
-
 T = TypeVar("T")
+
+_Key = tuple[str, InstanceId]
 
 
 class Ending(NamedTuple):
@@ -38,35 +39,37 @@ Told = Callable[[], str]
 """Where a workflow stands, in words; asked only when somebody has waited in vain."""
 
 
-class EndReply(Reply[T]):
+class EndReply(LastingReply[T]):
     """The reply to a call that waits for the end of a workflow: whoever loses patience is told where it stands."""
 
     __slots__ = ("_told",)
 
-    def __init__(self, told: Told) -> None:
-        super().__init__()
+    def __init__(self, told: Told, kept: set[Reply[Any]]) -> None:
+        super().__init__(kept)
         self._told = told
 
     def _meanwhile(self) -> str:
         return self._told()
 
 
-class DrivenEndReply(DrivenReply[T]):
+class DrivenEndReply(EndReply[T], DrivenReply[T]):
     """The same for an engine that is driven: what driving it cannot bring is told."""
 
-    __slots__ = ("_told",)
-
-    def __init__(self, told: Told) -> None:
-        super().__init__()
-        self._told = told
+    __slots__ = ()
 
     def _remedy(self) -> str:
         told = self._told()
         return f": {told}" if told.startswith(OPERATOR) else f"{super()._remedy()}; {told}"
 
 
+Bring = Callable[[Ending, Reply[T]], None]
+"""Answers a reply when the end has come; it must not hold the reply until then."""
+
+_Waiting = WeakKeyDictionary[EndReply[Any], Bring[Any]]
+
+
 class Endings:
-    """Who waits for which instance."""
+    """Who waits for which instance. An instance may take weeks, so that nobody is remembered who does not wait any more."""
 
     def __init__(
         self, service: Service, lookup: Lookup, summarize: Callable[[object], object], *, has_threads: bool
@@ -74,7 +77,9 @@ class Endings:
         self._lookup = lookup
         self._summarize = summarize
         self._lock = threading.Lock()
-        self._waiting: dict[_Key, list[Reply[Ending]]] = {}
+        self._waiting: dict[_Key, _Waiting] = {}
+        self._called_back: set[Reply[Any]] = set()
+        """Replies that are to call somebody back, so that they stay although nobody may hold them."""
         self._fresh: set[_Key] = set()
         """Asked for since the last look."""
         self._pause = service.shared.settings.poll_interval.total_seconds()
@@ -87,20 +92,24 @@ class Endings:
         self._is_running = service.committer.is_running
         service.on_ended = self._ended
 
-    def wait(self, tenant: str, instance: InstanceId) -> Reply[Ending]:
-        """How an instance ends, once it has."""
-        reply: Reply[Ending] = DrivenReply() if self._loop is None else Reply()
+    def reply(self, told: Told) -> EndReply[Any]:
+        """An answer to come with the end of an instance."""
+        kind = DrivenEndReply if self._loop is None else EndReply
+        return kind(told, self._called_back)
+
+    def wait(self, tenant: str, instance: InstanceId, reply: EndReply[T], bring: Bring[T]) -> None:
+        """Have a reply answered once an instance has ended."""
+        key = tenant, instance
         with self._lock:
             is_stopped = self._is_stopped
             if not is_stopped:
-                self._waiting.setdefault((tenant, instance), []).append(reply)
+                self._waiting.setdefault(key, WeakKeyDictionary())[reply] = bring
         if is_stopped:
             reply.set_error(StoppedError("the engine is stopped"))
         elif self._loop is None:
-            self._look([(tenant, instance)])
+            self._look([key])
         else:
-            self._look_soon((tenant, instance))
-        return reply
+            self._look_soon(key)
 
     @property
     def loops(self) -> list[Loop]:
@@ -130,7 +139,7 @@ class Endings:
         with self._lock:
             waiting, self._waiting = self._waiting, {}
         for replies in waiting.values():
-            for reply in replies:
+            for reply in list(replies):
                 reply.set_error(StoppedError("the engine is stopped"))
 
     def _ended(self, instances: Sequence[Ended]) -> None:
@@ -144,6 +153,7 @@ class Endings:
         """Look at those that were asked for since the last time; now and then at all of them, however many are asked for meanwhile."""
         now = time.monotonic()
         with self._lock:
+            self._waiting = {key: waiting for key, waiting in self._waiting.items() if waiting}
             keys = list(self._waiting) if now >= self._look_at else list(self._fresh)
             self._fresh = set()
         if now >= self._look_at:
@@ -175,9 +185,9 @@ class Endings:
 
     def _tell(self, key: _Key, ending: Ending | None) -> None:
         with self._lock:
-            replies = self._waiting.pop(key, [])
-        for reply in replies:
+            waiting = self._waiting.pop(key, None)
+        for reply, bring in list(waiting.items()) if waiting else ():
             if ending is None:
                 reply.set_error(NotFoundError("instance", key[1]))
             else:
-                reply.set_result(ending)
+                bring(ending, reply)

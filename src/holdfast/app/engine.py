@@ -113,6 +113,19 @@ def _checked_settings(settings: Settings | None) -> Settings:
     return settings or Settings()
 
 
+class _Callbacks:
+    """The threads for callbacks, which all engines of a process share, by the bound of one of them."""
+
+    name = callbacks.name
+
+    def __init__(self, *, limit: float) -> None:
+        self._limit = limit
+
+    def problem(self) -> str:
+        """What keeps the threads from their work, in words; empty if nothing does."""
+        return callbacks.problem(self._limit)
+
+
 class Engine(Calls):
     """Durable workflows on one database.
 
@@ -136,7 +149,6 @@ class Engine(Calls):
         checked_tenant(tenant)
         self.settings = _checked_settings(settings)
         self._codec = codec or JsonCodec()
-        self._owns_store = store is None
         self._functions: dict[str, object] = {}
         """Handlers of steps as they were given, by name."""
         self._deciders: set[str] = set()
@@ -144,7 +156,7 @@ class Engine(Calls):
         self._has_threads = threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
-        self._store = store or open_store(url, codec=self._codec.name, may_migrate=migrate)
+        self._store = open_store(url, codec=self._codec.name, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Service(
                 self._store,
@@ -165,8 +177,7 @@ class Engine(Calls):
                 self.runtime.attach()
             self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
         except BaseException:
-            if self._owns_store:
-                self._store.close()
+            self._store.close()
             raise
 
     # -- set-up
@@ -200,6 +211,7 @@ class Engine(Calls):
         A decider's handler is a function of context and effect, plain or async; what it returns is a command for the instance, or None.
         A process without a handler leaves its work to others.
         """
+        self._check_open()
         if isinstance(definition, SagaDefinition):
             return self._register_saga(definition)
         if isinstance(definition, Branch):
@@ -241,6 +253,7 @@ class Engine(Calls):
         effect it takes context and effect, as one that is registered with its decider; an object has `handle`. A process without the
         handler leaves the work to others.
         """
+        self._check_open()
         if not name:
             raise ConfigurationError("a handler needs a name of its own; steps find it by that")
         before = self._functions.get(name)
@@ -283,6 +296,7 @@ class Engine(Calls):
 
         It is checked like one that was built; its handlers are registered with `handle`.
         """
+        self._check_open()
         graph = compile_data(definition)
         self._check_free(graph)
         self.registry.library.publish(graph)
@@ -290,6 +304,7 @@ class Engine(Calls):
 
     def project(self, projection: Projection) -> Self:
         """Keep a read model up to date while the engine runs. From now on no event is deleted before it was read for it."""
+        self._check_open()
         self.runtime.projecting.add(projection)
         self.service.operate(lambda parts: parts.feed().enter(projection.name))
         return self
@@ -326,8 +341,7 @@ class Engine(Calls):
         self._life.stop(timeout)
 
     def _leave(self) -> None:
-        if self._owns_store:
-            self._store.close()
+        self._store.close()
 
     def run(self, shutdown: threading.Event | None = None) -> None:
         """Start, and work until `shutdown` is set, the process is asked to end (SIGTERM, SIGINT), or `stop` is called; then stop gracefully."""
@@ -369,8 +383,11 @@ class Engine(Calls):
             raise ConfigurationError(
                 "this engine works by itself once it is started; open it with threads=False to drive it"
             )
+        self._check_open()
+
+    def _check_open(self) -> None:
         if self._life.is_closed:
-            raise StoppedError("the engine is stopped")
+            raise StoppedError("the engine is stopped; open a new one")
 
     def __enter__(self) -> Self:
         return self.start_worker() if self._has_threads else self
@@ -428,7 +445,9 @@ class Engine(Calls):
 
     def parts(self) -> list[Watched]:
         """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
-        readers = [] if self._readers_of_all is None else [self._readers_of_all.threads, callbacks]
+        readers: list[Watched] = []
+        if self._readers_of_all is not None:
+            readers = [self._readers_of_all.threads, _Callbacks(limit=self._limit)]
         database = _Database(self._store, limit=self._limit)
         return [*self.service.parts(), *self.runtime.parts(), *self._endings.loops, *readers, database]
 

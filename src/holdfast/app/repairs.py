@@ -6,7 +6,7 @@ from typing import Never
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_after, checked_limit
+from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit
 from holdfast.app.references import (
     InstanceLike,
     LetterLike,
@@ -14,6 +14,7 @@ from holdfast.app.references import (
     checked_instance,
     checked_letter,
     checked_message,
+    described,
 )
 from holdfast.app.stepping import plain_data
 from holdfast.errors import ConflictError, NotFoundError, PayloadError, RejectedError
@@ -44,6 +45,7 @@ class Repairs(Desk):
 
         def read() -> list[DeadLetter]:
             identity = None if instance is None else checked_instance(instance)
+            _check_filters(definition, source, key)
             return self._reader.dead_letters(
                 instance=identity,
                 definition=definition,
@@ -67,6 +69,7 @@ class Repairs(Desk):
 
         def read() -> int:
             identity = None if instance is None else checked_instance(instance)
+            _check_filters(definition, source, key)
             return self._reader.count_letters(instance=identity, definition=definition, source=source, key=key)
 
         return self._read(read)
@@ -194,13 +197,7 @@ class Repairs(Desk):
 
     def instances(self, query: InstanceQuery | None = None) -> Reply[list[Header]]:
         """A page of instances of any kind, newest first; give the last id as `before` for the next page."""
-
-        def read() -> list[Header]:
-            asked = query or InstanceQuery()
-            checked_limit(asked.limit)
-            return self._reader.instances(asked)
-
-        return self._read(read)
+        return self._read(lambda: self._reader.instances(_checked_query(query)))
 
     def _letter(self, letter: LetterLike) -> DeadLetter:
         number = checked_letter(letter)
@@ -253,3 +250,23 @@ def _needed(identity: InstanceId, remains: Remains) -> str:
 
 def _not_found(letter: object) -> Never:
     raise NotFoundError("dead letter", letter)
+
+
+def _check_filters(definition: object, source: object, key: object) -> None:
+    checked_key(definition, "definition", may_be_empty=True)
+    checked_key("" if source is None else source, "source", may_be_empty=True)
+    checked_key(key, "key", may_be_empty=True)
+
+
+def _checked_query(given: InstanceQuery | None) -> InstanceQuery:
+    """A query with values that every database takes; nobody looks at them when it is made."""
+    if given is None:
+        return InstanceQuery()
+    if not isinstance(given, InstanceQuery):
+        raise PayloadError(f"give an InstanceQuery, not {described(given)}")
+    try:
+        query = msgspec.convert(msgspec.structs.asdict(given), InstanceQuery)
+    except msgspec.ValidationError as error:
+        raise PayloadError(f"the query asks for what cannot be: {error}") from error
+    checked_limit(query.limit)
+    return query

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Literal, NamedTuple, TypeVar, cast, get_args
@@ -12,7 +12,7 @@ import msgspec
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk, answered, checked_key, checked_limit, checked_span, checked_text, failed
 from holdfast.app.drawing import Format, drawn
-from holdfast.app.endings import DrivenEndReply, Ending, EndReply
+from holdfast.app.endings import Bring, Ending, EndReply
 from holdfast.app.library import copied
 from holdfast.app.references import (
     DefinitionLike,
@@ -97,27 +97,8 @@ class WorkflowCalls(Desk):
 
     def result(self, instance: InstanceLike) -> Reply[object]:
         """What a workflow comes to, once it has ended: its data if it is completed; otherwise UnfinishedError says why not."""
-        ended = self._ended(instance)
-        reply: Reply[object] = self._end_reply(instance)
-
-        def read(ending: Ending) -> object:
-            header = ending.header
-            final = ending.summary or self._final_state(header.id)
-            assert isinstance(final, FinalState)
-            if header.status == "completed":
-                return msgspec.json.decode(final.result)
-            raise UnfinishedError(instance=str(header.id), status=header.status, reason=final.error or header.reason)
-
-        def bring() -> None:
-            error = ended.exception()
-            if error is not None:
-                reply.set_error(error)
-            elif (ending := ended.result()).summary is not None:
-                answered(reply, lambda: read(ending))
-            else:  # Another process ended it, or nobody remembers how.
-                self._read(lambda: read(ending), reply)
-
-        ended.when_brought(bring)
+        reply: EndReply[object] = self._end_reply(instance)
+        self._wait(instance, reply, self._bring_result)
         return reply
 
     def cancel(self, instance: InstanceLike, reason: str = "", *, requested_by: str = "") -> Reply[str]:
@@ -224,7 +205,7 @@ class WorkflowCalls(Desk):
         limit: int = 100,
     ) -> Reply[views.Page]:
         """Workflows, newest first, a page at a time; `status` is one or several of the saga's words."""
-        wanted = (status,) if isinstance(status, str) and status else tuple(status)
+        wanted = _several(status)
         unknown = [word for word in wanted if word not in {*words.ACTIVE, *words.TERMINAL}]
         if unknown:
             known = ", ".join((*words.ACTIVE, *words.TERMINAL))
@@ -237,7 +218,7 @@ class WorkflowCalls(Desk):
                 definition=name,
                 definition_version=pinned,
                 kinds=_KINDS,
-                key=key,
+                key=checked_key(key, "key", may_be_empty=True),
                 parent=None if parent is None else checked_instance(parent),
                 created_after=created_after,
                 created_before=created_before,
@@ -277,7 +258,8 @@ class WorkflowCalls(Desk):
             if instance is not None:
                 return [views.human_task(each) for each in reader.tasks(_workflow(reader, instance).id)]
             last = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
-            found = reader.open_tasks(role=role, after=last, limit=checked_limit(limit))
+            asked = None if role is None else checked_text(role, "role")
+            found = reader.open_tasks(role=asked, after=last, limit=checked_limit(limit))
             return [views.human_task(each) for each in found]
 
         return self._look(read)
@@ -336,22 +318,20 @@ class WorkflowCalls(Desk):
 
     def _after(self, told: Reply[Outcome], instance: InstanceLike) -> Reply[str]:
         """The status of an instance once it has ended, if a command for it was accepted."""
-        reply: Reply[str] = self._end_reply(instance)
+        reply: EndReply[str] = self._end_reply(instance)
 
         def wait() -> None:
             error = told.exception()
             if error is not None:
                 reply.set_error(error)
-                return
-            ended = self._ended(instance)
-            ended.when_brought(lambda: _pass_on(ended.mapped(lambda ending: ending.header.status), reply))
+            else:
+                self._wait(instance, reply, _bring_status)
 
         told.when_brought(wait)
         return reply
 
-    def _end_reply(self, instance: InstanceLike) -> Reply[T]:
-        told = partial(self._standing, instance)
-        return EndReply(told) if self._service.has_threads else DrivenEndReply(told)
+    def _end_reply(self, instance: InstanceLike) -> EndReply[T]:
+        return self._endings.reply(partial(self._standing, instance))
 
     def _standing(self, instance: InstanceLike) -> str:
         """Where a workflow stands, for a caller who waits for its end in vain; that caller does not wait much longer for this."""
@@ -376,13 +356,28 @@ class WorkflowCalls(Desk):
         moment = self._service.shared.clock.judge()
         return "elsewhere" if self._service.operate(lambda parts: parts.workers().live(moment)) else "nowhere"
 
-    def _ended(self, instance: InstanceLike) -> Reply[Ending]:
+    def _wait(self, instance: InstanceLike, reply: EndReply[T], bring: Bring[T]) -> None:
         try:
             identity = checked_instance(instance)
             self._service.store.refuse_inside()
         except HoldfastError as error:
-            return failed(error)
-        return self._endings.wait(self.tenant, identity)
+            reply.set_error(error)
+        else:
+            self._endings.wait(self.tenant, identity, reply, bring)
+
+    def _bring_result(self, ending: Ending, reply: Reply[object]) -> None:
+        if ending.summary is not None:
+            answered(reply, lambda: self._result(ending))
+        else:  # Another process ended it, or nobody remembers how.
+            self._read(lambda: self._result(ending), reply)
+
+    def _result(self, ending: Ending) -> object:
+        header = ending.header
+        final = ending.summary or self._final_state(header.id)
+        assert isinstance(final, FinalState)
+        if header.status == "completed":
+            return msgspec.json.decode(final.result)
+        raise UnfinishedError(instance=str(header.id), status=header.status, reason=final.error or header.reason)
 
     def _birthplace(self, name: str, key: str) -> Address:
         if key:
@@ -420,6 +415,13 @@ class WorkflowCalls(Desk):
         return self._registry.library.graph(header.definition, header.definition_version)
 
 
+def _several(status: object) -> tuple[str, ...]:
+    """One word or several, as they were given: whether there are such words is seen later."""
+    if isinstance(status, Iterable) and not isinstance(status, str):
+        return tuple(status)
+    return cast("tuple[str, ...]", () if status == "" else (status,))
+
+
 def _workflow(reader: Reader, instance: InstanceLike) -> Header:
     """The row of a workflow's instance."""
     identity = checked_instance(instance)
@@ -451,9 +453,5 @@ def _milliseconds(delay: timedelta | float) -> int:
     return milliseconds
 
 
-def _pass_on(source: Reply[str], target: Reply[str]) -> None:
-    error = source.exception()
-    if error is not None:
-        target.set_error(error)
-    else:
-        target.set_result(source.result())
+def _bring_status(ending: Ending, reply: Reply[str]) -> None:
+    reply.set_result(ending.header.status)

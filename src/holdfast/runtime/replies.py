@@ -11,9 +11,8 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
-from contextlib import suppress
 from typing import Generic, TypeVar, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from holdfast.errors import DeadlockError
 from holdfast.runtime.threads import Threads
@@ -110,8 +109,16 @@ class Reply(Generic[T]):
             loop = asyncio.get_running_loop()
             arrived = loop.create_future()
             box = _postbox(loop)
-            self.when_brought(lambda: box.put(arrived))
-            yield from arrived
+
+            def bring() -> None:
+                box.put(arrived)
+
+            self.when_brought(bring)
+            try:
+                yield from arrived
+            except BaseException:
+                self._forget(bring)
+                raise
         return self._answer()
 
     def when_done(self, callback: Callable[[], None]) -> None:
@@ -166,6 +173,12 @@ class Reply(Generic[T]):
             except BaseException:  # noqa: BLE001 - whoever brings the answer has others to serve
                 _log.exception("a callback of a reply failed")
 
+    def _forget(self, callback: Callable[[], None]) -> None:
+        """Whoever was to be called back does not wait any more."""
+        with self._lock:
+            if self._callbacks is not None and callback in self._callbacks:
+                self._callbacks.remove(callback)
+
     def _wait(self, timeout: float | None) -> None:
         if self._state == _DONE:
             return
@@ -177,7 +190,13 @@ class Reply(Generic[T]):
             )
         arrived = threading.Event()
         self.when_brought(arrived.set)
-        if not arrived.wait(timeout):
+        try:
+            is_there = arrived.wait(timeout)
+        except BaseException:
+            self._forget(arrived.set)
+            raise
+        if not is_there:
+            self._forget(arrived.set)
             raise TimeoutError(f"no answer within {timeout} seconds; {self._meanwhile()}")
 
     def _meanwhile(self) -> str:
@@ -203,6 +222,40 @@ class Reply(Generic[T]):
             _log.error("a call failed and nobody looked at its reply: %s", self._error)
 
 
+class LastingReply(Reply[T]):
+    """A reply that may be weeks away. Whoever will bring it holds it weakly, so that it goes when nobody waits for it any more.
+
+    It is kept by itself only while somebody is to be called back.
+    """
+
+    __slots__ = ("__weakref__", "_kept")
+
+    def __init__(self, kept: set[Reply[T]]) -> None:
+        super().__init__()
+        self._kept = kept
+        """Where the bringer keeps those with callbacks."""
+
+    def when_brought(self, callback: Callable[[], None]) -> None:
+        """Call back when the answer is there, whoever holds this reply until then."""
+        super().when_brought(callback)
+        self._keep()
+
+    def _forget(self, callback: Callable[[], None]) -> None:
+        super()._forget(callback)
+        self._keep()
+
+    def _finish(self) -> None:
+        super()._finish()
+        self._keep()
+
+    def _keep(self) -> None:
+        with self._lock:
+            if self._callbacks:
+                self._kept.add(self)
+            else:
+                self._kept.discard(self)
+
+
 def _call_back(callback: Callable[[], None]) -> None:
     if _here.serves_many:
         callbacks.run(callback)
@@ -214,7 +267,7 @@ class _Postbox:
     """Answers on their way to one event loop. A commit brings many at once: the loop is woken once for all of them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self._loop = ref(loop)  # It is the loop's box: whoever keeps it must not keep the loop.
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_called = False
         """Whether the loop will look into the box. It says no before it looks, so that nothing is put in behind its back."""
@@ -225,8 +278,13 @@ class _Postbox:
         if self._is_called:
             return
         self._is_called = True
-        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
-            self._loop.call_soon_threadsafe(self._empty)
+        loop = self._loop()
+        try:
+            if loop is not None:
+                loop.call_soon_threadsafe(self._empty)
+        except RuntimeError:  # The loop is closed: nobody waits any more.
+            self._is_called = False
+            self._waiting.clear()
 
     def _empty(self) -> None:
         self._is_called = False
@@ -242,5 +300,8 @@ _postboxes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Postbox] = WeakKeyDict
 def _postbox(loop: asyncio.AbstractEventLoop) -> _Postbox:
     box = _postboxes.get(loop)
     if box is None:
+        for other in _postboxes.keyrefs():  # An answer that a loop did not live to look at keeps it.
+            if (ended := other()) is not None and ended.is_closed():
+                _postboxes.pop(ended, None)
         box = _postboxes[loop] = _Postbox(loop)
     return box

@@ -45,7 +45,7 @@ class Runtime:
         self._service = service
         self._shared = shared
         self.identity = WorkerId(shared.chance.new_id(shared.clock.now()))
-        transacting = Transacting(store.writer, service.transactor, service.written_inside, shared)
+        transacting = Transacting(store.line, service.transactor, service.written_inside, shared)
         ends = Ends(returned=self._returned, failed=self._failed, given_back=self._given_back, transact=transacting.run)
         self.worker = Worker(self.identity, ends, shared)
         self.fetching = Fetching(store.line(), self.worker, shared)

@@ -74,13 +74,13 @@ class Threads:
         """Seconds for which something has waited and nothing was taken."""
         return 0.0 if self._tasks.empty() else max(0.0, time.monotonic() - self._moved_at)
 
-    def problem(self) -> str:
-        """What keeps the threads from their work, in words; empty if nothing does."""
+    def problem(self, limit: float | None = None) -> str:
+        """What keeps the threads from their work, in words; empty if nothing does. `limit` is another one than their own."""
         lost, left = self._count_lost()
         if lost > self._spare > 0:
             return f"{lost} have hung past the limits of their calls; {left} of {self._most} are left"
         stalled = self.stalled_for
-        if stalled >= self._limit:
+        if stalled >= (self._limit if limit is None else limit):
             waiting = self._tasks.qsize()
             return f"all {left} are busy, and {waiting} wait for one; none was free for {stalled:.0f} s"
         return ""

@@ -7,7 +7,7 @@ the rows of the handler, so that its other commands, and everybody else's, do no
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Callable
 
 from holdfast.errors import ConflictError, RejectedError
@@ -23,7 +23,7 @@ from holdfast.runtime.shared import Shared
 from holdfast.runtime.submissions import Outcome, Submission
 from holdfast.runtime.telemetry import WorkLost
 from holdfast.runtime.unreadable import Unreadable, is_unreadable
-from holdfast.store.port import EndedTransactionError, LostRaceError, Unit, Writer
+from holdfast.store.port import EndedTransactionError, LostRaceError, Parts, Unit, Writer
 
 _ROUNDS = 8
 """How often a call may be undone because of what others did at the same time before it counts as failed."""
@@ -51,28 +51,40 @@ class _RefusedError(Exception):
 
 
 class Transacting:
-    """Calls transactional handlers, each on its own thread and connection."""
+    """Calls transactional handlers, each on its own thread, and on a connection that nobody else uses meanwhile."""
 
     def __init__(
         self,
-        open_writer: Callable[[], Writer],
+        open_line: Callable[[], Parts],
         committing: Callable[[Writer], Committing],
         written: Callable[[Batch], None],
         shared: Shared,
     ) -> None:
-        self._open_writer = open_writer
+        self._open_line = open_line
         self._shared = shared
         self._telemetry = shared.telemetry
         self._unreadable = Unreadable(shared)
         self._committing = committing
         self._written = written
-        self._local = threading.local()
+        self._idle: deque[Parts] = deque()
+        """Lines that no call uses. They do not belong to threads: one whose call was given up goes home when it comes back."""
+        self._most_idle = shared.settings.threads
 
     def run(self, execution: Execution) -> str:
         """Call the handler in a transaction that commits with what it returns, or not at all; why it came to nothing, or nothing."""
-        writer: Writer | None = getattr(self._local, "writer", None)
-        if writer is None:
-            writer = self._local.writer = self._open_writer()
+        try:
+            line = self._idle.pop()
+        except IndexError:
+            line = self._open_line()
+        try:
+            return self._run(execution, line.writer())
+        finally:
+            if len(self._idle) < self._most_idle:
+                self._idle.append(line)
+            else:
+                line.close()
+
+    def _run(self, execution: Execution, writer: Writer) -> str:
         try:
             batch = self._committed(execution, writer)
         except _TooLateError:

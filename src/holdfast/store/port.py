@@ -391,6 +391,10 @@ class Parts(Protocol):
         """For whoever resolves definitions."""
         ...
 
+    def close(self) -> None:
+        """Let go of the connection; whoever uses it afterwards is told so."""
+        ...
+
 
 class Store(Parts, Protocol):
     """A database that is ready for work. Each part that is asked for directly gets a connection of its own."""
@@ -406,7 +410,11 @@ class Store(Parts, Protocol):
         ...
 
     def line(self) -> Parts:
-        """The parts on one connection, for one thread."""
+        """The parts on one connection, for one thread at a time."""
+        ...
+
+    def share(self) -> Store:
+        """The same database for one more engine: closed, it lets go of the connections that were made for it, and of no other."""
         ...
 
     def refuse_inside(self) -> None:
@@ -441,7 +449,7 @@ class Store(Parts, Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of all connections, soon: nobody is waited for who hangs."""
+        """Let go of all connections, also of those of shares, and soon: nobody is waited for who hangs."""
         ...
 
 

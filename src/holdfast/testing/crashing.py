@@ -162,7 +162,7 @@ def _wrapped(store: Store, boundary: _Boundary) -> Store:
     return cast("Store", _Wrapped(store, boundary))
 
 
-_PARTS = {"line", "writer", "effects", "timers", "inbox", "feed", "keeper"}
+_PARTS = {"share", "line", "writer", "effects", "timers", "inbox", "feed", "keeper"}
 _CHANGES = {"write", "accept", "claim", "retry", "release", "bury", "wake", "advance", "requeue", "discard", "delete"}
 
 

@@ -62,8 +62,13 @@ class ManualEngine(Engine):
             if store is None:
                 opened.close()
             raise
-        self._owns_store = store is None
+        self._opened = opened if store is None else None
         self._is_alone = is_alone
+
+    def _leave(self) -> None:
+        super()._leave()
+        if self._opened is not None:
+            self._opened.close()
 
     def drain(self) -> int:
         """Do everything that is due now and what follows from it; how many things."""

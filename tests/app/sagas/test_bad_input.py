@@ -13,6 +13,7 @@ from holdfast import (
     ConfigurationError,
     DefinitionError,
     Engine,
+    InstanceQuery,
     NotFoundError,
     PayloadError,
     Reply,
@@ -22,6 +23,7 @@ from holdfast import (
 from support.engines import Place
 
 NOBODY = UUID(int=7)
+UNTYPED: Any = NOBODY
 
 BUILDING: dict[str, tuple[Callable[[Any], object], str]] = {
     "a number as a handler": (lambda saga: saga.step("a", 7), "give a function, an object with `execute`, or a name"),
@@ -47,6 +49,31 @@ ASKING: dict[str, tuple[Callable[[Any], Reply[object]], type[Exception], str]] =
     "a comment that is no text": (lambda e: e.decide(f"{NOBODY}:1", "confirmed", comment=7), PayloadError, "comment"),
     "a drawing that nobody can make": (lambda e: e.diagram("s", format="png"), PayloadError, "mermaid, dot, json"),
     "a letter that is no number": (lambda e: e.requeue("abc"), NotFoundError, "no dead letter 'abc'"),
+    "an id as a decider": (lambda e: e.transitions(NOBODY), PayloadError, "UUID is not a decider"),
+    "an id as an observed decider": (lambda e: e.observations(NOBODY), PayloadError, "UUID is not a decider"),
+    "an id as a machine": (lambda e: e.observed_machine(NOBODY), PayloadError, "UUID is not a decider"),
+    "an id as a key": (lambda e: e.list_instances(key=NOBODY), PayloadError, "the key must be text"),
+    "a size that is no number": (
+        lambda e: e.list_instances(limit="x"),
+        PayloadError,
+        "the limit must be a whole number",
+    ),
+    "a status that is no text": (lambda e: e.list_instances(status=7), PayloadError, "there is no status 7"),
+    "an id as a definition of letters": (
+        lambda e: e.dead_letters(definition=NOBODY),
+        PayloadError,
+        "the definition must be text",
+    ),
+    "a place among letters that is no number": (lambda e: e.dead_letters(after="x"), PayloadError, "`after` must be a"),
+    "bytes as a source of letters": (lambda e: e.count_dead_letters(source=b"x"), PayloadError, "the source must be"),
+    "an id as a role": (lambda e: e.tasks(role=NOBODY), PayloadError, "the role must be text"),
+    "a number of questions that is none": (
+        lambda e: e.tasks(limit="x"),
+        PayloadError,
+        "the limit must be a whole number",
+    ),
+    "a query of something else": (lambda e: e.instances(InstanceQuery(key=UNTYPED)), PayloadError, r"\$\.key"),
+    "no query": (lambda e: e.instances("x"), PayloadError, "give an InstanceQuery, not 'x'"),
 }
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -30,7 +34,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import Live, Place
-from support.waiting import LONG_SECONDS, eventually, together
+from support.waiting import LONG_SECONDS, arrives, eventually, together
 
 NOBODY = "00000000-0000-7000-8000-000000000000"
 
@@ -215,6 +219,54 @@ def test_a_result_is_found_however_many_others_are_asked_for(live: Live) -> None
         here.result(other)
     with pytest.raises(UnfinishedError):
         reply.result(timeout=0)
+
+
+def test_nobody_is_remembered_who_does_not_wait_any_more(live: Live) -> None:
+    """An instance may take weeks: replies that were given up, at a limit or by a task that was cancelled, are gone before it ends."""
+    gate, stage = Gate(), Stage()
+    stage.does("work", gate)
+    engine = live.engine().register(Saga("s").step("work", stage.does("work")).build()).start_worker()
+    instance = engine.start("s").result()
+    gate.entered()
+    replies = list[weakref.ref[Reply[Any]]]()
+
+    def ask() -> Reply[Any]:
+        reply = engine.result(instance)
+        replies.append(weakref.ref(reply))
+        return reply
+
+    async def ask_impatiently() -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(_awaited(ask()), 0.01)
+
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            ask().result(0)
+        asyncio.run(ask_impatiently())
+    eventually(lambda: gc.collect() is not None and not any(reply() for reply in replies))
+    gate.open()
+
+
+async def _awaited(reply: Reply[Any]) -> object:
+    return await reply
+
+
+def test_whoever_is_to_be_called_back_is_remembered(live: Live) -> None:
+    """A reply that nobody holds is not forgotten while something is to be done with it; one that is held can be looked at."""
+    gate, stage = Gate(), Stage()
+    stage.does("work", gate)
+    engine = live.engine().register(Saga("s").step("work", stage.does("work")).build()).start_worker()
+    instance = engine.start("s").result()
+    called, changed = threading.Event(), threading.Event()
+    engine.result(instance).when_done(called.set)
+    engine.result(instance).then(lambda _result: changed.set())
+    held = engine.result(instance)
+    gc.collect()
+    gate.entered()
+    gate.open()
+    for event in (called, changed):
+        arrives(event)
+    eventually(held.done)
 
 
 def test_a_stopped_engine_gives_no_result(live: Live) -> None:

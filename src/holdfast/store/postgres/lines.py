@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 from psycopg import RawCursor
+from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
@@ -38,6 +39,11 @@ _CANCEL_SECONDS = 2.0
 _HIGHEST_PORT = 65_535
 _MARKER = "holdfast.unit"
 """Setting that tells a lent transaction from the next one on the same connection."""
+
+_UNENDED = (
+    "the call has ended in the middle of a COPY, a stream() or another statement, which keeps everybody from the connection: what it "
+    "wrote is undone. Use COPY inside `with`, read a stream to its end or close it, and wait for your threads"
+)
 
 _HANG_UP = ("25006",)
 """A server that turned read-only stays so for this connection; a new one finds the server that takes writes."""
@@ -212,8 +218,9 @@ def lent(loan: Loan) -> Iterator[Connection]:
     connection, marker = loan.connection, secrets.token_hex(8)
     usual = dict.fromkeys((name for name in _SESSION if name.startswith("enable_")), "on")
     connection.execute(_set({**usual, _MARKER: marker}, is_local=True))
-    rows, threshold = connection.row_factory, connection.prepare_threshold
+    rows, threshold, adapters = connection.row_factory, connection.prepare_threshold, connection.adapters
     connection.cursor_factory = psycopg.Cursor
+    connection._adapters = AdaptersMap(adapters)  # noqa: SLF001 - what is registered for the call ends with it
     failure: Exception | None = None
     try:
         yield connection
@@ -222,7 +229,12 @@ def lent(loan: Loan) -> Iterator[Connection]:
     finally:
         loan.end()
         connection.cursor_factory, connection.row_factory, connection.prepare_threshold = RawCursor, rows, threshold
-    _check_open(connection, marker)
+        connection._adapters = adapters  # noqa: SLF001 - see above
+    if connection.info.transaction_status == TransactionStatus.ACTIVE or connection.lock.locked():
+        _break_off(connection)
+        failure = failure or StoreError(_UNENDED)
+    else:
+        _check_open(connection, marker)
     if failure is not None:
         if is_transient(failure):
             raise LostRaceError(str(failure)) from failure
@@ -231,6 +243,14 @@ def lent(loan: Loan) -> Iterator[Connection]:
         raise StoreError(
             "a statement failed and the call went on: everything behind it is lost. Let the error out, or use a savepoint"
         )
+
+
+def _break_off(connection: Connection) -> None:
+    """Hang up in the middle of something. A thread that the call has left behind goes first; what the call has merely kept does not."""
+    cut(connection)
+    if connection.lock.acquire(timeout=_CANCEL_SECONDS):
+        connection.lock.release()
+    connection.close()
 
 
 def _check_open(connection: Connection, marker: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import NamedTuple
 
 import psycopg
 from psycopg import RawCursor
@@ -68,34 +69,43 @@ class PostgresParts:
         return PostgresDefinitions(self._next_line())
 
 
-class PostgresStore(PostgresParts):
-    """A store in a Postgres database."""
+class PostgresLine(PostgresParts):
+    """The sides of the store on one line."""
 
-    def __init__(self, dsn: str, *, codec: str, may_migrate: bool = True, prepare: bool = True) -> None:
-        self._dsn = dsn
-        self._prepare = prepare
-        self._lines: list[Line] = []
-        self._is_closed = False
-        line = self._line()
-        self.url = line.url
+    def __init__(self, line: Line, base: int, *, hang_up: Callable[[Line], None]) -> None:
+        super().__init__(lambda: line, base)
+        self._line = line
+        self._hang_up = hang_up
+
+    def close(self) -> None:
+        """Hang up."""
+        self._hang_up(self._line)
+
+
+class _Opened(NamedTuple):
+    """A database that is ready for work."""
+
+    dsn: str
+    prepare: bool
+    url: str
+    base: int
+    identity: str
+    pool: ConnectionPool[Connection]
+
+
+class PostgresShare(PostgresParts):
+    """A Postgres database as one engine has it: the lines that were made for it are hung up with it."""
+
+    def __init__(self, opened: _Opened, *, closed: Callable[[PostgresShare], None] | None = None) -> None:
+        super().__init__(self._new_line, opened.base)
+        self._opened = opened
+        self._closed = closed
+        """Told when this one is closed; None if it is no share of another."""
+        self.url = opened.url
         self.writers = 2  # One decides while the other waits for the server.
-        try:
-            bring_up(PostgresSchema(line), read_migrations(__package__), may_migrate=may_migrate)
-            base, self._identity = settle(line, codec)
-        finally:
-            line.close()
-        super().__init__(self._line, base)
-        self._pool = ConnectionPool[Connection](
-            patient_conninfo(dsn),
-            min_size=0,
-            max_size=_READERS,
-            timeout=_READER_PATIENCE_SECONDS,
-            kwargs={"autocommit": True, "cursor_factory": RawCursor},
-            configure=lambda connection: prepare_reader(connection, prepare=prepare),
-            check=ConnectionPool.check_connection,
-            name="holdfast-readers",
-            open=True,
-        )
+        self._lines: set[Line] = set()
+        self._shares: set[PostgresShare] = set()
+        self._is_closed = False
 
     @property
     def is_lent(self) -> bool:
@@ -105,18 +115,25 @@ class PostgresStore(PostgresParts):
     def refuse_inside(self) -> None:
         """Nothing to refuse."""
 
-    def line(self) -> PostgresParts:
+    def line(self) -> PostgresLine:
         """The parts on one connection."""
-        line = self._line()
-        return PostgresParts(lambda: line, self._base)
+        return PostgresLine(self._new_line(), self._base, hang_up=self._hang_up)
+
+    def share(self) -> PostgresShare:
+        """The same database with lines of its own."""
+        share = PostgresShare(self._opened, closed=self._shares.discard)
+        self._shares.add(share)
+        if self._is_closed:
+            share.close()
+        return share
 
     def reader(self, tenant: str) -> PostgresReader:
         """For callers of one tenant."""
-        return PostgresReader(self._pool, tenant, self.url)
+        return PostgresReader(self._opened.pool, tenant, self.url)
 
     def now(self) -> datetime:
         """The server's time."""
-        line = Line(self._dsn, prepare=self._prepare)
+        line = Line(self._opened.dsn, prepare=self._opened.prepare)
         try:
             return read_clock(line)
         finally:
@@ -128,7 +145,7 @@ class PostgresStore(PostgresParts):
             raise ConfigurationError(f"give a psycopg connection to {self.url}, not {indefinite(type(connection))}")
         try:
             with translated(self.url):
-                number = accept_within(connection, message, now, identity=self._identity)
+                number = accept_within(connection, message, now, identity=self._opened.identity)
         except SchemaMismatchError:
             number = None
         if number is None:
@@ -139,7 +156,7 @@ class PostgresStore(PostgresParts):
 
     def wakeups(self, notice: Callable[[str], None]) -> PostgresWakeups:
         """Hints from other processes."""
-        return PostgresWakeups(self._line(), self._line(), notice)
+        return PostgresWakeups(self._new_line(), self._new_line(), notice)
 
     def locked_for(self) -> float:
         """None: whoever waits for a lock of the server for long is told with an error."""
@@ -151,13 +168,49 @@ class PostgresStore(PostgresParts):
     def close(self) -> None:
         """Hang up everywhere."""
         self._is_closed = True
-        self._pool.close()
-        for line in self._lines:
-            line.retire()
+        for share in list(self._shares):
+            share.close()
+        for line in list(self._lines):
+            self._hang_up(line)
+        if self._closed is not None:
+            self._closed(self)
 
-    def _line(self) -> Line:
-        line = Line(self._dsn, prepare=self._prepare)
-        self._lines.append(line)
+    def _new_line(self) -> Line:
+        line = Line(self._opened.dsn, prepare=self._opened.prepare)
+        self._lines.add(line)
         if self._is_closed:  # Asked for by a handler that outlives its engine.
-            line.retire()
+            self._hang_up(line)
         return line
+
+    def _hang_up(self, line: Line) -> None:
+        line.retire()
+        self._lines.discard(line)
+
+
+class PostgresStore(PostgresShare):
+    """A store in a Postgres database."""
+
+    def __init__(self, dsn: str, *, codec: str, may_migrate: bool = True, prepare: bool = True) -> None:
+        line = Line(dsn, prepare=prepare)
+        try:
+            bring_up(PostgresSchema(line), read_migrations(__package__), may_migrate=may_migrate)
+            base, identity = settle(line, codec)
+        finally:
+            line.close()
+        pool = ConnectionPool[Connection](
+            patient_conninfo(dsn),
+            min_size=0,
+            max_size=_READERS,
+            timeout=_READER_PATIENCE_SECONDS,
+            kwargs={"autocommit": True, "cursor_factory": RawCursor},
+            configure=lambda connection: prepare_reader(connection, prepare=prepare),
+            check=ConnectionPool.check_connection,
+            name="holdfast-readers",
+            open=True,
+        )
+        super().__init__(_Opened(dsn, prepare, line.url, base, identity, pool))
+
+    def close(self) -> None:
+        """Hang up everywhere, the readers of all shares too."""
+        self._opened.pool.close()
+        super().close()

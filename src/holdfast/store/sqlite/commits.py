@@ -32,7 +32,7 @@ from holdfast.store.shapes import (
 )
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.lending import Loan, WritingConnection
+from holdfast.store.sqlite.lending import LentConnection, Loan
 from holdfast.store.sqlite.records import write_records
 from holdfast.store.sqlite.rows import text, text_or_none
 from holdfast.store.statements import read_statements
@@ -80,15 +80,15 @@ _sql = read_statements(_Sql, __package__, "commits.sql")
 class SQLiteUnit:
     """One open transaction. The file's write lock is held, so nothing needs to be locked row by row."""
 
-    def __init__(self, connection: WritingConnection, database: Database) -> None:
+    def __init__(self, connection: sqlite3.Connection, database: Database) -> None:
         self.connection = connection
         self._database = database
         self._loan: Loan | None = None
 
-    def lend(self, limit: float | None = None) -> AbstractContextManager[WritingConnection]:
+    def lend(self, limit: float | None = None) -> AbstractContextManager[LentConnection]:
         """The connection, for a handler: for a while, because nobody else can write meanwhile."""
         self._loan = Loan(self.connection)
-        return self._database.lending(self._loan, self._database.patience if limit is None else limit)
+        return self._database.lending(self._loan, limit)
 
     def take_back(self) -> None:
         """Take the connection from the handler, and give the file a new writer."""

@@ -1,4 +1,4 @@
-"""The file and its connections: one that writes, and readers apart.
+"""The file and its connections: one that writes, and readers apart, as many as read at the same time.
 
 One connection in the process does all writing and checkpointing, under a lock that is granted in the order of asking; so threads
 never meet "database is locked", and the lock can be waited for fairly. A second process may attach: every writing transaction
@@ -17,12 +17,11 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from holdfast.errors import ConfigurationError, StoreUnavailableError
 from holdfast.store.port import EndedTransactionError
 from holdfast.store.sqlite.faults import is_busy, translate, translated
-from holdfast.store.sqlite.lending import NOT_YOURS, Loan, WritingConnection, loans
+from holdfast.store.sqlite.lending import LentConnection, Loan, loans
 
 _log = logging.getLogger("holdfast.store")
 
@@ -30,6 +29,8 @@ OLDEST_SQLITE = (3, 38, 0)
 _WAL_LIMIT = 64 * 1024 * 1024
 _BUSY_ROUND_MS = 1_000
 _LOOK_SECONDS = 0.01
+_MOST_IDLE = 8
+"""Readers that are kept for the next who reads; there are more of them only while more threads read at the same time."""
 _NOBODY = -1
 _CLOSING_SECONDS = 2.0
 """How long those who write may go on when the file is closed; a wait for another process ends within a second."""
@@ -37,9 +38,6 @@ _WOULD_WAIT_FOR_EVER = (
     "a transactional handler or a projection holds the file's only writer, so whatever the engine has to write now would wait for it: "
     "use engine.submit(..., connection=context.connection), which writes in the same transaction, or return a command"
 )
-
-
-C = TypeVar("C", bound=sqlite3.Connection)
 
 
 class FairLock:
@@ -110,6 +108,13 @@ class FairLock:
                 self._pass_on()
 
 
+class _Here(threading.local):
+    """What the present thread does."""
+
+    reader: sqlite3.Connection | None = None
+    """With which it reads."""
+
+
 class Database:
     """An open SQLite database."""
 
@@ -126,10 +131,14 @@ class Database:
         self._lock = FairLock()
         self._locked_since: float | None = None
         """Since when another process is known to hold the write lock (monotonic time)."""
-        self._readers = threading.local()
-        self._open_readers: list[sqlite3.Connection] = []
+        self._here = _Here()
+        self._readers: set[sqlite3.Connection] = set()
+        self._idle: deque[sqlite3.Connection] = deque()
+        """Readers that nobody uses. They do not belong to threads, which come and go."""
         self._loan: Loan | None = None
         """The writing connection in the hands of user code."""
+        self._is_marked = False
+        """Whether something that user code did sticks to the writer, which is replaced then."""
         self._is_closed = False
         if path and not Path(path).exists():
             _create_private(path, self.url)
@@ -147,7 +156,7 @@ class Database:
         return bool(self._path)
 
     @contextmanager
-    def writing(self) -> Iterator[WritingConnection]:
+    def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that may write: committed at the end of the block, rolled back when it raises."""
         self.refuse_inside()
         with self._lock, translated(self.url):
@@ -160,29 +169,32 @@ class Database:
                 if connection is self._writer and connection.in_transaction:
                     connection.execute("rollback")
                 raise
+            finally:
+                if self._is_marked:
+                    self._replace_writer()
 
     @contextmanager
-    def lending(self, loan: Loan, limit: float | None) -> Iterator[WritingConnection]:
-        """The writing connection of an open transaction for user code, which has so many seconds; None means any number.
+    def lending(self, loan: Loan, limit: float | None) -> Iterator[LentConnection]:
+        """The writing connection of an open transaction for user code, which has so many seconds.
 
-        What it does is undone when it takes longer: in a file, where the connection can be taken from it. A database in memory has no
-        other connection.
+        None means the patience with which others wait for the file. What it does is undone when it takes longer: in a file, where the
+        connection can be taken from it. A database in memory has no other connection.
         """
-        connection = loan.connection
-        clock = threading.Timer(limit, self.call_back, [loan]) if limit is not None and self._path else None
-        loan.begin()
+        limit = self.patience if limit is None else limit
+        clock = threading.Timer(limit, self.call_back, [loan]) if self._path else None
+        lent = loan.begin()
         self._loan = loan
         token = loans.set((*loans.get(), loan))
         if clock is not None:
             clock.daemon = True
             clock.start()
         try:
-            yield connection
+            yield lent
         except Exception as error:
             if loan.is_called_back:
                 raise _too_long(limit) from error
-            if loan.has_refused and getattr(error, "sqlite_errorname", "") == "SQLITE_AUTH":
-                raise ConfigurationError(NOT_YOURS) from error
+            if loan.refusal and getattr(error, "sqlite_errorname", "") == "SQLITE_AUTH":
+                raise ConfigurationError(loan.refusal) from error
             raise
         finally:
             loans.reset(token)
@@ -191,15 +203,16 @@ class Database:
             if self._loan is loan:
                 self._loan = None
             loan.end()
+            self._is_marked = self._is_marked or (loan.has_left_traces and not loan.is_called_back)
         if loan.is_called_back:
             raise _too_long(limit)
-        if not connection.in_transaction:
+        if not loan.writer.in_transaction:
             raise EndedTransactionError("a statement of the handler, such as INSERT OR ROLLBACK, ended its transaction")
 
     @property
     def is_lent(self) -> bool:
         """Whether the code that asks runs inside a call that has the writing connection."""
-        return any(loan.connection is self._writer and not loan.is_over for loan in loans.get())
+        return any(loan.writer is self._writer and not loan.is_over for loan in loans.get())
 
     def refuse_inside(self) -> None:
         """Raise where waiting for the writer is waiting for oneself."""
@@ -218,17 +231,21 @@ class Database:
             with self._lock, translated(self.url):
                 yield self._writer
             return
-        connection = self._reader()
-        if connection.in_transaction:
+        if self._here.reader is not None:
             with translated(self.url):
-                yield connection
+                yield self._here.reader
             return
         with translated(self.url):
-            connection.execute("begin")
+            connection = self._here.reader = self._take_reader()
             try:
-                yield connection
+                connection.execute("begin")
+                try:
+                    yield connection
+                finally:
+                    connection.execute("rollback")
             finally:
-                connection.execute("rollback")
+                self._here.reader = None
+                self._leave_reader(connection)
 
     def checkpoint(self) -> None:
         """Bring the log into the file and cut it, when nobody reads an old state."""
@@ -261,7 +278,7 @@ class Database:
             _log.warning("%s is left open: a call that does not come back holds its only connection", self.url)
             return
         try:
-            for connection in (*self._open_readers, self._writer):
+            for connection in (*self._readers, self._writer):
                 connection.close()
         finally:
             self._lock.__exit__()
@@ -282,20 +299,19 @@ class Database:
                 self._locked_since = None
                 return
 
-    def _connect(self, factory: type[C]) -> C:
+    def _connect(self) -> sqlite3.Connection:
         with translated(self.url):
             connection = sqlite3.connect(
                 self._path or ":memory:",
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=512,
-                factory=factory,
             )
             connection.execute(f"pragma busy_timeout = {self._round_ms}")
             return connection
 
-    def _connect_writer(self) -> WritingConnection:
-        connection = self._connect(WritingConnection)
+    def _connect_writer(self) -> sqlite3.Connection:
+        connection = self._connect()
         with translated(self.url):
             connection.execute("pragma synchronous = full")  # NORMAL loses acknowledged commits in a power cut.
             connection.execute(f"pragma journal_size_limit = {_WAL_LIMIT}")
@@ -304,6 +320,20 @@ class Database:
     def _prepare_file(self) -> None:
         with self._lock, translated(self.url):
             self._switch_to_wal()
+
+    def _replace_writer(self) -> None:
+        """Leave what sticks to the writer behind; a database in memory has no other."""
+        if not self._path or self._is_closed:
+            self._is_marked = False
+            return
+        try:
+            writer = self._connect_writer()
+        except Exception:  # noqa: BLE001 - what was written stands; it is tried again behind the next transaction
+            _log.exception("the writer of %s could not be replaced", self.url)
+            return
+        self._is_marked = False
+        before, self._writer = self._writer, writer
+        before.close()
 
     def call_back(self, loan: Loan) -> None:
         """Give the file a new writer, and those who wait for it their turn; what user code did with the old one is undone.
@@ -314,7 +344,7 @@ class Database:
             if loan.is_over:
                 return
             if not self._path:
-                loan.connection.interrupt()
+                loan.writer.interrupt()
                 return
             try:
                 self._writer = self._connect_writer()
@@ -340,16 +370,24 @@ class Database:
             else:
                 return
 
-    def _reader(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
-        if connection is None:
-            connection = self._readers.connection = self._connect(sqlite3.Connection)
-            connection.execute("pragma query_only = on")
-            self._open_readers.append(connection)
+    def _take_reader(self) -> sqlite3.Connection:
+        try:
+            return self._idle.pop()  # The last one that was used has the statements at hand.
+        except IndexError:
+            connection = self._connect()
+        connection.execute("pragma query_only = on")
+        self._readers.add(connection)
         return connection
 
+    def _leave_reader(self, connection: sqlite3.Connection) -> None:
+        if len(self._idle) < _MOST_IDLE and not self._is_closed and not connection.in_transaction:
+            self._idle.append(connection)
+        else:
+            self._readers.discard(connection)
+            connection.close()
 
-def _too_long(limit: float | None) -> TimeoutError:
+
+def _too_long(limit: float) -> TimeoutError:
     return TimeoutError(
         f"the call held the file's only writer for more than {limit} s, so that nobody else could write: what it wrote is undone"
     )

@@ -26,34 +26,11 @@ DEFAULT_PATIENCE = 60.0
 """Seconds to wait for another process to let go of the file before giving up."""
 
 
-class SQLiteStore:
-    """A store in a file, or in memory."""
+class SQLiteParts:
+    """The sides of the store. There is one writing connection, and its lock makes it safe for all threads."""
 
-    def __init__(self, path: str, *, codec: str, may_migrate: bool = True, patience: float = DEFAULT_PATIENCE) -> None:
-        self._database = Database(path, patience=patience)
-        self._identity = ""
-        """Told apart by it from every other database; made when the file was."""
-        self.url = self._database.url
-        self.writers = 1  # The file has one writer at a time.
-        try:
-            bring_up(_Schema(self._database), read_migrations(__package__), may_migrate=may_migrate)
-            self._identity = _settle(self._database, codec)
-        except BaseException:
-            self._database.close()
-            raise
-
-    @property
-    def is_lent(self) -> bool:
-        """Whether the code that asks has the file's only writer in its hands."""
-        return self._database.is_lent
-
-    def refuse_inside(self) -> None:
-        """Raise where the writer is lent."""
-        self._database.refuse_inside()
-
-    def line(self) -> SQLiteStore:
-        """There is one writing connection, and its lock makes it safe for all threads."""
-        return self
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def writer(self) -> SQLiteWriter:
         """For a committer."""
@@ -75,10 +52,6 @@ class SQLiteStore:
         """For the heartbeat."""
         return SQLiteWorkers(self._database)
 
-    def reader(self, tenant: str) -> SQLiteReader:
-        """For callers of one tenant."""
-        return SQLiteReader(self._database, tenant)
-
     def feed(self) -> SQLiteFeed:
         """For projections."""
         return SQLiteFeed(self._database)
@@ -90,6 +63,41 @@ class SQLiteStore:
     def definitions(self) -> SQLiteDefinitions:
         """For whoever resolves definitions."""
         return SQLiteDefinitions(self._database)
+
+    def close(self) -> None:
+        """Nothing to let go of: the connections are the file's."""
+
+
+class SQLiteShare(SQLiteParts):
+    """A file, or a database in memory, as one engine has it."""
+
+    def __init__(self, database: Database, identity: str) -> None:
+        super().__init__(database)
+        self._identity = identity
+        """Told apart by it from every other database; made when the file was."""
+        self.url = database.url
+        self.writers = 1  # The file has one writer at a time.
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether the code that asks has the file's only writer in its hands."""
+        return self._database.is_lent
+
+    def refuse_inside(self) -> None:
+        """Raise where the writer is lent."""
+        self._database.refuse_inside()
+
+    def line(self) -> SQLiteParts:
+        """The parts, which share all connections."""
+        return SQLiteParts(self._database)
+
+    def share(self) -> SQLiteShare:
+        """The same file with the same connections."""
+        return SQLiteShare(self._database, self._identity)
+
+    def reader(self, tenant: str) -> SQLiteReader:
+        """For callers of one tenant."""
+        return SQLiteReader(self._database, tenant)
 
     def now(self) -> datetime:
         """The host's time, which is the file's."""
@@ -122,6 +130,19 @@ class SQLiteStore:
     def take_back(self) -> None:
         """Give the file a new writer if user code still has the old one."""
         self._database.take_back()
+
+
+class SQLiteStore(SQLiteShare):
+    """A store in a file, or in memory."""
+
+    def __init__(self, path: str, *, codec: str, may_migrate: bool = True, patience: float = DEFAULT_PATIENCE) -> None:
+        database = Database(path, patience=patience)
+        try:
+            bring_up(_Schema(database), read_migrations(__package__), may_migrate=may_migrate)
+            super().__init__(database, _settle(database, codec))
+        except BaseException:
+            database.close()
+            raise
 
     def close(self) -> None:
         """Close the file."""
