@@ -7,19 +7,24 @@ what it had answered.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
 import logging
+import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime, time, timedelta
+from datetime import datetime
 from typing import cast
 
 import msgspec
 
 from holdfast.errors import ConfigurationError, PayloadError, indefinite
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.lowering import refuse_equal_keys, review, told_whole
+from holdfast.kernel.nesting import TOO_DEEP, is_deep, is_flat_json
 from holdfast.kernel.wholeness import complete
-from holdfast.kernel.wire import JsonCodec, convert, lowered
+from holdfast.kernel.wire import JsonCodec, convert
 from holdfast.machine.commands import CompleteStep, RunStep
 from holdfast.runtime.handlers import EffectContext, Fail, Function, Handlers, UncalledError
 
@@ -276,14 +281,32 @@ def plain(value: object, *, what: str = "", limit: int | None = None) -> object:
     if value is None:
         return None
     data = _encode(complete(value))
+    made = _read(data, value)
+    if not _is_equal(made, value):  # What is equal to JSON's own types holds no classes, no times and no odd keys.
+        leaves_out, has_odd_keys = review(value)
+        if leaves_out:
+            data = _encode(told_whole(value))
+            made = _read(data, value)
+        if has_odd_keys:
+            refuse_equal_keys(data)
     if limit is not None and len(data) > limit:
         raise PayloadError(
             f"the {what} takes {len(data)} bytes and the limit is {limit}: "
             "keep large data elsewhere and pass a reference, or raise max_payload_bytes"
         )
-    made = msgspec.json.decode(data)
-    if not _is_equal(made, value):  # What is equal to JSON's own types holds no times.
-        _refuse_odd_offsets(value)
+    return made
+
+
+def _read(data: bytes, value: object) -> object:
+    """What JSON says, if it is no deeper than it may be."""
+    try:
+        made: object = msgspec.json.decode(data)
+    except msgspec.DecodeError as error:  # A piece of JSON that the caller wrote is taken as it is.
+        raise PayloadError(f"{type(value).__name__} cannot be stored: {error}") from error
+    except RecursionError:
+        raise PayloadError(f"{type(value).__name__} cannot be stored: {TOO_DEEP}") from None
+    if not is_flat_json(data) and is_deep(made):
+        raise PayloadError(f"{type(value).__name__} cannot be stored: {TOO_DEEP}")
     return made
 
 
@@ -292,21 +315,6 @@ def _is_equal(made: object, value: object) -> bool:
         return bool(made == value)
     except Exception:  # noqa: BLE001 - classes of the user's own compare as they like
         return False
-
-
-def _refuse_odd_offsets(value: object) -> None:
-    """As text a time keeps the hours and minutes of its offset; one with seconds in it would be another instant."""
-    pending = [msgspec.to_builtins(value, builtin_types=(datetime, time), enc_hook=lowered, str_keys=True)]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, datetime | time):
-            offset = item.utcoffset()
-            if offset is not None and offset % timedelta(minutes=1):
-                raise PayloadError(f"{item!r} has seconds in its offset, which cannot be stored; convert it to UTC")
-        elif isinstance(item, dict):
-            pending.extend(item.values())
-        elif isinstance(item, list | tuple | set | frozenset):
-            pending.extend(item)
 
 
 def plain_data(value: object, what: str, *, limit: int) -> dict[str, object]:
@@ -321,7 +329,7 @@ def plain_data(value: object, what: str, *, limit: int) -> dict[str, object]:
 
 def _arguments(callee: StepFunction, parameters: list[inspect.Parameter], name: str) -> Arguments:
     """How to find the arguments of a call in its circumstances."""
-    hints = _hints(callee)
+    hints = _hints(callee, parameters, name)
     context_names = [each.name for each in parameters if _is_context(each, hints)]
     others = [each for each in parameters if each.name not in context_names and each.kind not in _VARIABLE]
     whole_names = [each.name for each in others if each.name in _WHOLE_NAMES and _has_names(hints.get(each.name))]
@@ -354,12 +362,45 @@ def _hint(effect: RunStep, wanted: object) -> str:
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def _hints(callee: StepFunction) -> dict[str, object]:
-    target = callee if inspect.isroutine(callee) or inspect.isclass(callee) else type(callee).__call__
-    try:
-        return typing.get_type_hints(target)
-    except Exception:  # noqa: BLE001 - an annotation that cannot be resolved is no annotation
-        return {}
+def _hints(callee: StepFunction, parameters: list[inspect.Parameter], name: str) -> dict[str, object]:
+    """The types of the parameters. Each is found alone, because what another one says, or the return type, is no concern of it."""
+    target = _function_of(callee)
+    names = {**getattr(target, "__globals__", {}), **_enclosed(target)}
+    hints: dict[str, object] = {}
+    for each in parameters:
+        if each.annotation is inspect.Parameter.empty or each.kind in _VARIABLE:
+            continue
+        declared = types.SimpleNamespace(__annotations__={each.name: each.annotation})
+        try:
+            hints.update(typing.get_type_hints(declared, globalns=names))
+        except Exception as error:
+            raise ConfigurationError(
+                f"the type of the parameter {each.name!r} of the handler {name!r} cannot be found: {error}; "
+                "import it where the module is loaded, not only for type checkers, or leave the annotation away"
+            ) from error
+    return hints
+
+
+def _function_of(callee: object) -> object:
+    """The function that tells the parameters: under partial ones and decorators, of a class or of an object that can be called."""
+    while isinstance(callee, functools.partial | functools.partialmethod):
+        callee = callee.func
+    if inspect.isclass(callee):
+        callee = callee.__init__ if "__init__" in vars(callee) else callee.__new__
+    elif not inspect.isroutine(callee):
+        callee = type(callee).__call__
+    return inspect.unwrap(getattr(callee, "__func__", callee))
+
+
+def _enclosed(function: object) -> dict[str, object]:
+    """What a function inside of another one sees of it, as far as it is there already."""
+    cells = getattr(function, "__closure__", None) or ()
+    names = function.__code__.co_freevars if cells else ()  # type: ignore[attr-defined]
+    found: dict[str, object] = {}
+    for name, cell in zip(names, cells, strict=True):
+        with contextlib.suppress(ValueError):  # It is not there yet.
+            found[name] = cell.cell_contents
+    return found
 
 
 def _is_context(parameter: inspect.Parameter, hints: dict[str, object]) -> bool:
