@@ -15,7 +15,7 @@ import msgspec
 import pydantic
 import pytest
 
-from holdfast import ConfigurationError, PayloadError, Saga, StepContext, UnfinishedError, handler
+from holdfast import ConfigurationError, MessagePackCodec, PayloadError, Saga, StepContext, UnfinishedError, handler
 from holdfast.app.stepping import plain
 from holdfast.testing import ManualEngine
 
@@ -421,6 +421,25 @@ def test_a_type_that_cannot_be_found_is_told_when_the_handler_is_registered() ->
         ManualEngine().handle("h", wrong)
     with pytest.raises(ConfigurationError, match="'price' of the handler"):
         ManualEngine().register(Saga("one").step("a", wrong).build())
+
+
+@pytest.mark.parametrize("answer", [2**70, {"a": [-(2**70)]}], ids=str)
+def test_an_answer_that_the_codec_cannot_write_is_not_asked_for_again(answer: object) -> None:
+    """Another call would give the same answer: the step fails at once, and the error names the step and what was answered."""
+    calls: list[str] = []
+
+    def count() -> object:
+        calls.append("count")
+        return answer
+
+    saga = Saga("one").step("a", lambda: 1).on_failure("ua", lambda: calls.append("ua")).step("b", count, retries=3)
+    engine = ManualEngine(codec=MessagePackCodec()).register(saga.build())
+    instance = engine.start("one").result()
+    engine.drain()
+    assert calls == ["count", "ua"]
+    error = engine.steps(instance).result()[1].error
+    assert "in 'b' cannot be kept" in error
+    assert "the answer was" in error
 
 
 def test_what_is_no_handler_is_refused_when_it_is_registered() -> None:

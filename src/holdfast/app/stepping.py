@@ -11,6 +11,7 @@ import contextlib
 import functools
 import inspect
 import logging
+import reprlib
 import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,7 +25,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.lowering import refuse_equal_keys, review, told_whole
 from holdfast.kernel.nesting import TOO_DEEP, is_deep, is_flat_json
 from holdfast.kernel.wholeness import complete
-from holdfast.kernel.wire import JsonCodec, convert
+from holdfast.kernel.wire import Codec, JsonCodec, convert
 from holdfast.machine.commands import CompleteStep, RunStep
 from holdfast.runtime.handlers import EffectContext, Fail, Function, Handlers, UncalledError
 
@@ -34,6 +35,7 @@ Arguments = Callable[[EffectContext, RunStep], dict[str, object]]
 _CONTEXT_NAMES = frozenset({"ctx", "context"})
 _WHOLE_NAMES = frozenset({"data", "input"})
 _encode = JsonCodec().encode
+_REPR = reprlib.Repr()
 
 
 class StepContext:
@@ -148,8 +150,9 @@ class StepContext:
         return self._call.logger
 
 
-def named_handler(function: object, name: str) -> Function:
+def named_handler(function: object, name: str, codec: Codec) -> Function:
     """What a worker calls for a handler that was registered by name. What arrives says how: steps by names, effects of deciders by place."""
+    prove = None if isinstance(codec, JsonCodec) else codec.encode  # What is plain data is JSON already.
     for_effects = _for_effects(function, name)
     try:
         step, arguments = _for_steps(function, name)
@@ -172,7 +175,7 @@ def named_handler(function: object, name: str) -> Function:
             if not isinstance(effect, RunStep):
                 return await cast("Awaitable[object]", effect_handler(effect)(context, effect))
             output = await cast("Awaitable[object]", step(**arguments(context, effect)))
-            return _answered(effect, output, name)
+            return _answered(effect, output, name, prove)
 
         return call_async
 
@@ -180,19 +183,32 @@ def named_handler(function: object, name: str) -> Function:
         if not isinstance(effect, RunStep):
             return effect_handler(effect)(context, effect)
         output = step(**arguments(context, effect))
-        return _answered(effect, output, name)
+        return _answered(effect, output, name, prove)
 
     return call
 
 
-def _answered(effect: RunStep, output: object, handler: str) -> CompleteStep:
+def _answered(effect: RunStep, output: object, handler: str, prove: Callable[[object], bytes] | None) -> CompleteStep:
     """What a handler's answer tells the machine. Nobody reads that of a compensation; another call would give no better one."""
     if effect.is_compensation:
         return CompleteStep(step=effect.step)
     try:
-        return CompleteStep(step=effect.step, output=plain(output))
+        made = plain(output)
+        if prove is not None:
+            prove(made)
     except PayloadError as error:
-        raise Fail(f"what the handler {handler!r} answered cannot be kept: {error}") from error
+        raise Fail(
+            f"what the handler {handler!r} answered in {effect.node!r} cannot be kept: {error}; the answer was {_short(output)}"
+        ) from error
+    return CompleteStep(step=effect.step, output=made)
+
+
+def _short(value: object) -> str:
+    """A value in a few words."""
+    try:
+        return _REPR.repr(value)
+    except Exception:  # noqa: BLE001 - classes of the user's own tell of themselves as they like
+        return indefinite(type(value))
 
 
 def decider_handler(function: Function, name: str) -> Function:
