@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime as dt
 import decimal
 import functools
 import math
 import uuid
-from collections.abc import Mapping
-from typing import TypedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, NewType, TypedDict, TypeVar
 
 import msgspec
 import pydantic
@@ -393,6 +394,87 @@ def test_every_parameter_is_read_as_its_own_annotation_says() -> None:
         result = seen_by(function)[0]
         assert isinstance(result, dict), result
         assert result["double"] == "25.00"
+
+
+T = TypeVar("T")
+
+
+class Box(msgspec.Struct, Generic[T]):
+    """Of any type."""
+
+    sku: T
+
+
+Whole = NewType("Whole", dict)  # type: ignore[type-arg]
+
+
+def test_the_whole_data_is_given_under_every_name_of_its_type() -> None:
+    """Anything, something or nothing, a generic class, another name for a dict: a parameter named data gets the data."""
+    seen: list[object] = []
+
+    def anything(data: Any) -> None:
+        seen.append(data["sku"])
+
+    def perhaps(data: dict[str, object] | None = None) -> None:
+        seen.append(data and data["sku"])
+
+    def perhaps_typed(data: Parcel | None = None) -> None:
+        seen.append(data and data.sku)
+
+    def generic(data: Box[str]) -> None:
+        seen.append(data.sku)
+
+    def renamed(data: Whole) -> None:
+        seen.append(data["sku"])
+
+    for function in (anything, perhaps, perhaps_typed, generic, renamed):
+        seen_by(function)
+    assert seen == ["lamp"] * 5
+
+
+def test_named_arguments_without_a_name_get_the_rest() -> None:
+    """What no other parameter asks for is in `**rest`, read as its type says; so is all of it if there is none."""
+    seen: list[object] = []
+
+    def all_of_it(**data: object) -> None:
+        seen.append(sorted(data))
+
+    def others(ctx: StepContext, sku: str, extra: object, due: object, **prices: decimal.Decimal) -> None:
+        seen.append((ctx.step, sku, extra, due, prices))
+
+    for function in (all_of_it, others):
+        seen_by(function)
+    assert seen == [
+        ["due", "extra", "price", "sku"],
+        ("look", "lamp", [1, 2], "2030-01-02", {"price": decimal.Decimal("12.50")}),
+    ]
+
+
+def test_a_context_that_may_be_missing_is_given_all_the_same() -> None:
+    """`StepContext | None`, and `Any` under its name, ask for the context."""
+    seen: list[object] = []
+
+    def perhaps(call: StepContext | None = None) -> None:
+        seen.append(call and call.step)
+
+    def anything(ctx: Any) -> None:
+        seen.append(ctx.step)
+
+    for function in (perhaps, anything):
+        seen_by(function)
+    assert seen == ["look", "look"]
+
+
+@pytest.mark.parametrize("declared", [Callable[[], int], collections.ChainMap, Order | Parcel | Model], ids=str)
+def test_a_type_that_can_never_be_read_is_told_when_the_handler_is_registered(declared: object) -> None:
+    """The step would fail on every call; its author hears of it before anything runs."""
+
+    def wrong(sku: object) -> None:
+        raise AssertionError(sku)
+
+    wrong.__annotations__["sku"] = declared
+    with pytest.raises(ConfigurationError, match=r"'sku' of the handler .* can never be given"):
+        ManualEngine().register(Saga("one").step("a", wrong).build())
 
 
 def test_types_of_the_function_around_are_found() -> None:

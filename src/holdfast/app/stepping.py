@@ -14,7 +14,7 @@ import logging
 import reprlib
 import types
 import typing
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import datetime
 from typing import cast
 
@@ -34,7 +34,8 @@ Arguments = Callable[[EffectContext, RunStep], dict[str, object]]
 
 _CONTEXT_NAMES = frozenset({"ctx", "context"})
 _WHOLE_NAMES = frozenset({"data", "input"})
-_encode = JsonCodec().encode
+_codec = JsonCodec()
+_encode = _codec.encode
 _REPR = reprlib.Repr()
 
 
@@ -278,7 +279,7 @@ def _for_steps(function: object, name: str) -> tuple[StepFunction, Arguments]:
     kinds = {each.kind for each in parameters}
     if inspect.Parameter.POSITIONAL_ONLY in kinds:
         raise ConfigurationError(f"the handler {name!r} has positional-only parameters; let them be given by name")
-    if kinds == {*_VARIABLE}:
+    if inspect.Parameter.VAR_POSITIONAL in kinds and kinds <= {*_VARIABLE}:
         raise ConfigurationError(
             f"the handler {name!r} takes anything and says nothing; if it is decorated, use functools.wraps in the decorator"
         )
@@ -350,6 +351,9 @@ def _arguments(callee: StepFunction, parameters: list[inspect.Parameter], name: 
     others = [each for each in parameters if each.name not in context_names and each.kind not in _VARIABLE]
     whole_names = [each.name for each in others if each.name in _WHOLE_NAMES and _has_names(hints.get(each.name))]
     wanted = [each for each in others if each.name not in whole_names]
+    rest = next((each.name for each in parameters if each.kind is inspect.Parameter.VAR_KEYWORD), "")
+    named = frozenset(each.name for each in parameters)
+    _refuse_flaws({each: hint for each, hint in hints.items() if each not in context_names}, name)
 
     def arguments(context: EffectContext, effect: RunStep) -> dict[str, object]:
         given: dict[str, object] = {each: StepContext(context, effect) for each in context_names}
@@ -363,9 +367,21 @@ def _arguments(callee: StepFunction, parameters: list[inspect.Parameter], name: 
             elif parameter.default is inspect.Parameter.empty:
                 missing = f"the handler {name!r} needs {key!r}, which is not in the data of {effect.node!r}"
                 raise UncalledError(missing + _hint(effect, hints.get(key)))
+        if rest:
+            for key in data.keys() - named:
+                given[key] = _converted(data[key], hints.get(rest), name, repr(key))
         return given
 
     return arguments
+
+
+def _refuse_flaws(hints: dict[str, object], name: str) -> None:
+    """A type that nothing can be read into is told of now, not when the step is called."""
+    for parameter, hint in hints.items():
+        for flaw in () if _is_anything(hint) else _codec.flaws(hint):
+            raise ConfigurationError(
+                f"the parameter {parameter!r} of the handler {name!r} can never be given: {flaw.place}: {flaw.reason}"
+            )
 
 
 def _hint(effect: RunStep, wanted: object) -> str:
@@ -384,7 +400,7 @@ def _hints(callee: StepFunction, parameters: list[inspect.Parameter], name: str)
     names = {**getattr(target, "__globals__", {}), **_enclosed(target)}
     hints: dict[str, object] = {}
     for each in parameters:
-        if each.annotation is inspect.Parameter.empty or each.kind in _VARIABLE:
+        if each.annotation is inspect.Parameter.empty or each.kind is inspect.Parameter.VAR_POSITIONAL:
             continue
         declared = types.SimpleNamespace(__annotations__={each.name: each.annotation})
         try:
@@ -420,24 +436,44 @@ def _enclosed(function: object) -> dict[str, object]:
 
 
 def _is_context(parameter: inspect.Parameter, hints: dict[str, object]) -> bool:
-    return hints.get(parameter.name) is StepContext or (
-        parameter.name in _CONTEXT_NAMES and parameter.name not in hints
-    )
+    hint = hints.get(parameter.name)
+    if parameter.kind in _VARIABLE:
+        return False
+    return StepContext in _members(hint) or (parameter.name in _CONTEXT_NAMES and _is_anything(hint))
 
 
 def _has_names(hint: object) -> bool:
-    """Whether the data as a whole can be read into this type: it has names itself, or it is none at all."""
-    if hint is None or hint in {dict, object}:
+    """Whether the data as a whole can be read into this type, or into a part of a union: it has names itself, or it is none at all."""
+    return _is_anything(hint) or any(map(_is_named, _members(hint)))
+
+
+def _is_named(hint: object) -> bool:
+    cls = typing.get_origin(hint) or hint
+    if isinstance(cls, type) and issubclass(cls, Mapping):
         return True
-    origin = typing.get_origin(hint)
-    if origin is not None:
-        return isinstance(origin, type) and issubclass(origin, Mapping)
-    has_fields = any(hasattr(hint, each) for each in ("__struct_fields__", "__dataclass_fields__", "model_fields"))
-    return has_fields or typing.is_typeddict(hint) or hint is Mapping
+    has_fields = any(hasattr(cls, each) for each in ("__struct_fields__", "__dataclass_fields__", "model_fields"))
+    return has_fields or typing.is_typeddict(cls)
+
+
+def _is_anything(hint: object) -> bool:
+    """Whether an annotation asks for nothing in particular."""
+    return hint is None or hint is typing.Any or hint is object
+
+
+def _members(hint: object) -> Iterator[object]:
+    """The types of a union, or the one type; under the names that were given to them."""
+    alias = getattr(hint, "__value__", None) or getattr(hint, "__supertype__", None)
+    if alias is not None:
+        yield from _members(alias)
+    elif typing.get_origin(hint) in {typing.Union, types.UnionType}:
+        for each in typing.get_args(hint):
+            yield from _members(each)
+    else:
+        yield hint
 
 
 def _converted(value: object, hint: object, handler: str, what: str) -> object:
-    if hint is None or hint in {object, dict}:
+    if _is_anything(hint):
         return value
     try:
         return convert(cast("Mapping[str, object]", value), cast("type[object]", hint))

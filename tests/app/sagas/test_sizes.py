@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
-from holdfast import PayloadError, RejectedError, Retry, Saga, Settings
+from holdfast import Fail, PayloadError, RejectedError, Retry, Saga, Settings
 from holdfast.kernel.nesting import DEEPEST
 from support.engines import Place
 
@@ -263,6 +263,35 @@ def test_a_wait_that_nobody_can_mean_is_no_reason_to_lose_a_step(place: Place, d
         assert (stage.count("a"), step(engine, instance, "a").status) == (1, "running")
         engine.advance(days=1)
     assert (stage.count("a"), status(engine, instance)) == (2, "completed")
+
+
+def test_another_way_is_told_as_much_of_an_error_as_there_is_room_for(place: Place) -> None:
+    """A long error leaves room for what the steps of the other way answer, and no data outgrows the limit by it."""
+    stage = Stage()
+    stage.does("bad", Fail("e" * LIMIT))
+    stage.does("tell", {"told": 1})
+    saga = Saga("s").step("bad", stage.does("bad"), on_error=lambda way: way.step("tell", stage.does("tell"))).build()
+    engine = place.engine(SMALL).register(saga)
+    instance = run(engine, "s", {"x": MOST})
+    assert status(engine, instance) == "completed"
+    (told,) = stage.contexts("tell")
+    error = told.input["error"]
+    assert isinstance(error, dict)
+    assert error["step"] == "bad"
+    assert "eee" in error["message"]
+
+
+def test_a_person_can_always_reject(place: Place) -> None:
+    """Where there is no room for an answer, a confirmation is refused, and so is a long reason; a bare rejection is taken."""
+    engine = place.engine(SMALL).register(Saga("s").human("ask").build())
+    instance = run(engine, "s", {"x": "y" * (LIMIT - 20)})
+    (task,) = engine.tasks().result()
+    with pytest.raises(RejectedError, match="larger than"):
+        engine.decide(task, "confirmed", decided_by="ann").result()
+    with pytest.raises(RejectedError, match="larger than"):
+        engine.decide(task, "rejected", decided_by="ann", comment="because").result()
+    engine.decide(task, "rejected", decided_by="ann").result()
+    assert statuses(engine, instance) == {"ask": "rejected"}
 
 
 def nested(levels: int) -> object:
