@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime as dt
 import decimal
+import functools
 import math
 import uuid
-from collections.abc import Mapping
-from typing import TypedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, NewType, TypedDict, TypeVar
 
 import msgspec
 import pydantic
 import pytest
 
-from holdfast import ConfigurationError, PayloadError, Saga, StepContext, UnfinishedError, handler
+from holdfast import ConfigurationError, MessagePackCodec, PayloadError, Saga, StepContext, UnfinishedError, handler
 from holdfast.app.stepping import plain
 from holdfast.testing import ManualEngine
 
@@ -289,6 +291,237 @@ def test_an_answer_that_cannot_be_stored_is_a_failure_of_the_step() -> None:
         return {"x": object()}
 
     assert "cannot be stored" in str(seen_by(strange)[0])
+
+
+class Checked(msgspec.Struct, omit_defaults=True, tag="checked"):
+    """Says nothing of what is at its default, if it is left to itself."""
+
+    ok: bool = False
+    parcels: list[Parcel] = []
+
+
+class Numbered(msgspec.Struct, array_like=True):
+    """Says its fields by their place."""
+
+    number: int
+    checked: Checked
+
+
+@dataclasses.dataclass
+class Lot:
+    """A dataclass with plain defaults, which a reader does not set."""
+
+    checked: Checked | None = None
+    size: int = 1
+
+
+WHOLE = {"type": "checked", "ok": False, "parcels": []}
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (Checked(), WHOLE),
+        ({"a": [Checked(parcels=[Parcel("x")])]}, {"a": [{**WHOLE, "parcels": [{"sku": "x", "weight": 1.5}]}]}),
+        (Lot(Checked()), {"checked": WHOLE, "size": 1}),
+        ({"lot": msgspec.convert({}, Lot)}, {"lot": {"checked": None, "size": 1}}),
+        (Numbered(1, Checked()), [1, WHOLE]),
+        ((Parcel("x"), {"at": dt.date(2030, 1, 2)}), [{"sku": "x", "weight": 1.5}, {"at": "2030-01-02"}]),
+    ],
+    ids=["struct", "within", "dataclass", "read", "array", "nothing left out"],
+)
+def test_answers_say_all_their_fields(value: object, told: object) -> None:
+    """An answer is laid over the data, where what it does not say would stay as it was; so it says also what is at its default."""
+    assert plain(value) == told
+
+
+def test_a_default_that_is_answered_replaces_what_was_there() -> None:
+    """The steps behind see what the handler answered, not what it would have left out."""
+
+    def check() -> Checked:
+        return Checked(ok=False)
+
+    engine = ManualEngine().register(Saga("one").step("check", check).build())
+    instance = engine.start("one", {"ok": True}).result()
+    engine.drain()
+    assert engine.result(instance).result() == WHOLE
+
+
+@pytest.mark.parametrize(
+    "value", [{1: "a", "1": "b"}, {"m": [{1: "a", 2: "c", "1": "b"}]}, [{1.0: 1, "1.0": 2}]], ids=str
+)
+def test_keys_that_would_be_one_are_refused(value: object) -> None:
+    """Neither of two entries is lost in silence."""
+    with pytest.raises(PayloadError, match="two keys of a dict would both be stored as '1"):
+        plain(value)
+    assert plain({1: "a", "2": "b"}) == {"1": "a", "2": "b"}
+
+
+def test_a_piece_of_json_that_is_none_is_refused() -> None:
+    """What a caller says is JSON is read before it is kept."""
+    with pytest.raises(PayloadError, match="cannot be stored"):
+        plain({"x": msgspec.Raw(b"{bad")})
+
+
+def _priced(price: decimal.Decimal, currency: str = "EUR") -> object:
+    return {"double": price * 2, "currency": currency}
+
+
+class _Undecorated:
+    """Its parameters are told by a method."""
+
+    def __call__(self, price: decimal.Decimal) -> Receipt:  # type: ignore[name-defined] # noqa: F821 - not there when it runs
+        return {"double": price * 2}
+
+
+def test_every_parameter_is_read_as_its_own_annotation_says() -> None:
+    """Neither a return type that nobody finds, nor a partial or decorated function, nor a class nearby takes a parameter its type."""
+
+    def priced(price: decimal.Decimal) -> Receipt:  # type: ignore[name-defined] # noqa: F821 - not there when it runs
+        return {"double": price * 2}
+
+    @functools.wraps(priced)
+    def decorated(*arguments: object, **named: object) -> object:
+        return priced(*arguments, **named)  # type: ignore[arg-type]
+
+    for function in (
+        priced,
+        decorated,
+        _Undecorated(),
+        functools.partial(_priced, currency="USD"),
+        functools.partial(functools.partial(_priced), currency="USD"),
+    ):
+        result = seen_by(function)[0]
+        assert isinstance(result, dict), result
+        assert result["double"] == "25.00"
+
+
+T = TypeVar("T")
+
+
+class Box(msgspec.Struct, Generic[T]):
+    """Of any type."""
+
+    sku: T
+
+
+Whole = NewType("Whole", dict)  # type: ignore[type-arg]
+
+
+def test_the_whole_data_is_given_under_every_name_of_its_type() -> None:
+    """Anything, something or nothing, a generic class, another name for a dict: a parameter named data gets the data."""
+    seen: list[object] = []
+
+    def anything(data: Any) -> None:
+        seen.append(data["sku"])
+
+    def perhaps(data: dict[str, object] | None = None) -> None:
+        seen.append(data and data["sku"])
+
+    def perhaps_typed(data: Parcel | None = None) -> None:
+        seen.append(data and data.sku)
+
+    def generic(data: Box[str]) -> None:
+        seen.append(data.sku)
+
+    def renamed(data: Whole) -> None:
+        seen.append(data["sku"])
+
+    for function in (anything, perhaps, perhaps_typed, generic, renamed):
+        seen_by(function)
+    assert seen == ["lamp"] * 5
+
+
+def test_named_arguments_without_a_name_get_the_rest() -> None:
+    """What no other parameter asks for is in `**rest`, read as its type says; so is all of it if there is none."""
+    seen: list[object] = []
+
+    def all_of_it(**data: object) -> None:
+        seen.append(sorted(data))
+
+    def others(ctx: StepContext, sku: str, extra: object, due: object, **prices: decimal.Decimal) -> None:
+        seen.append((ctx.step, sku, extra, due, prices))
+
+    for function in (all_of_it, others):
+        seen_by(function)
+    assert seen == [
+        ["due", "extra", "price", "sku"],
+        ("look", "lamp", [1, 2], "2030-01-02", {"price": decimal.Decimal("12.50")}),
+    ]
+
+
+def test_a_context_that_may_be_missing_is_given_all_the_same() -> None:
+    """`StepContext | None`, and `Any` under its name, ask for the context."""
+    seen: list[object] = []
+
+    def perhaps(call: StepContext | None = None) -> None:
+        seen.append(call and call.step)
+
+    def anything(ctx: Any) -> None:
+        seen.append(ctx.step)
+
+    for function in (perhaps, anything):
+        seen_by(function)
+    assert seen == ["look", "look"]
+
+
+@pytest.mark.parametrize("declared", [Callable[[], int], collections.ChainMap, Order | Parcel | Model], ids=str)
+def test_a_type_that_can_never_be_read_is_told_when_the_handler_is_registered(declared: object) -> None:
+    """The step would fail on every call; its author hears of it before anything runs."""
+
+    def wrong(sku: object) -> None:
+        raise AssertionError(sku)
+
+    wrong.__annotations__["sku"] = declared
+    with pytest.raises(ConfigurationError, match=r"'sku' of the handler .* can never be given"):
+        ManualEngine().register(Saga("one").step("a", wrong).build())
+
+
+def test_types_of_the_function_around_are_found() -> None:
+    """A type that a handler sees because it is inside of another function is its type all the same."""
+
+    class Line(msgspec.Struct):
+        sku: str
+
+    seen: list[object] = []
+
+    def look(data: Line) -> None:
+        assert isinstance(data, Line)
+        seen.append(data.sku)
+
+    seen_by(look)
+    assert seen == ["lamp"]
+
+
+def test_a_type_that_cannot_be_found_is_told_when_the_handler_is_registered() -> None:
+    """A parameter whose type is nowhere would be given whatever is there; its author hears of it before anything runs."""
+
+    def wrong(price: Receipt, ctx: StepContext, sku: str) -> None:  # type: ignore[name-defined] # noqa: F821
+        raise AssertionError((price, ctx, sku))
+
+    with pytest.raises(ConfigurationError, match=r"'price' of the handler 'h' cannot be found.*Receipt"):
+        ManualEngine().handle("h", wrong)
+    with pytest.raises(ConfigurationError, match="'price' of the handler"):
+        ManualEngine().register(Saga("one").step("a", wrong).build())
+
+
+@pytest.mark.parametrize("answer", [2**70, {"a": [-(2**70)]}], ids=str)
+def test_an_answer_that_the_codec_cannot_write_is_not_asked_for_again(answer: object) -> None:
+    """Another call would give the same answer: the step fails at once, and the error names the step and what was answered."""
+    calls: list[str] = []
+
+    def count() -> object:
+        calls.append("count")
+        return answer
+
+    saga = Saga("one").step("a", lambda: 1).on_failure("ua", lambda: calls.append("ua")).step("b", count, retries=3)
+    engine = ManualEngine(codec=MessagePackCodec()).register(saga.build())
+    instance = engine.start("one").result()
+    engine.drain()
+    assert calls == ["count", "ua"]
+    error = engine.steps(instance).result()[1].error
+    assert "in 'b' cannot be kept" in error
+    assert "the answer was" in error
 
 
 def test_what_is_no_handler_is_refused_when_it_is_registered() -> None:

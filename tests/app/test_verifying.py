@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, field
+
 import pytest
 
-from holdfast import NotFoundError, Settings
+from holdfast import Decider, Decision, MessagePackCodec, Moment, NotFoundError, Settings
+from holdfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import Place
 from support.samples import Add, Counter, Do, Order, Puppet, Shop
@@ -50,3 +54,48 @@ def test_an_instance_that_does_not_exist_cannot_be_verified(place: Place) -> Non
     """It is an error, not sound."""
     with pytest.raises(NotFoundError, match="no instance 'c-1'"):
         place.engine().register(Counter()).verify(Counter, "c-1").result()
+
+
+@dataclass
+class Measure:
+    """Asks for a measurement."""
+
+    workflow_id: str
+    value: float
+
+
+@dataclass
+class Measured:
+    """What was measured."""
+
+    value: float
+
+
+@dataclass
+class Series:
+    """All that was measured."""
+
+    values: list[float] = field(default_factory=list)
+
+
+class Sensor(Decider[Series, Measure, Measured, None]):
+    """Keeps what it is told, also that there was nothing to measure."""
+
+    type = "sensor"
+
+    def initial(self) -> Series:
+        return Series()
+
+    def evolve(self, state: Series, event: Measured) -> Series:
+        return Series([*state.values, event.value])
+
+    def decide(self, state: Series, command: Measure, moment: Moment) -> Decision:
+        return Decision(events=(Measured(command.value),))
+
+
+def test_what_is_not_equal_to_itself_is_no_difference() -> None:
+    """NaN that came back as NaN is what the history says."""
+    engine = ManualEngine(codec=MessagePackCodec(), settings=Settings(snapshot_events=1)).register(Sensor())
+    for value in (1.5, math.nan, math.inf):
+        engine.execute(Sensor, Measure("s-1", value)).result()
+    assert engine.verify(Sensor, "s-1").result().differences == []

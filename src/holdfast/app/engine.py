@@ -263,7 +263,7 @@ class Engine(Calls):
             raise ConfigurationError(f"there is already another handler {name!r}; {NAME_IT}")
         if before is None:
             self.service.shared.handlers.register(
-                name, named_handler(function, name), concurrency=concurrency, timeout=timeout
+                name, named_handler(function, name, self._codec), concurrency=concurrency, timeout=timeout
             )
             self._functions[name] = function
         return self

@@ -7,19 +7,25 @@ what it had answered.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
 import logging
+import reprlib
+import types
 import typing
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime, time, timedelta
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import datetime
 from typing import cast
 
 import msgspec
 
 from holdfast.errors import ConfigurationError, PayloadError, indefinite
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.lowering import refuse_equal_keys, review, told_whole
+from holdfast.kernel.nesting import TOO_DEEP, is_deep, is_flat_json
 from holdfast.kernel.wholeness import complete
-from holdfast.kernel.wire import JsonCodec, convert, lowered
+from holdfast.kernel.wire import Codec, JsonCodec, convert
 from holdfast.machine.commands import CompleteStep, RunStep
 from holdfast.runtime.handlers import EffectContext, Fail, Function, Handlers, UncalledError
 
@@ -28,7 +34,9 @@ Arguments = Callable[[EffectContext, RunStep], dict[str, object]]
 
 _CONTEXT_NAMES = frozenset({"ctx", "context"})
 _WHOLE_NAMES = frozenset({"data", "input"})
-_encode = JsonCodec().encode
+_codec = JsonCodec()
+_encode = _codec.encode
+_REPR = reprlib.Repr()
 
 
 class StepContext:
@@ -143,8 +151,9 @@ class StepContext:
         return self._call.logger
 
 
-def named_handler(function: object, name: str) -> Function:
+def named_handler(function: object, name: str, codec: Codec) -> Function:
     """What a worker calls for a handler that was registered by name. What arrives says how: steps by names, effects of deciders by place."""
+    prove = None if isinstance(codec, JsonCodec) else codec.encode  # What is plain data is JSON already.
     for_effects = _for_effects(function, name)
     try:
         step, arguments = _for_steps(function, name)
@@ -167,7 +176,7 @@ def named_handler(function: object, name: str) -> Function:
             if not isinstance(effect, RunStep):
                 return await cast("Awaitable[object]", effect_handler(effect)(context, effect))
             output = await cast("Awaitable[object]", step(**arguments(context, effect)))
-            return _answered(effect, output, name)
+            return _answered(effect, output, name, prove)
 
         return call_async
 
@@ -175,19 +184,32 @@ def named_handler(function: object, name: str) -> Function:
         if not isinstance(effect, RunStep):
             return effect_handler(effect)(context, effect)
         output = step(**arguments(context, effect))
-        return _answered(effect, output, name)
+        return _answered(effect, output, name, prove)
 
     return call
 
 
-def _answered(effect: RunStep, output: object, handler: str) -> CompleteStep:
+def _answered(effect: RunStep, output: object, handler: str, prove: Callable[[object], bytes] | None) -> CompleteStep:
     """What a handler's answer tells the machine. Nobody reads that of a compensation; another call would give no better one."""
     if effect.is_compensation:
         return CompleteStep(step=effect.step)
     try:
-        return CompleteStep(step=effect.step, output=plain(output))
+        made = plain(output)
+        if prove is not None:
+            prove(made)
     except PayloadError as error:
-        raise Fail(f"what the handler {handler!r} answered cannot be kept: {error}") from error
+        raise Fail(
+            f"what the handler {handler!r} answered in {effect.node!r} cannot be kept: {error}; the answer was {_short(output)}"
+        ) from error
+    return CompleteStep(step=effect.step, output=made)
+
+
+def _short(value: object) -> str:
+    """A value in a few words."""
+    try:
+        return _REPR.repr(value)
+    except Exception:  # noqa: BLE001 - classes of the user's own tell of themselves as they like
+        return indefinite(type(value))
 
 
 def decider_handler(function: Function, name: str) -> Function:
@@ -257,7 +279,7 @@ def _for_steps(function: object, name: str) -> tuple[StepFunction, Arguments]:
     kinds = {each.kind for each in parameters}
     if inspect.Parameter.POSITIONAL_ONLY in kinds:
         raise ConfigurationError(f"the handler {name!r} has positional-only parameters; let them be given by name")
-    if kinds == {*_VARIABLE}:
+    if inspect.Parameter.VAR_POSITIONAL in kinds and kinds <= {*_VARIABLE}:
         raise ConfigurationError(
             f"the handler {name!r} takes anything and says nothing; if it is decorated, use functools.wraps in the decorator"
         )
@@ -276,14 +298,32 @@ def plain(value: object, *, what: str = "", limit: int | None = None) -> object:
     if value is None:
         return None
     data = _encode(complete(value))
+    made = _read(data, value)
+    if not _is_equal(made, value):  # What is equal to JSON's own types holds no classes, no times and no odd keys.
+        leaves_out, has_odd_keys = review(value)
+        if leaves_out:
+            data = _encode(told_whole(value))
+            made = _read(data, value)
+        if has_odd_keys:
+            refuse_equal_keys(data)
     if limit is not None and len(data) > limit:
         raise PayloadError(
             f"the {what} takes {len(data)} bytes and the limit is {limit}: "
             "keep large data elsewhere and pass a reference, or raise max_payload_bytes"
         )
-    made = msgspec.json.decode(data)
-    if not _is_equal(made, value):  # What is equal to JSON's own types holds no times.
-        _refuse_odd_offsets(value)
+    return made
+
+
+def _read(data: bytes, value: object) -> object:
+    """What JSON says, if it is no deeper than it may be."""
+    try:
+        made: object = msgspec.json.decode(data)
+    except msgspec.DecodeError as error:  # A piece of JSON that the caller wrote is taken as it is.
+        raise PayloadError(f"{type(value).__name__} cannot be stored: {error}") from error
+    except RecursionError:
+        raise PayloadError(f"{type(value).__name__} cannot be stored: {TOO_DEEP}") from None
+    if not is_flat_json(data) and is_deep(made):
+        raise PayloadError(f"{type(value).__name__} cannot be stored: {TOO_DEEP}")
     return made
 
 
@@ -292,21 +332,6 @@ def _is_equal(made: object, value: object) -> bool:
         return bool(made == value)
     except Exception:  # noqa: BLE001 - classes of the user's own compare as they like
         return False
-
-
-def _refuse_odd_offsets(value: object) -> None:
-    """As text a time keeps the hours and minutes of its offset; one with seconds in it would be another instant."""
-    pending = [msgspec.to_builtins(value, builtin_types=(datetime, time), enc_hook=lowered, str_keys=True)]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, datetime | time):
-            offset = item.utcoffset()
-            if offset is not None and offset % timedelta(minutes=1):
-                raise PayloadError(f"{item!r} has seconds in its offset, which cannot be stored; convert it to UTC")
-        elif isinstance(item, dict):
-            pending.extend(item.values())
-        elif isinstance(item, list | tuple | set | frozenset):
-            pending.extend(item)
 
 
 def plain_data(value: object, what: str, *, limit: int) -> dict[str, object]:
@@ -321,11 +346,14 @@ def plain_data(value: object, what: str, *, limit: int) -> dict[str, object]:
 
 def _arguments(callee: StepFunction, parameters: list[inspect.Parameter], name: str) -> Arguments:
     """How to find the arguments of a call in its circumstances."""
-    hints = _hints(callee)
+    hints = _hints(callee, parameters, name)
     context_names = [each.name for each in parameters if _is_context(each, hints)]
     others = [each for each in parameters if each.name not in context_names and each.kind not in _VARIABLE]
     whole_names = [each.name for each in others if each.name in _WHOLE_NAMES and _has_names(hints.get(each.name))]
     wanted = [each for each in others if each.name not in whole_names]
+    rest = next((each.name for each in parameters if each.kind is inspect.Parameter.VAR_KEYWORD), "")
+    named = frozenset(each.name for each in parameters)
+    _refuse_flaws({each: hint for each, hint in hints.items() if each not in context_names}, name)
 
     def arguments(context: EffectContext, effect: RunStep) -> dict[str, object]:
         given: dict[str, object] = {each: StepContext(context, effect) for each in context_names}
@@ -339,9 +367,21 @@ def _arguments(callee: StepFunction, parameters: list[inspect.Parameter], name: 
             elif parameter.default is inspect.Parameter.empty:
                 missing = f"the handler {name!r} needs {key!r}, which is not in the data of {effect.node!r}"
                 raise UncalledError(missing + _hint(effect, hints.get(key)))
+        if rest:
+            for key in data.keys() - named:
+                given[key] = _converted(data[key], hints.get(rest), name, repr(key))
         return given
 
     return arguments
+
+
+def _refuse_flaws(hints: dict[str, object], name: str) -> None:
+    """A type that nothing can be read into is told of now, not when the step is called."""
+    for parameter, hint in hints.items():
+        for flaw in () if _is_anything(hint) else _codec.flaws(hint):
+            raise ConfigurationError(
+                f"the parameter {parameter!r} of the handler {name!r} can never be given: {flaw.place}: {flaw.reason}"
+            )
 
 
 def _hint(effect: RunStep, wanted: object) -> str:
@@ -354,33 +394,86 @@ def _hint(effect: RunStep, wanted: object) -> str:
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def _hints(callee: StepFunction) -> dict[str, object]:
-    target = callee if inspect.isroutine(callee) or inspect.isclass(callee) else type(callee).__call__
-    try:
-        return typing.get_type_hints(target)
-    except Exception:  # noqa: BLE001 - an annotation that cannot be resolved is no annotation
-        return {}
+def _hints(callee: StepFunction, parameters: list[inspect.Parameter], name: str) -> dict[str, object]:
+    """The types of the parameters. Each is found alone, because what another one says, or the return type, is no concern of it."""
+    target = _function_of(callee)
+    names = {**getattr(target, "__globals__", {}), **_enclosed(target)}
+    hints: dict[str, object] = {}
+    for each in parameters:
+        if each.annotation is inspect.Parameter.empty or each.kind is inspect.Parameter.VAR_POSITIONAL:
+            continue
+        declared = types.SimpleNamespace(__annotations__={each.name: each.annotation})
+        try:
+            hints.update(typing.get_type_hints(declared, globalns=names))
+        except Exception as error:
+            raise ConfigurationError(
+                f"the type of the parameter {each.name!r} of the handler {name!r} cannot be found: {error}; "
+                "import it where the module is loaded, not only for type checkers, or leave the annotation away"
+            ) from error
+    return hints
+
+
+def _function_of(callee: object) -> object:
+    """The function that tells the parameters: under partial ones and decorators, of a class or of an object that can be called."""
+    while isinstance(callee, functools.partial | functools.partialmethod):
+        callee = callee.func
+    if inspect.isclass(callee):
+        callee = callee.__init__ if "__init__" in vars(callee) else callee.__new__
+    elif not inspect.isroutine(callee):
+        callee = type(callee).__call__
+    return inspect.unwrap(getattr(callee, "__func__", callee))
+
+
+def _enclosed(function: object) -> dict[str, object]:
+    """What a function inside of another one sees of it, as far as it is there already."""
+    cells = getattr(function, "__closure__", None) or ()
+    names = function.__code__.co_freevars if cells else ()  # type: ignore[attr-defined]
+    found: dict[str, object] = {}
+    for name, cell in zip(names, cells, strict=True):
+        with contextlib.suppress(ValueError):  # It is not there yet.
+            found[name] = cell.cell_contents
+    return found
 
 
 def _is_context(parameter: inspect.Parameter, hints: dict[str, object]) -> bool:
-    return hints.get(parameter.name) is StepContext or (
-        parameter.name in _CONTEXT_NAMES and parameter.name not in hints
-    )
+    hint = hints.get(parameter.name)
+    if parameter.kind in _VARIABLE:
+        return False
+    return StepContext in _members(hint) or (parameter.name in _CONTEXT_NAMES and _is_anything(hint))
 
 
 def _has_names(hint: object) -> bool:
-    """Whether the data as a whole can be read into this type: it has names itself, or it is none at all."""
-    if hint is None or hint in {dict, object}:
+    """Whether the data as a whole can be read into this type, or into a part of a union: it has names itself, or it is none at all."""
+    return _is_anything(hint) or any(map(_is_named, _members(hint)))
+
+
+def _is_named(hint: object) -> bool:
+    cls = typing.get_origin(hint) or hint
+    if isinstance(cls, type) and issubclass(cls, Mapping):
         return True
-    origin = typing.get_origin(hint)
-    if origin is not None:
-        return isinstance(origin, type) and issubclass(origin, Mapping)
-    has_fields = any(hasattr(hint, each) for each in ("__struct_fields__", "__dataclass_fields__", "model_fields"))
-    return has_fields or typing.is_typeddict(hint) or hint is Mapping
+    has_fields = any(hasattr(cls, each) for each in ("__struct_fields__", "__dataclass_fields__", "model_fields"))
+    return has_fields or typing.is_typeddict(cls)
+
+
+def _is_anything(hint: object) -> bool:
+    """Whether an annotation asks for nothing in particular."""
+    return hint is None or hint is typing.Any or hint is object
+
+
+def _members(hint: object) -> Iterator[object]:
+    """The types of a union, or the one type; under the names that were given to them."""
+    alias = getattr(hint, "__value__", None) or getattr(hint, "__supertype__", None)
+    if alias is not None:
+        yield from _members(alias)
+    elif typing.get_origin(hint) in {typing.Union, types.UnionType}:
+        for each in typing.get_args(hint):
+            yield from _members(each)
+    else:
+        yield hint
 
 
 def _converted(value: object, hint: object, handler: str, what: str) -> object:
-    if hint is None or hint in {object, dict}:
+    if _is_anything(hint):
         return value
     try:
         return convert(cast("Mapping[str, object]", value), cast("type[object]", hint))

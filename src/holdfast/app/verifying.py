@@ -19,6 +19,7 @@ from holdfast.kernel.records import (
     SubscriptionOpened,
     TaskOpened,
 )
+from holdfast.kernel.sameness import difference
 from holdfast.kernel.wire import JsonCodec
 from holdfast.machine.events import Event
 from holdfast.machine.machine import GraphMachine
@@ -78,7 +79,7 @@ def _compare_snapshot(cached: Loaded, program: Program, state: object) -> Iterab
     except HoldfastError as error:
         yield f"snapshot: it cannot be read: {error}"
         return
-    if stored != state and _encoded(stored) != _encoded(state):
+    if stored != state and difference(stored, state, may_retype=False) and _encoded(stored) != _encoded(state):
         yield from _compare("state", stored, state)
 
 

@@ -43,6 +43,14 @@ def is_exact(declared: object) -> bool:
     return bool(found) and all(map(_compares_exactly, found))
 
 
+def is_bounded(declared: object) -> bool:
+    """Whether the type says how deep its values are: it holds nothing untyped, and none of its classes holds itself."""
+    try:
+        return _is_bounded(shapes.type_info(typing.cast("type", declared)), ())
+    except Exception:  # noqa: BLE001 - a type without a shape says nothing
+        return False
+
+
 def omitting(declared: object) -> list[str]:
     """The Structs in a type that leave out what is equal to its default when they are written."""
     return [
@@ -155,6 +163,13 @@ def _inner(shape: shapes.Type) -> list[shapes.Type]:
     if isinstance(shape, shapes.DictType):
         return [shape.key_type, shape.value_type]
     return [shape.item_type] if isinstance(shape, shapes.CollectionType) else []
+
+
+def _is_bounded(shape: shapes.Type, around: tuple[object, ...]) -> bool:
+    cls = getattr(shape, "cls", None)
+    if isinstance(shape, _OPEN) or (cls is not None and cls in around):
+        return False
+    return all(_is_bounded(each, (*around, cls)) for each in _inner(shape))
 
 
 def _compares_exactly(shape: shapes.Type) -> bool:

@@ -14,10 +14,11 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.errors import CommandError, Diagnostic, PayloadError, UnknownEventError, indefinite
+from holdfast.kernel.nesting import TOO_DEEP, Depth
 from holdfast.kernel.readability import has_untyped_parts, is_exact, omitting
 from holdfast.kernel.sameness import difference
 from holdfast.kernel.wholeness import completion
-from holdfast.kernel.wire import Codec, SelfCritical, Upcaster, convert, misfit
+from holdfast.kernel.wire import Codec, JsonCodec, SelfCritical, Upcaster, convert, lowered, misfit
 
 T = TypeVar("T")
 
@@ -65,6 +66,8 @@ class Encoded(msgspec.Struct, frozen=True, gc=False):
 class Vocabulary:
     """The types of one kind (commands, events or effects) of one decider, and their way to bytes and back."""
 
+    _must_prove = True
+
     def __init__(
         self,
         members: Sequence[type],
@@ -84,6 +87,7 @@ class Vocabulary:
         self._classes = {name: cls for cls, (name, _, _) in self._wire.items()}
         self._versions = {name: version for name, version, _ in self._wire.values()}
         self._exact = frozenset(cls for cls in members if is_exact(cls))
+        self._depth = Depth(members if self._must_prove else (), is_json=isinstance(codec, JsonCodec), lower=lowered)
         self._untyped = frozenset(cls for cls in members if has_untyped_parts(cls))
 
     @property
@@ -167,6 +171,8 @@ class Vocabulary:
                 f"{self.kind} {name} of {self.decider!r} takes {len(data)} bytes and the limit is {self._limit}: "
                 "keep large data elsewhere and pass a reference, or raise max_payload_bytes"
             )
+        if self._depth.is_exceeded(value, data):
+            raise PayloadError(f"{self.kind} {name} of {self.decider!r} cannot be kept: {TOO_DEEP}")
         return Encoded(name, version, data)
 
     def _read_again(self, value: object, encoded: Encoded) -> object:
@@ -229,8 +235,9 @@ def full_name(cls: type) -> str:
 
 
 class PlainVocabulary(Vocabulary):
-    """Words of which nothing has to be proved: their values were made plain before, and nobody else holds them."""
+    """Words of which nothing has to be proved: their values were made plain and measured before, and nobody else holds them."""
 
+    _must_prove = False
     encode = Vocabulary.write
 
     def keep(self, value: object) -> tuple[Encoded, object]:

@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 
 from holdfast.errors import PayloadError, indefinite
+from holdfast.kernel.nesting import TOO_DEEP
 from holdfast.kernel.readability import Flaw, flaws
 from holdfast.kernel.wholeness import Completion, completion
 
@@ -96,7 +97,7 @@ class JsonCodec:
         except PayloadError:
             raise
         except Exception as error:  # A class of the user's own may raise anything.
-            raise PayloadError(f"{type(value).__name__} cannot be stored: {error}") from error
+            raise _unstorable(value, error) from error
         return data
 
     def decode(self, data: bytes, as_type: type[T]) -> T:
@@ -138,7 +139,7 @@ class MessagePackCodec:
         try:
             return self._encode(value)
         except Exception as error:  # A class of the user's own may raise anything.
-            raise PayloadError(f"{type(value).__name__} cannot be stored: {error}") from error
+            raise _unstorable(value, error) from error
 
     def decode(self, data: bytes, as_type: type[T]) -> T:
         """The value of these bytes."""
@@ -175,6 +176,11 @@ def convert(value: Mapping[str, object], as_type: type[T]) -> T:
         return made
     except Exception as error:  # A class of the user's own may raise anything.
         raise PayloadError(misfit(as_type, error) or f"this is not {indefinite(as_type)}: {error}") from error
+
+
+def _unstorable(value: object, error: Exception) -> PayloadError:
+    reason = TOO_DEEP if isinstance(error, RecursionError) else error
+    return PayloadError(f"{type(value).__name__} cannot be stored: {reason}")
 
 
 def _refuse_nan(value: object) -> None:

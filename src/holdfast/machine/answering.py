@@ -8,6 +8,7 @@ from typing import cast
 import msgspec
 
 from holdfast.kernel.decision import Rejection
+from holdfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
 from holdfast.machine.routes import Routes
 
 Data = dict[str, object]
@@ -38,8 +39,12 @@ def without(data: Data, place: Sequence[str]) -> Data:
 
 
 def is_within(routes: Routes, value: object) -> bool:
-    """Whether a value is small enough to be the data of a token."""
-    return len(_encode(value)) <= routes.limit
+    """Whether a value is small and flat enough to be the data of a token."""
+    try:
+        data = _encode(value)
+    except RecursionError:
+        return False
+    return len(data) <= routes.limit and (is_flat_json(data) or not is_deep(value))
 
 
 def fits(routes: Routes, data: Data, node: str, output: object) -> bool:
@@ -50,7 +55,7 @@ def fits(routes: Routes, data: Data, node: str, output: object) -> bool:
 def overflow(routes: Routes, what: str) -> str:
     """What is wrong with something that does not fit."""
     return (
-        f"{what} would make the data larger than {routes.limit} bytes: "
+        f"{what} would make the data larger than {routes.limit} bytes, or deeper than {DEEPEST} levels: "
         "keep large data elsewhere and pass a reference, or raise max_payload_bytes"
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.machine.answering import fits, overflow
+from holdfast.machine.answering import Data, fits, is_within, overflow
 from holdfast.machine.events import DataAssigned, StepFailed, StepPaused
 from holdfast.machine.graph import ERROR, Node
 from holdfast.machine.moving import finish, is_outlived, leave_by, way_out
@@ -33,7 +33,7 @@ def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> N
         turn.emit(failure)
         return
     token = turn.state.tokens[step.token]
-    told: dict[str, object] = {"error": {"step": step.node, "message": error}}
+    told = _told(turn, token, step, error)
     edge = way_out(turn, token, step.node, ERROR, data={**token.data, **told})
     if edge is not None:
         turn.emit(failure)
@@ -46,3 +46,12 @@ def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> N
     else:  # Nothing is undone: the step waits for an operator, and nothing new begins until then.
         turn.emit(StepPaused(step=step.number, error=error, was_called=was_called))
         turn.pause("dlq" if turn.routes.policies.on_failure == "dlq" else "step_failed", error)
+
+
+def _told(turn: Turn, token: Token, step: Step, error: str) -> Data:
+    """What the steps of another way find about a failure: as much of its message as there is room for, and always the step."""
+    while True:
+        told: Data = {"error": {"step": step.node, "message": error}}
+        if not error or is_within(turn.routes, {**token.data, **told}):
+            return told
+        error = error[: len(error) // 2]

@@ -39,11 +39,17 @@ class RecalledError(Exception):
 
 
 class RefusedAnswerError(Fail):
-    """The decider rejected what a handler came to. That is an outcome: another call would come to the same."""
+    """What a handler came to was rejected, or cannot be kept. That is an outcome: another call would come to the same."""
 
-    def __init__(self, refusal: RejectedError) -> None:
+    def __init__(self, refusal: HoldfastError) -> None:
         self.refusal = refusal
-        super().__init__(f"what the handler came to was rejected: {refusal}")
+        verdict = "was rejected" if isinstance(refusal, RejectedError) else "cannot be kept"
+        super().__init__(f"what the handler came to {verdict}: {refusal}")
+
+
+def outcome_of(error: BaseException) -> BaseException:
+    """What becomes of a call whose result was not committed for this reason: a last word, if the reason is in the result itself."""
+    return RefusedAnswerError(error) if isinstance(error, RejectedError | PayloadError) else error
 
 
 class GivenUpError(Exception):
@@ -213,7 +219,7 @@ def failure_of(error: BaseException, now: datetime) -> Failure:
 def code_of(error: BaseException) -> str:
     """The stable code of an error."""
     if isinstance(error, RefusedAnswerError):
-        return error.refusal.reason
+        return code_of(error.refusal)
     if isinstance(error, RejectedError):
         return error.reason
     if isinstance(error, RecalledError):

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from holdfast.errors import HoldfastError, RejectedError
+from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import WorkerId, effect_key
 from holdfast.runtime.calling import Ends, Execution, key_of
 from holdfast.runtime.clockwork import Clockwork
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.fetching import Fetching
-from holdfast.runtime.giving_up import RefusedAnswerError, is_passing
+from holdfast.runtime.giving_up import is_passing, outcome_of
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.health import Watched
 from holdfast.runtime.heart import Heart
@@ -274,7 +274,7 @@ class Runtime:
                 again = partial(self._hand_in, execution, address, command, tries + 1)
                 self.fetching.hand_in_again(effect, again, error, tries=tries + 1)
             else:
-                self._failed(execution, RefusedAnswerError(error) if isinstance(error, RejectedError) else error)
+                self._failed(execution, outcome_of(error))
 
         self._service.committer.submit(
             Submission(

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from holdfast.errors import ConflictError, RejectedError
+from holdfast.errors import ConflictError
 from holdfast.kernel.ids import effect_key
 from holdfast.runtime.calling import Execution, call_here
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
 from holdfast.runtime.drafting import VoidClaimError
-from holdfast.runtime.giving_up import RefusedAnswerError, refused
+from holdfast.runtime.giving_up import outcome_of, refused
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.issuing import own_message, result_of
 from holdfast.runtime.shared import Shared
@@ -100,9 +100,8 @@ class Transacting:
         except _RefusedError as refusal:
             if self._telemetry.is_heard:
                 self._telemetry.tell(refused(refusal.submission, refusal.error))
-            if isinstance(refusal.error, RejectedError):
-                raise RefusedAnswerError(refusal.error) from refusal.error
-            raise refusal.error from refusal.error.__cause__
+            outcome = outcome_of(refusal.error)
+            raise outcome from (refusal.error.__cause__ if outcome is refusal.error else refusal.error)
         if batch is not None:
             self._written(batch)
             if batch.observations:

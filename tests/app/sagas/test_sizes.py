@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
-from holdfast import PayloadError, RejectedError, Retry, Saga, Settings
+from holdfast import Fail, PayloadError, RejectedError, Retry, Saga, Settings
+from holdfast.kernel.nesting import DEEPEST
 from support.engines import Place
 
 LIMIT = 10_000
@@ -262,3 +263,92 @@ def test_a_wait_that_nobody_can_mean_is_no_reason_to_lose_a_step(place: Place, d
         assert (stage.count("a"), step(engine, instance, "a").status) == (1, "running")
         engine.advance(days=1)
     assert (stage.count("a"), status(engine, instance)) == (2, "completed")
+
+
+def test_another_way_is_told_as_much_of_an_error_as_there_is_room_for(place: Place) -> None:
+    """A long error leaves room for what the steps of the other way answer, and no data outgrows the limit by it."""
+    stage = Stage()
+    stage.does("bad", Fail("e" * LIMIT))
+    stage.does("tell", {"told": 1})
+    saga = Saga("s").step("bad", stage.does("bad"), on_error=lambda way: way.step("tell", stage.does("tell"))).build()
+    engine = place.engine(SMALL).register(saga)
+    instance = run(engine, "s", {"x": MOST})
+    assert status(engine, instance) == "completed"
+    (told,) = stage.contexts("tell")
+    error = told.input["error"]
+    assert isinstance(error, dict)
+    assert error["step"] == "bad"
+    assert "eee" in error["message"]
+
+
+def test_a_person_can_always_reject(place: Place) -> None:
+    """Where there is no room for an answer, a confirmation is refused, and so is a long reason; a bare rejection is taken."""
+    engine = place.engine(SMALL).register(Saga("s").human("ask").build())
+    instance = run(engine, "s", {"x": "y" * (LIMIT - 20)})
+    (task,) = engine.tasks().result()
+    with pytest.raises(RejectedError, match="larger than"):
+        engine.decide(task, "confirmed", decided_by="ann").result()
+    with pytest.raises(RejectedError, match="larger than"):
+        engine.decide(task, "rejected", decided_by="ann", comment="because").result()
+    engine.decide(task, "rejected", decided_by="ann").result()
+    assert statuses(engine, instance) == {"ask": "rejected"}
+
+
+def nested(levels: int) -> object:
+    """A list in a list, so many times."""
+    value: object = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("levels", [DEEPEST, DEEPEST + 1, 900, 990, 5000])
+def test_an_answer_that_is_too_deep_fails_its_step_at_once(place: Place, levels: int) -> None:
+    """The handler is called once, what was done is undone, and the error says what is wrong."""
+    stage = Stage()
+    stage.does("deep", nested(levels))
+    saga = (
+        Saga("deep")
+        .step("a", stage.does("a"))
+        .on_failure("ua", stage.does("ua"))
+        .step("deep", stage.does("deep"), retries=3)
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "deep")
+    assert status(engine, instance) == "failed"
+    assert stage.calls == ["a", "deep", "ua"]
+    assert f"deeper than {DEEPEST} levels" in step(engine, instance, "deep").error
+    assert engine.dead_letters().result() == []
+
+
+@pytest.mark.parametrize("levels", [DEEPEST, 900, 5000])
+def test_data_that_is_too_deep_is_not_taken(place: Place, levels: int) -> None:
+    """An input, a signal and a decision are refused with a sentence, and nothing is written."""
+    engine = place.engine().register(Saga("w").wait_for("s", "sig").human("ask").build())
+    instance = run(engine, "w")
+    with pytest.raises(PayloadError):
+        engine.start("w", {"x": nested(levels)}).result()
+    with pytest.raises((PayloadError, RejectedError), match="deeper than"):
+        engine.signal(instance, "sig", nested(levels)).result()
+    engine.signal(instance, "sig", nested(DEEPEST - 1)).result()
+    engine.drain()
+    with pytest.raises((PayloadError, RejectedError), match="deeper than"):
+        engine.decide(engine.tasks().result()[0], "confirmed", decided_by="p", data={"x": nested(levels)}).result()
+    assert len(engine.list_instances().result().items) == 1
+
+
+def test_what_children_answer_grows_no_deeper_than_it_may(place: Place) -> None:
+    """Each call lays the answer of its child one level deeper; the one that finds it too deep is undone and tells so to the one above."""
+    stage = Stage()
+    stage.does("leaf", nested(DEEPEST - 2))
+    engine = place.engine().register(Saga("L0").step("leaf", stage.does("leaf")).build())
+    for number in range(1, 5):
+        before, name = f"L{number - 1}", f"r{number}"
+        saga = Saga(f"L{number}").step(name, stage.does(name)).on_failure(f"u{name}", stage.does(f"u{name}"))
+        engine.register(saga.call(f"k{number}", before).build())
+    top = run(engine, "L4")
+    assert status(engine, top) == "failed"
+    assert stage.calls == ["r4", "r3", "r2", "r1", "leaf", "ur2", "ur3", "ur4"]
+    assert engine.dead_letters().result() == []
+    assert engine.inbox_depth().result() == 0

@@ -78,7 +78,9 @@ def decide_step(turn: Turn, command: DecideStep) -> Rejection | None:
     said = Approved if command.decision == CONFIRMED else Rejected
     event = said(step=step.number, actor=actor, at=at, comment=command.comment, data=command.data)
     answer = decision_of(event)
-    if not fits(turn.routes, token.data, step.node, answer):
+    is_bare = command.data is None and not command.comment
+    # A bare rejection is taken even where there is no room for it: nobody may be left with an answer that cannot be given.
+    if not (is_bare and command.decision == REJECTED) and not fits(turn.routes, token.data, step.node, answer):
         return too_large(turn.routes, f"the answer to {step.node!r}")
     turn.cancel_step_timer(step)
     turn.emit(event)
