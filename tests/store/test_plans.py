@@ -393,6 +393,18 @@ def explained(connection: Any, statement: str) -> list[str]:
     return [row[0] for row in rows]
 
 
+def test_handlers_that_nothing_waits_for_cost_nothing(desk: Desk) -> None:
+    """A process may have many handlers; a claim looks only at those with work, and gives the same as if it had no others."""
+    identity = new_id()
+    desk.commit(born(identity, issued=1, effects=[effect(identity, 0)]))
+    wanted = [Wanted("ship", 1), *(Wanted(f"idle {number}", 1) for number in range(MANY))]
+    effort = Effort(desk)
+    with effort.of(desk.effects):
+        (taken,) = desk.effects.claim(new_worker(), wanted, 9, LATER, words=SHIP_WORDS)
+    assert taken.instance == identity
+    assert effort.is_small
+
+
 def test_an_instance_is_found_by_its_id_in_a_new_database(desk: Desk) -> None:
     """A planner that knows nothing yet about the tables keeps its first plan for long: it must not be one that reads a whole tenant."""
     kind, key = ("postgres", "instances_pkey") if desk.store.url.startswith("postgresql") else ("sqlite", "(id=?)")

@@ -64,6 +64,8 @@ def checked_step(given: object) -> tuple[InstanceId, int]:
 
 def checked_definition(given: object, version: str | int = "") -> tuple[str, str]:
     """The name and the version of a workflow; of a finished saga its own version, unless another one is wanted."""
+    if version:
+        check_key(str(version), "version")
     if isinstance(given, SagaDefinition):
         return given.name, str(version or given.version)
     if isinstance(given, Branch):

@@ -446,8 +446,11 @@ def _instance_of(outcome: Outcome) -> InstanceId:
 def _milliseconds(delay: timedelta | float) -> int:
     try:
         milliseconds = round(1000 * (delay.total_seconds() if isinstance(delay, timedelta) else delay))
+        timedelta(milliseconds=milliseconds)  # The longest one is too long once it was rounded.
     except (TypeError, ValueError, OverflowError):
-        raise PayloadError(f"the delay must be a timedelta or a number of seconds, not {delay!r}") from None
+        raise PayloadError(
+            f"the delay must be a timedelta or a number of seconds that the calendar has room for, not {delay!r}"
+        ) from None
     if milliseconds < 0:
         raise PayloadError(f"the delay must not be negative, not {delay!r}")
     return milliseconds

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec import Raw
 
 from holdfast import (
     ConfigurationError,
@@ -42,6 +43,12 @@ ASKING: dict[str, tuple[Callable[[Any], Reply[object]], type[Exception], str]] =
     "a number as an idempotency key": (lambda e: e.start("s", idempotency_key=7), PayloadError, "must be text, not 7"),
     "a text as a delay": (lambda e: e.start("s", delay="x"), PayloadError, "a timedelta or a number of seconds"),
     "an endless delay": (lambda e: e.start("s", delay=float("inf")), PayloadError, "number of seconds"),
+    "a delay beyond all calendars": (lambda e: e.start("s", delay=timedelta.max), PayloadError, "number of seconds"),
+    "a version with a NUL": (lambda e: e.start("s", version="\x00"), PayloadError, "version"),
+    "a version that is no Unicode": (lambda e: e.start("s", version="\ud800"), PayloadError, "version"),
+    "a key with a NUL to look for": (lambda e: e.list_instances(key="a\x00"), PayloadError, "the key"),
+    "a key to look for that is no Unicode": (lambda e: e.list_instances(key="\ud800"), PayloadError, "the key"),
+    "a piece of JSON that is none": (lambda e: e.start("s", {"x": Raw(b"{bad")}), PayloadError, "cannot be stored"),
     "a delay into the past": (lambda e: e.start("s", delay=timedelta(-1)), PayloadError, "must not be negative"),
     "an input that is too large": (lambda e: e.start("s", {"x": "y" * 2_000_000}), PayloadError, "pass a reference"),
     "a reason that is no text": (lambda e: e.cancel(NOBODY, 7), PayloadError, "the reason must be text, not 7"),

@@ -33,6 +33,7 @@ from holdfast.store.statements import read_statements
 class _Sql(msgspec.Struct, frozen=True):
     clock: str
     next_effect_word: str
+    waiting_handlers: str
     ready_effects: str
     own_effect: str
     leave_effect: str
@@ -82,6 +83,11 @@ def effect_words(connection: sqlite3.Connection, handler: str) -> Iterator[tuple
     return words_of(connection, _sql.next_effect_word, handler)
 
 
+def waiting_handlers(connection: sqlite3.Connection) -> list[str]:
+    """The handlers that effects wait for."""
+    return [handler for (handler,) in connection.execute(_sql.waiting_handlers)]
+
+
 def read_clock(connection: sqlite3.Connection, now: datetime | None) -> datetime:
     """The instant that was given, or else SQLite's own."""
     return now if now is not None else instant(connection.execute(_sql.clock).fetchone()[0])
@@ -105,7 +111,11 @@ class SQLiteEffects:
         """The most urgent effects for these handlers."""
         known = frozenset(words)
         with self._database.writing() as connection:
-            found = [row for each in wanted for row in _ready(connection, each, known, limit)]
+            # One question tells for whom anything waits, because a process may have a thousand handlers.
+            waiting = frozenset(waiting_handlers(connection))
+            found = [
+                row for each in wanted if each.handler in waiting for row in _ready(connection, each, known, limit)
+            ]
             found.sort(key=_urgency)
             if not found:
                 return []

@@ -16,7 +16,7 @@ from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, DeadLetter, Maintenance
 from holdfast.store.skipping import readable
 from holdfast.store.sqlite import rows
-from holdfast.store.sqlite.claims import effect_words, read_clock, words_of
+from holdfast.store.sqlite.claims import effect_words, read_clock, waiting_handlers, words_of
 from holdfast.store.sqlite.commits import accept
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import instant, text
@@ -51,7 +51,6 @@ class _Sql(msgspec.Struct, frozen=True):
     end_maintenance: str
     next_number: str
     backlog: str
-    waiting_handlers: str
     waiting_work: str
     next_timer_word: str
     next_message_word: str
@@ -152,7 +151,7 @@ class SQLiteKeeper:
         with self._database.reading() as connection:
             moment = read_clock(connection, now)
             known = {name for worker in live_workers(connection, moment) for name in worker.handlers}
-            wanted = [name for (name,) in connection.execute(_sql.waiting_handlers) if name not in known]
+            wanted = [name for name in waiting_handlers(connection) if name not in known]
             until = text(moment - waited)
             found = ((name, *connection.execute(_sql.waiting_work, (name, until, most)).fetchone()) for name in wanted)
             return [Unhandled(name, count, instant(since)) for name, count, since in found if count]

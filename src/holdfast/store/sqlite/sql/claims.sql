@@ -24,6 +24,20 @@ select * from (
 )
 limit 1;
 
+-- name: waiting_handlers
+-- From one name to the next along the index: a step for each handler, however much work waits for it.
+with recursive h (handler) as (
+    select * from (
+        select handler from effects indexed by effects_ready where owner is null and parked_until is null order by handler limit 1
+    )
+    union all
+    select (
+        select handler from effects indexed by effects_ready
+        where owner is null and parked_until is null and handler > h.handler order by handler limit 1
+    ) from h where h.handler is not null
+)
+select handler from h where handler is not null;
+
 -- name: ready_effects
 select instance, number, rank from effects indexed by effects_ready
 where handler = ? and language = ? and type = ? and version = ? and owner is null and parked_until is null

@@ -117,20 +117,6 @@ union all select 'timer', definition, count(*) from timers group by definition
 union all select 'inbox', definition, count(*) from inbox group by definition
 order by 1, 2;
 
--- name: waiting_handlers
--- From one name to the next along the index: a step for each handler, however much work waits for it.
-with recursive h (handler) as (
-    select * from (
-        select handler from effects indexed by effects_ready where owner is null and parked_until is null order by handler limit 1
-    )
-    union all
-    select (
-        select handler from effects indexed by effects_ready
-        where owner is null and parked_until is null and handler > h.handler order by handler limit 1
-    ) from h where h.handler is not null
-)
-select handler from h where handler is not null;
-
 -- name: waiting_work
 select count(*), min(created_at) from (
     select created_at from effects indexed by effects_ready
