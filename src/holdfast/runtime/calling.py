@@ -148,6 +148,21 @@ def call_here(execution: Execution) -> object:
     return run_coroutine(lambda: make(execution.context, execution.body()))
 
 
+async def answer_in_time(execution: Execution, limit: float | None) -> object:
+    """What the handler answers, if it does so in time."""
+    call = execution.handler.function(execution.context, execution.body())
+    if limit is None:
+        return await call  # type: ignore[misc]
+    async with asyncio.timeout(limit):
+        return await call  # type: ignore[misc]
+
+
+def cancel_task(execution: Execution) -> None:
+    """A task that has not begun sees for itself; cancelled before its first step, it would not even clear up."""
+    if execution.task is not None and execution.is_begun:
+        execution.task.cancel()
+
+
 def run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
     """Run a coroutine to its end, also from inside a running event loop."""
     try:

@@ -112,7 +112,8 @@ class Runtime:
     def retire(self) -> None:
         """Leave the list of the living, once the last result is committed. What did not come back is free for others, and counts."""
         # A heart that hangs in a call has its connection in use.
-        workers = self._service.store.workers() if self._loops[0].is_alive else self.heart.workers
+        is_in_use = any(heart.is_alive for heart in self._loops[:1])
+        workers = self._service.store.workers() if is_in_use else self.heart.workers
         _politely(lambda: workers.retire(self.identity))
 
     @property

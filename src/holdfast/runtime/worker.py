@@ -17,7 +17,16 @@ from datetime import timedelta
 from functools import partial
 
 from holdfast.kernel.ids import WorkerId, effect_key
-from holdfast.runtime.calling import Ends, Execution, Key, key_of, run_coroutine, too_slow
+from holdfast.runtime.calling import (
+    Ends,
+    Execution,
+    Key,
+    answer_in_time,
+    cancel_task,
+    key_of,
+    run_coroutine,
+    too_slow,
+)
 from holdfast.runtime.clock import later
 from holdfast.runtime.event_loop import EventLoop
 from holdfast.runtime.giving_up import RecalledError, describe
@@ -341,7 +350,7 @@ class Worker:
         limit: float | None = None
         try:
             limit = self._begin(execution, _GRACE_SECONDS)
-            result = await _called(execution, limit)
+            result = await answer_in_time(execution, limit)
         except asyncio.CancelledError:
             self._fall(execution, RuntimeError("the handler was cancelled"), "cancelled")
         except BaseException as error:  # noqa: BLE001 - what a handler raises is data
@@ -465,7 +474,7 @@ class Worker:
         """Tell the handler that it should come to an end."""
         execution.context.cancel()
         if execution.handler.is_async and self._loop is not None and not self._loop.loop.is_closed():
-            self._loop.call_soon(_cancel, execution)
+            self._loop.call_soon(cancel_task, execution)
 
 
 _ENDLESS_SECONDS = timedelta.max.total_seconds() / 2
@@ -486,18 +495,3 @@ def _named(executions: Sequence[Execution]) -> str:
         for each in executions[:_NAMED]
     ]
     return "; ".join([*few, "…"] if len(executions) > _NAMED else few)
-
-
-async def _called(execution: Execution, limit: float | None) -> object:
-    """What the handler answers, if it does so in time."""
-    call = execution.handler.function(execution.context, execution.body())
-    if limit is None:
-        return await call  # type: ignore[misc]
-    async with asyncio.timeout(limit):
-        return await call  # type: ignore[misc]
-
-
-def _cancel(execution: Execution) -> None:
-    """A task that has not begun sees for itself; cancelled before its first step, it would not even clear up."""
-    if execution.task is not None and execution.is_begun:
-        execution.task.cancel()
