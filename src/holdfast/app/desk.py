@@ -94,8 +94,8 @@ class Desk:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""
         return Reply() if self._service.has_threads else DrivenReply()
 
-    def _keep(self, work: Callable[[Keeper], T]) -> T:
-        return self._service.operate(lambda parts: work(parts.keeper()))
+    def _keep(self, work: Callable[[Keeper], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
+        return self._service.operate(lambda parts: work(parts.keeper()), may_repeat=may_repeat, is_patient=is_patient)
 
     def _read(self, question: Callable[[], T], reply: Reply[T] | None = None) -> Reply[T]:
         """Ask the database: on a thread for reading, or here if the engine has none, or if that thread would wait for this one.

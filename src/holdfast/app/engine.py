@@ -398,21 +398,23 @@ class Engine(Calls):
 
     def backlog(self) -> Reply[list[Backlog]]:
         """How much work waits, by handler and by definition."""
-        return self._read(lambda: self._keep(lambda keeper: keeper.backlog()))
+        return self._read(lambda: self._keep(lambda keeper: keeper.backlog(), may_repeat=True))
 
     def missing_handlers(self) -> Reply[list[Unhandled]]:
         """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""
         moment = self.service.shared.clock.judge()
-        return self._read(lambda: self._keep(lambda keeper: keeper.unhandled(waited=timedelta(0), now=moment)))
+        return self._read(
+            lambda: self._keep(lambda keeper: keeper.unhandled(waited=timedelta(0), now=moment), may_repeat=True)
+        )
 
     def inbox_depth(self) -> Reply[int]:
         """How many accepted commands wait for their turn."""
-        return self._read(lambda: self.service.operate(lambda parts: parts.inbox().depth()))
+        return self._read(lambda: self.service.operate(lambda parts: parts.inbox().depth(), may_repeat=True))
 
     def workers(self) -> Reply[list[WorkerInfo]]:
         """The workers that are alive, in all processes."""
         moment = self.service.shared.clock.judge()
-        return self._read(lambda: self.service.operate(lambda parts: parts.workers().live(moment)))
+        return self._read(lambda: self.service.operate(lambda parts: parts.workers().live(moment), may_repeat=True))
 
     def health(self) -> Health:
         """Whether this process does its work, and what keeps it from it. It asks nothing of the database, and may be asked often."""
@@ -454,13 +456,15 @@ class Engine(Calls):
     def projections(self) -> Reply[list[ProjectionState]]:
         """How far each projection has read, how much it has still to read, and why it does not go on if it does not."""
         names = self.runtime.projecting.names()
-        return self._read(lambda: self.service.operate(lambda parts: parts.feed().projections(names, most=_MOST_LAG)))
+        return self._read(
+            lambda: self.service.operate(lambda parts: parts.feed().projections(names, most=_MOST_LAG), may_repeat=True)
+        )
 
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""
         try:
             known = {*self.registry.names(), *(each.name for each in self.registry.library.listed())}
-            waiting = self._keep(lambda keeper: keeper.backlog())
+            waiting = self._keep(lambda keeper: keeper.backlog(), is_patient=False)
         except StoreUnavailableError as error:  # The worker goes on by itself when the database is back.
             _log.warning("nobody could look for work that waits for what is not registered here: %s", error)
             return

@@ -374,7 +374,11 @@ class WorkflowCalls(Desk):
         if self._service.has_worker:
             return "here"
         moment = self._service.shared.clock.judge()
-        return "elsewhere" if self._service.operate(lambda parts: parts.workers().live(moment)) else "nowhere"
+        return (
+            "elsewhere"
+            if self._service.operate(lambda parts: parts.workers().live(moment), may_repeat=True)
+            else "nowhere"
+        )
 
     def _ended(self, instance: InstanceLike) -> Reply[Ending]:
         try:

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from holdfast.errors import ConfigurationError, StoppedError
+from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.program import Programs
 from holdfast.runtime.calling import Key, key_of
@@ -44,6 +44,7 @@ STOP = "stop"
 """The hint that somebody may have to stop what he does; every hint also says that there may be work."""
 
 _LONG_SECONDS = 60.0
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 _REFUSED = "maintenance mode refuses commands; try again when it has ended"
 
 T = TypeVar("T")
@@ -103,6 +104,8 @@ class Service:
         self.watch = Watch(store.workers(), clock)
         self._desk = store.line()
         self._at_desk = threading.Lock()
+        self._is_ending = threading.Event()
+        """Set when the engine stops: nobody waits for the database any longer."""
         lanes = (settings.committers or store.writers) if has_threads else 1
         numbers = range(1, lanes + 1)
         self.committer = Lanes([self._lane(f"committer {each}", settings.cache_size // lanes) for each in numbers])
@@ -209,16 +212,36 @@ class Service:
         now = self.shared.clock.now()
         if connection is not None:
             return self.store.accept_within(connection, message, now)
-        number = self.operate(lambda parts: parts.writer().accept([message], now)[0])
+        try:  # Its id makes a command that was accepted twice count once.
+            number = self.operate(
+                lambda parts: parts.writer().accept([message], now)[0], may_repeat=bool(message.command_id)
+            )
+        except StoreUnavailableError as error:
+            raise _unknown(error) if error.may_be_done else error from error
         self.hint()
         return number
 
-    def operate(self, work: Callable[[Parts], T]) -> T:
-        """Do an operator's work, one at a time, on a connection that is kept for it."""
+    def operate(self, work: Callable[[Parts], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
+        """Do an operator's work, one at a time, on a connection that is kept for it.
+
+        A database that is away is waited for as long as a command waits for it, unless the caller is not patient. What may have been
+        done is done again only where that does no harm.
+        """
         if self.store.is_lent:  # Whoever is at the desk may be waiting for the caller.
             return work(self._desk)
-        with self._at_desk:
-            return work(self._desk)
+        patience = self.shared.settings.patience.total_seconds() if is_patient and self.has_threads else 0.0
+        deadline, pause = time.monotonic() + patience, _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                with self._at_desk:
+                    return work(self._desk)
+            except StoreUnavailableError as error:
+                if (error.may_be_done and not may_repeat) or time.monotonic() >= deadline:
+                    raise
+                _log.warning("the database is away (%s); trying again in %.2f s", error, pause)
+                if self._is_ending.wait(min(pause, max(0.0, deadline - time.monotonic()))):
+                    raise
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def hint(self) -> None:
         """There is work that nobody was told of."""
@@ -231,6 +254,7 @@ class Service:
     def stop(self, timeout: float) -> None:
         """Commit what is waiting, then end; all of it, whatever goes wrong on the way."""
         turns = Turns()
+        self._is_ending.set()
         turns.take(lambda: self.committer.stop(timeout), None)
         for loop in self._loops:
             loop.stop()
@@ -245,7 +269,7 @@ class Service:
 
     def maintain(self, mode: Maintenance) -> None:
         """Switch maintenance mode, for all processes; the others hear of it within a second."""
-        self.operate(lambda parts: parts.keeper().maintain(mode))
+        self.operate(lambda parts: parts.keeper().maintain(mode), may_repeat=True)
         self.watch.tell(mode)
 
     @property
@@ -343,6 +367,13 @@ class Service:
                 self._must_notify, self._must_stop = True, must_stop or self._must_stop
                 raise
         return _LONG_SECONDS
+
+
+def _unknown(error: StoreUnavailableError) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"{error}. Whether the command was accepted is unknown; give it a command id, and it may be sent again with that",
+        may_be_done=True,
+    )
 
 
 def _concerns_others(change: Change) -> bool:
