@@ -8,10 +8,11 @@ from typing import TypeVar, cast
 from holdfast.app.endings import Endings
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
-from holdfast.errors import HoldfastError, PayloadError
+from holdfast.errors import HoldfastError, PayloadError, StoppedError
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.runtime.checking import check_key, check_text
 from holdfast.runtime.driven import DrivenReply
+from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Service
 from holdfast.runtime.submissions import Outcome
@@ -103,6 +104,9 @@ class Desk:
         The answer goes into the reply, if one is given.
         """
         reply = Reply() if reply is None else reply
+        if self._service.is_inherited:
+            reply.set_error(StoppedError(INHERITED))
+            return reply
         if self._readers is None or self._service.store.is_lent:
             return answered(reply, question)
         self._readers.ask(question, reply)

@@ -39,6 +39,7 @@ from holdfast.kernel.wire import Codec, JsonCodec
 from holdfast.machine.compiling import compile_data
 from holdfast.machine.graph import Graph
 from holdfast.runtime.clock import Clock, DatabaseClock
+from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import EffectContext, Function
 from holdfast.runtime.health import Health, Watched, problems_of
 from holdfast.runtime.identity import Chance, SystemChance
@@ -369,6 +370,7 @@ class Engine(Calls):
             raise ConfigurationError(
                 "this engine works by itself once it is started; open it with threads=False to drive it"
             )
+        self.service.check_process()
         if self._life.is_closed:
             raise StoppedError("the engine is stopped")
 
@@ -419,14 +421,20 @@ class Engine(Calls):
     def health(self) -> Health:
         """Whether this process does its work, and what keeps it from it. It asks nothing of the database, and may be asked often."""
         loops = [*self.runtime.loops, *self.service.loops, *self._endings.loops]
-        problems = ["the engine is stopped"] if self._life.is_closed else problems_of(self.parts())
+        problems = self._standstill() or problems_of(self.parts())
         return Health(
             is_healthy=not problems,
             problems=problems,
-            has_worker=self._life.is_started and not self._life.is_closed,
+            has_worker=self._life.is_started and not self._standstill(),
             maintenance=self.service.maintenance,
             loops={loop.name: round(loop.silent_for, 3) for loop in loops},
         )
+
+    def _standstill(self) -> list[str]:
+        """Why nothing of the engine works here, if that is so."""
+        if self.service.is_inherited:
+            return [INHERITED]
+        return ["the engine is stopped"] if self._life.is_closed else []
 
     def parts(self) -> list[Watched]:
         """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
@@ -440,7 +448,8 @@ class Engine(Calls):
     def rebuild(self, projection: str) -> Reply[None]:
         """Have a projection forget everything and read all events again; the reply is there when it has forgotten."""
         projecting = self.runtime.projecting
-        return projecting.rebuild_in_turn(projection) or self._read(lambda: projecting.rebuild(projection))
+        begun = None if self.service.is_inherited else projecting.rebuild_in_turn(projection)
+        return begun or self._read(lambda: projecting.rebuild(projection))
 
     def drop_projection(self, projection: str) -> Reply[None]:
         """Forget how far a projection has read that no process feeds any more: finished instances are not kept for it. Its tables stay."""

@@ -383,6 +383,7 @@ class WorkflowCalls(Desk):
     def _ended(self, instance: InstanceLike) -> Reply[Ending]:
         try:
             identity = checked_instance(instance)
+            self._service.check_process()
             self._service.store.refuse_inside()
         except HoldfastError as error:
             return failed(error)

@@ -24,6 +24,7 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.committer import Committer
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
+from holdfast.runtime.forks import INHERITED, belongs_here
 from holdfast.runtime.health import Watched
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.issuing import Leasing
@@ -74,6 +75,9 @@ class Service:
     ) -> None:
         self.store = store
         self.has_threads = has_threads
+        self.is_inherited = False
+        """Whether this process is a forked child of the one that opened the engine."""
+        belongs_here(self)
         self.shared = Shared(
             settings,
             clock=clock,
@@ -144,8 +148,9 @@ class Service:
         A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
         is made for it. An address without key and instance names a new one.
         """
-        if self._refuses():
-            settled(None, StoppedError(_REFUSED))
+        refusal = self._refusal()
+        if refusal:
+            settled(None, StoppedError(refusal))
             return
         try:
             self.store.refuse_inside()
@@ -207,8 +212,9 @@ class Service:
 
     def accept(self, message: StoredMessage, connection: object = None) -> int:
         """Put a command into the inbox, in the caller's transaction if it gives its connection; its number."""
-        if self._refuses():
-            raise StoppedError(_REFUSED)
+        refusal = self._refusal()
+        if refusal:
+            raise StoppedError(refusal)
         now = self.shared.clock.now()
         if connection is not None:
             return self.store.accept_within(connection, message, now)
@@ -227,6 +233,7 @@ class Service:
         A database that is away is waited for as long as a command waits for it, unless the caller is not patient. What may have been
         done is done again only where that does no harm.
         """
+        self.check_process()
         if self.store.is_lent:  # Whoever is at the desk may be waiting for the caller.
             return work(self._desk)
         patience = self.shared.settings.patience.total_seconds() if is_patient and self.has_threads else 0.0
@@ -297,11 +304,18 @@ class Service:
         loop.start()
         return loop
 
-    def _refuses(self) -> bool:
-        """Whether commands are refused just now. Without a thread that watches, whoever asks looks, now and then."""
+    def check_process(self) -> None:
+        """StoppedError in a forked child of the process that the engine belongs to."""
+        if self.is_inherited:
+            raise StoppedError(INHERITED)
+
+    def _refusal(self) -> str:
+        """Why commands are refused just now, if they are. Without a thread that watches, whoever asks looks, now and then."""
+        if self.is_inherited:
+            return INHERITED
         if not self.has_threads:
             self.watch.look_again()
-        return self.watch.mode == "refuse"
+        return _REFUSED if self.watch.mode == "refuse" else ""
 
     def _stops_others(self, change: Change) -> bool:
         """Whether another process may be at work on something that is not wanted any more, or has to stop."""
