@@ -192,6 +192,11 @@ class StoreUnavailableError(StoreError):
     code = "store_unavailable"
     retryable = True
 
+    def __init__(self, message: str = "", *, may_be_done: bool = False) -> None:
+        self.may_be_done = may_be_done
+        """Whether it may have been done all the same, because only the answer got lost; False if it certainly was not."""
+        super().__init__(message)
+
 
 class SchemaMismatchError(StoreError):
     """The tables are not the ones this code was written for."""

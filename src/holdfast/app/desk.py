@@ -8,10 +8,11 @@ from typing import TypeVar, cast
 from holdfast.app.endings import Endings
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
-from holdfast.errors import HoldfastError, PayloadError
+from holdfast.errors import HoldfastError, PayloadError, StoppedError
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.runtime.checking import check_key, check_text
 from holdfast.runtime.driven import DrivenReply
+from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Service
 from holdfast.runtime.submissions import Outcome
@@ -94,8 +95,8 @@ class Desk:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""
         return Reply() if self._service.has_threads else DrivenReply()
 
-    def _keep(self, work: Callable[[Keeper], T]) -> T:
-        return self._service.operate(lambda parts: work(parts.keeper()))
+    def _keep(self, work: Callable[[Keeper], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
+        return self._service.operate(lambda parts: work(parts.keeper()), may_repeat=may_repeat, is_patient=is_patient)
 
     def _read(self, question: Callable[[], T], reply: Reply[T] | None = None) -> Reply[T]:
         """Ask the database: on a thread for reading, or here if the engine has none, or if that thread would wait for this one.
@@ -103,6 +104,9 @@ class Desk:
         The answer goes into the reply, if one is given.
         """
         reply = Reply() if reply is None else reply
+        if self._service.is_inherited:
+            reply.set_error(StoppedError(INHERITED))
+            return reply
         if self._readers is None or self._service.store.is_lent:
             return answered(reply, question)
         self._readers.ask(question, reply)

@@ -39,8 +39,9 @@ from holdfast.kernel.wire import Codec, JsonCodec
 from holdfast.machine.compiling import compile_data
 from holdfast.machine.graph import Graph
 from holdfast.runtime.clock import Clock, DatabaseClock
+from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import EffectContext, Function
-from holdfast.runtime.health import Health, Watched, problems_of
+from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
 from holdfast.runtime.identity import Chance, SystemChance
 from holdfast.runtime.projecting import Projection
 from holdfast.runtime.replies import Reply, callbacks
@@ -89,21 +90,6 @@ def _shared_handler(workflow: str, handler: str) -> ConfigurationError:
         f"steps of {workflow!r} name the handler {handler!r}, which handles the effects of the decider {handler!r}; "
         "give the handler of the steps another name"
     )
-
-
-class _Database:
-    """The database, as far as other processes keep this one from writing."""
-
-    name = "database"
-
-    def __init__(self, store: Store, *, limit: float) -> None:
-        self._store = store
-        self._limit = limit
-
-    def problem(self) -> str:
-        """What keeps this process from writing, in words; empty if nothing does."""
-        locked = self._store.locked_for()
-        return f"another process has held its write lock for {locked:.0f} s" if locked >= self._limit else ""
 
 
 def _checked_settings(settings: Settings | None) -> Settings:
@@ -386,6 +372,7 @@ class Engine(Calls):
         self._check_open()
 
     def _check_open(self) -> None:
+        self.service.check_process()
         if self._life.is_closed:
             raise StoppedError("the engine is stopped; open a new one")
 
@@ -415,40 +402,48 @@ class Engine(Calls):
 
     def backlog(self) -> Reply[list[Backlog]]:
         """How much work waits, by handler and by definition."""
-        return self._read(lambda: self._keep(lambda keeper: keeper.backlog()))
+        return self._read(lambda: self._keep(lambda keeper: keeper.backlog(), may_repeat=True))
 
     def missing_handlers(self) -> Reply[list[Unhandled]]:
         """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""
         moment = self.service.shared.clock.judge()
-        return self._read(lambda: self._keep(lambda keeper: keeper.unhandled(waited=timedelta(0), now=moment)))
+        return self._read(
+            lambda: self._keep(lambda keeper: keeper.unhandled(waited=timedelta(0), now=moment), may_repeat=True)
+        )
 
     def inbox_depth(self) -> Reply[int]:
         """How many accepted commands wait for their turn."""
-        return self._read(lambda: self.service.operate(lambda parts: parts.inbox().depth()))
+        return self._read(lambda: self.service.operate(lambda parts: parts.inbox().depth(), may_repeat=True))
 
     def workers(self) -> Reply[list[WorkerInfo]]:
         """The workers that are alive, in all processes."""
         moment = self.service.shared.clock.judge()
-        return self._read(lambda: self.service.operate(lambda parts: parts.workers().live(moment)))
+        return self._read(lambda: self.service.operate(lambda parts: parts.workers().live(moment), may_repeat=True))
 
     def health(self) -> Health:
         """Whether this process does its work, and what keeps it from it. It asks nothing of the database, and may be asked often."""
         loops = [*self.runtime.loops, *self.service.loops, *self._endings.loops]
-        problems = ["the engine is stopped"] if self._life.is_closed else problems_of(self.parts())
+        problems = self._standstill() or problems_of(self.parts())
         return Health(
             is_healthy=not problems,
             problems=problems,
-            has_worker=self._life.is_started and not self._life.is_closed,
+            has_worker=self._life.is_started and not self._standstill(),
             maintenance=self.service.maintenance,
             loops={loop.name: round(loop.silent_for, 3) for loop in loops},
         )
+
+    def _standstill(self) -> list[str]:
+        """Why nothing of the engine works here, if that is so."""
+        if self.service.is_inherited:
+            return [INHERITED]
+        return ["the engine is stopped"] if self._life.is_closed else []
 
     def parts(self) -> list[Watched]:
         """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
         readers: list[Watched] = []
         if self._readers_of_all is not None:
             readers = [self._readers_of_all.threads, _Callbacks(limit=self._limit)]
-        database = _Database(self._store, limit=self._limit)
+        database = WriteLock(self._store, limit=self._limit)
         return [*self.service.parts(), *self.runtime.parts(), *self._endings.loops, *readers, database]
 
     def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
@@ -457,7 +452,8 @@ class Engine(Calls):
     def rebuild(self, projection: str) -> Reply[None]:
         """Have a projection forget everything and read all events again; the reply is there when it has forgotten."""
         projecting = self.runtime.projecting
-        return projecting.rebuild_in_turn(projection) or self._read(lambda: projecting.rebuild(projection))
+        begun = None if self.service.is_inherited else projecting.rebuild_in_turn(projection)
+        return begun or self._read(lambda: projecting.rebuild(projection))
 
     def drop_projection(self, projection: str) -> Reply[None]:
         """Forget how far a projection has read that no process feeds any more: finished instances are not kept for it. Its tables stay."""
@@ -473,13 +469,15 @@ class Engine(Calls):
     def projections(self) -> Reply[list[ProjectionState]]:
         """How far each projection has read, how much it has still to read, and why it does not go on if it does not."""
         names = self.runtime.projecting.names()
-        return self._read(lambda: self.service.operate(lambda parts: parts.feed().projections(names, most=_MOST_LAG)))
+        return self._read(
+            lambda: self.service.operate(lambda parts: parts.feed().projections(names, most=_MOST_LAG), may_repeat=True)
+        )
 
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""
         try:
             known = {*self.registry.names(), *(each.name for each in self.registry.library.listed())}
-            waiting = self._keep(lambda keeper: keeper.backlog())
+            waiting = self._keep(lambda keeper: keeper.backlog(), is_patient=False)
         except StoreUnavailableError as error:  # The worker goes on by itself when the database is back.
             _log.warning("nobody could look for work that waits for what is not registered here: %s", error)
             return

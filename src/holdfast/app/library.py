@@ -149,6 +149,8 @@ class Library:
         may be waiting for that transaction.
         """
         assert self._definitions is not None
+        assert self._service is not None
+        self._service.check_process()
         return self._definitions
 
 

@@ -55,6 +55,7 @@ class Life:
 
     def start(self, started: Callable[[], None]) -> None:
         """Begin to work, and call back then, unless that was done before; StoppedError if it is too late."""
+        self._service.check_process()
         self._check_open()
         with self._turn:
             self._check_open()
@@ -65,6 +66,8 @@ class Life:
         """End, and come back then; but whoever is waited for does not wait."""
         limit = self._limit if timeout is None else timeout
         is_first, self.is_closed = not self.is_closed, True
+        if self._service.is_inherited:
+            return  # It is the parent's, and goes on there.
         if not self._is_here():
             self._end(limit)
         elif is_first:

@@ -152,7 +152,8 @@ class Repairs(Desk):
                     type_=type,
                     after=checked_after(after),
                     limit=checked_limit(limit),
-                )
+                ),
+                may_repeat=True,
             )
 
         return self._read(read)

@@ -354,11 +354,16 @@ class WorkflowCalls(Desk):
         if self._service.has_worker:
             return "here"
         moment = self._service.shared.clock.judge()
-        return "elsewhere" if self._service.operate(lambda parts: parts.workers().live(moment)) else "nowhere"
+        return (
+            "elsewhere"
+            if self._service.operate(lambda parts: parts.workers().live(moment), may_repeat=True)
+            else "nowhere"
+        )
 
     def _wait(self, instance: InstanceLike, reply: EndReply[T], bring: Bring[T]) -> None:
         try:
             identity = checked_instance(instance)
+            self._service.check_process()
             self._service.store.refuse_inside()
         except HoldfastError as error:
             reply.set_error(error)

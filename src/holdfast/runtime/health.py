@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.store.port import Store
 from holdfast.store.shapes import Maintenance
 
 
@@ -41,3 +42,18 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 def problems_of(parts: Sequence[Watched]) -> list[str]:
     """What the parts complain of."""
     return [f"{part.name}: {said}" for part in parts if (said := part.problem())]
+
+
+class WriteLock:
+    """The right to write into the database, as far as other processes keep it from this one."""
+
+    name = "database"
+
+    def __init__(self, store: Store, *, limit: float) -> None:
+        self._store = store
+        self._limit = limit
+
+    def problem(self) -> str:
+        """What keeps this process from writing, in words; empty if nothing does."""
+        locked = self._store.locked_for()
+        return f"another process has held its write lock for {locked:.0f} s" if locked >= self._limit else ""

@@ -105,7 +105,7 @@ class Runtime:
             heart.stop()
         turns.take(lambda: _all_ended(hearts), otherwise=False)
         if unbegun:
-            release = partial(self._service.operate, lambda parts: parts.effects().release(unbegun))
+            release = partial(self._service.operate, lambda parts: parts.effects().release(unbegun), is_patient=False)
             turns.take(lambda: _politely(release), None)
         turns.end()
 

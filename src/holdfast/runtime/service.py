@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from holdfast.errors import ConfigurationError, StoppedError
+from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.program import Programs
 from holdfast.runtime.calling import Key, key_of
@@ -24,6 +24,7 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.committer import Committer
 from holdfast.runtime.committing import Committing
 from holdfast.runtime.deciding import Batch
+from holdfast.runtime.forks import INHERITED, belongs_here
 from holdfast.runtime.health import Watched
 from holdfast.runtime.identity import Chance
 from holdfast.runtime.issuing import Leasing
@@ -44,6 +45,7 @@ STOP = "stop"
 """The hint that somebody may have to stop what he does; every hint also says that there may be work."""
 
 _LONG_SECONDS = 60.0
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 _REFUSED = "maintenance mode refuses commands; try again when it has ended"
 
 T = TypeVar("T")
@@ -73,6 +75,9 @@ class Service:
     ) -> None:
         self.store = store
         self.has_threads = has_threads
+        self.is_inherited = False
+        """Whether this process is a forked child of the one that opened the engine."""
+        belongs_here(self)
         self.shared = Shared(
             settings,
             clock=clock,
@@ -103,6 +108,8 @@ class Service:
         self.watch = Watch(store.workers(), clock)
         self._desk = store.line()
         self._at_desk = threading.Lock()
+        self._is_ending = threading.Event()
+        """Set when the engine stops: nobody waits for the database any longer."""
         lanes = (settings.committers or store.writers) if has_threads else 1
         numbers = range(1, lanes + 1)
         self.committer = Lanes([self._lane(f"committer {each}", settings.cache_size // lanes) for each in numbers])
@@ -141,8 +148,9 @@ class Service:
         A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
         is made for it. An address without key and instance names a new one.
         """
-        if self._refuses():
-            settled(None, StoppedError(_REFUSED))
+        refusal = self._refusal()
+        if refusal:
+            settled(None, StoppedError(refusal))
             return
         try:
             self.store.refuse_inside()
@@ -204,21 +212,43 @@ class Service:
 
     def accept(self, message: StoredMessage, connection: object = None) -> int:
         """Put a command into the inbox, in the caller's transaction if it gives its connection; its number."""
-        if self._refuses():
-            raise StoppedError(_REFUSED)
+        refusal = self._refusal()
+        if refusal:
+            raise StoppedError(refusal)
         now = self.shared.clock.now()
         if connection is not None:
             return self.store.accept_within(connection, message, now)
-        number = self.operate(lambda parts: parts.writer().accept([message], now)[0])
+        try:  # Its id makes a command that was accepted twice count once.
+            number = self.operate(
+                lambda parts: parts.writer().accept([message], now)[0], may_repeat=bool(message.command_id)
+            )
+        except StoreUnavailableError as error:
+            raise _unknown(error) if error.may_be_done else error from error
         self.hint()
         return number
 
-    def operate(self, work: Callable[[Parts], T]) -> T:
-        """Do an operator's work, one at a time, on a connection that is kept for it."""
+    def operate(self, work: Callable[[Parts], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
+        """Do an operator's work, one at a time, on a connection that is kept for it.
+
+        A database that is away is waited for as long as a command waits for it, unless the caller is not patient. What may have been
+        done is done again only where that does no harm.
+        """
+        self.check_process()
         if self.store.is_lent:  # Whoever is at the desk may be waiting for the caller.
             return work(self._desk)
-        with self._at_desk:
-            return work(self._desk)
+        patience = self.shared.settings.patience.total_seconds() if is_patient and self.has_threads else 0.0
+        deadline, pause = time.monotonic() + patience, _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                with self._at_desk:
+                    return work(self._desk)
+            except StoreUnavailableError as error:
+                if (error.may_be_done and not may_repeat) or time.monotonic() >= deadline:
+                    raise
+                _log.warning("the database is away (%s); trying again in %.2f s", error, pause)
+                if self._is_ending.wait(min(pause, max(0.0, deadline - time.monotonic()))):
+                    raise
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def hint(self) -> None:
         """There is work that nobody was told of."""
@@ -231,6 +261,7 @@ class Service:
     def stop(self, timeout: float) -> None:
         """Commit what is waiting, then end; all of it, whatever goes wrong on the way."""
         turns = Turns()
+        self._is_ending.set()
         turns.take(lambda: self.committer.stop(timeout), None)
         for loop in self._loops:
             loop.stop()
@@ -245,7 +276,7 @@ class Service:
 
     def maintain(self, mode: Maintenance) -> None:
         """Switch maintenance mode, for all processes; the others hear of it within a second."""
-        self.operate(lambda parts: parts.keeper().maintain(mode))
+        self.operate(lambda parts: parts.keeper().maintain(mode), may_repeat=True)
         self.watch.tell(mode)
 
     @property
@@ -273,11 +304,18 @@ class Service:
         loop.start()
         return loop
 
-    def _refuses(self) -> bool:
-        """Whether commands are refused just now. Without a thread that watches, whoever asks looks, now and then."""
+    def check_process(self) -> None:
+        """StoppedError in a forked child of the process that the engine belongs to."""
+        if self.is_inherited:
+            raise StoppedError(INHERITED)
+
+    def _refusal(self) -> str:
+        """Why commands are refused just now, if they are. Without a thread that watches, whoever asks looks, now and then."""
+        if self.is_inherited:
+            return INHERITED
         if not self.has_threads:
             self.watch.look_again()
-        return self.watch.mode == "refuse"
+        return _REFUSED if self.watch.mode == "refuse" else ""
 
     def _stops_others(self, change: Change) -> bool:
         """Whether another process may be at work on something that is not wanted any more, or has to stop."""
@@ -343,6 +381,13 @@ class Service:
                 self._must_notify, self._must_stop = True, must_stop or self._must_stop
                 raise
         return _LONG_SECONDS
+
+
+def _unknown(error: StoreUnavailableError) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"{error}. Whether the command was accepted is unknown; give it a command id, and it may be sent again with that",
+        may_be_done=True,
+    )
 
 
 def _concerns_others(change: Change) -> bool:

@@ -31,6 +31,10 @@ class Threads:
         """How many of those that are written off are replaced."""
         self._limit = limit
         """Seconds for which tasks may wait without any of them being taken."""
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Have no threads and nothing to do: at the beginning, and in a forked child, where those are gone that there were."""
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0

@@ -41,14 +41,14 @@ def is_transient(error: BaseException | None) -> bool:
     return False
 
 
-def translate(error: psycopg.Error, url: str) -> Exception:
-    """The engine's error for a driver's error."""
+def translate(error: psycopg.Error, url: str, *, was_sent: bool = False) -> Exception:
+    """The engine's error for a driver's error. What was sent may have been done, unless the server says itself that it was not."""
     state = error.sqlstate or ""
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if state in _LOST:
         return LostRaceError(said)
     if state.startswith(_UNAVAILABLE) or (not state and isinstance(error, psycopg.OperationalError)):
-        return StoreUnavailableError(f"{url} cannot be used now: {said}")
+        return StoreUnavailableError(f"{url} cannot be used now: {said}", may_be_done=was_sent and not state)
     if state in {"42P01", "3F000", "42703", "42883"}:
         return SchemaMismatchError(f"{url} lacks the tables of this code ({said}): run `holdfast migrate {url}`")
     if state == "42501":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import selectors
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -32,6 +34,9 @@ _PATIENT: dict[str, str | int | None] = {
     "application_name": "holdfast",
 }
 """A half-open connection is noticed within seconds; a server that turned read-only counts as gone."""
+
+_REST_SECONDS = 0.05
+"""A line that was at rest for so long may have been cut meanwhile."""
 
 _CANCEL_SECONDS = 2.0
 """How long a server may take to hear that nobody wants the answer any more."""
@@ -71,19 +76,27 @@ class Line:
         self._prepare = prepare
         self._connection: Connection | None = None
         self._uses = 0
+        self._used_at = 0.0
+        """When it came to rest (monotonic time)."""
+        self.is_spoken_to = False
+        """Whether the server says something unasked, as it does where hints are listened for; else that means that it hangs up."""
         self._is_retired = False
 
     @contextmanager
     def use(self) -> Iterator[Connection]:
         """The connection, in autocommit mode. A broken one is dropped, and the next use connects again."""
         self._uses += 1
+        was_sent = False
         try:
-            yield self._connected()
+            connection = self._connected()
+            was_sent = True
+            yield connection
         except psycopg.Error as error:
             if self._connection is not None and (self._connection.closed or error.sqlstate in _HANG_UP):
                 self.close()
-            raise translate(error, self.url) from error
+            raise translate(error, self.url, was_sent=was_sent) from error
         finally:
+            self._used_at = time.monotonic()
             self._uses -= 1
             if self._is_retired:
                 self.close()
@@ -101,11 +114,18 @@ class Line:
             connection.close()
 
     def _connected(self) -> Connection:
+        resting = self._connection
+        if resting is not None and self._is_rested() and has_something_to_say(resting):
+            self.close()  # Found out before anything is sent, of which nobody would know whether it was carried out.
         if self._connection is None or self._connection.closed:
             self._check_open()
             self._connection = connect(self._conninfo, prepare=self._prepare)
         self._check_open()
         return self._connection
+
+    def _is_rested(self) -> bool:
+        """Whether it was at rest for so long that a look at it is worth its while; busy lines are spared it."""
+        return self._uses == 1 and not self.is_spoken_to and time.monotonic() - self._used_at >= _REST_SECONDS
 
     def retire(self) -> None:
         """Hang up for good: a thread that outlives its engine must not connect again, for nobody would ever hang up.
@@ -134,6 +154,16 @@ def connect(conninfo: str, *, prepare: bool) -> Connection:
         connection.close()
         raise
     return connection
+
+
+def has_something_to_say(connection: Connection) -> bool:
+    """Whether the server has sent something, or has closed its end; it costs no round trip."""
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection.fileno(), selectors.EVENT_READ)
+            return bool(selector.select(0))
+    except (psycopg.Error, OSError, ValueError):  # It is closed on this side.
+        return True
 
 
 def cut(connection: Connection) -> None:

@@ -33,6 +33,7 @@ class PostgresWakeups:
 
     def __init__(self, ear: Line, mouth: Line, notice: Callable[[str], None]) -> None:
         self._ear = ear
+        ear.is_spoken_to = True
         self._mouth = mouth
         self._notice = notice
         self._listening_on: object = None
