@@ -324,9 +324,10 @@ def test_every_thread_is_one_of_a_part_that_is_watched(live: Live) -> None:
     known = {f"holdfast-{others.get(part.name, part.name).replace(' ', '-')}" for part in stage.engine.parts()}
     known |= {
         "holdfast-loop",
+        "holdfast-loan",
         "holdfast-readers-worker",
         "holdfast-readers-scheduler",
-    }  # The last two are those of psycopg's pool.
+    }  # A loan ends by itself, and the last two are those of psycopg's pool.
     threads = {thread.name for thread in set(threading.enumerate()) - before}
     assert {re.sub(r"(?<!committer)-\d+$", "", name) for name in threads} <= known
 

@@ -186,7 +186,7 @@ class Database:
         self._loan = loan
         token = loans.set((*loans.get(), loan))
         if clock is not None:
-            clock.daemon = True
+            clock.daemon, clock.name = True, "holdfast-loan"
             clock.start()
         try:
             yield lent
