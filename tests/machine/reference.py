@@ -268,6 +268,8 @@ class Reference:
         found = [step for step in self.steps if step.number == command.step and step.is_calling and step.is_stopping]
         if not found or (isinstance(command, c.FailStep) and not command.was_called):
             return False
+        if isinstance(command, c.CompleteStep) and self.work_of(found[0]).transactional:
+            return False  # What it wrote goes with the refusal; that it was made comes with its failure.
         found[0].is_calling, found[0].attempts = False, found[0].call
         return True
 
@@ -480,6 +482,7 @@ class Reference:
     def _resume(self) -> bool:
         if self.reason == STUCK and self.stuck is not None and self.stuck.of is not None:
             self.stuck.of.is_undone = True  # It is not, and nobody asks for it any more.
+            self.stuck.of.has_stuck_child = False
             self._forget_stuck()
         self._go_on()
         return True
