@@ -17,6 +17,7 @@ OPERATOR = "the workflow waits for an operator"
 
 _REQUEUE = "requeue its dead letter, with another input if need be, or cancel the workflow"
 _RETRY = "try it again with retry_compensation of its dead letter"
+_CHILD = "have it undone there, with retry_compensation of its own dead letter, and this workflow goes on by itself"
 _WAITS = {
     "human": "waits for a person to decide",
     "timer": "waits for its time to come",
@@ -31,7 +32,7 @@ def trouble(state: State) -> str:
     if state.status != "failed":
         return state.error
     if state.reason == "compensation_failed":
-        return f"{state.error}; {_RETRY}"
+        return f"{state.error}; {_undoing(state)}"
     failed = None if state.rollback is None else state.executed.get(state.rollback.failed_step or 0)
     return state.error if failed is None else _said(failed.node, "failed", state.error)
 
@@ -40,8 +41,15 @@ def _why_paused(state: State) -> str:
     if state.dead:
         told = [_said(step.node, "gave up", step.error) for step in state.dead.values()]
         return f"{', and '.join(told)}; {_REQUEUE}"
-    remedy = f"{_RETRY}, or resume without it" if state.reason == "compensation_failed" else "resume or cancel it"
+    remedy = (
+        f"{_undoing(state)}, or resume without it" if state.reason == "compensation_failed" else "resume or cancel it"
+    )
     return f"{state.error}; {remedy}"
+
+
+def _undoing(state: State) -> str:
+    """What brings a rollback on that has halted: at the step itself, or at the child that it called."""
+    return _CHILD if any(each.not_undone for each in state.executed.values()) else _RETRY
 
 
 def _said(node: str, what: str, error: str) -> str:

@@ -405,6 +405,7 @@ def test_the_letter_of_a_parent_says_who_has_to_be_undone(place: Place) -> None:
     assert caught.value.reason == "child_not_undone"
     assert str(child_of(engine, instance)) in str(caught.value)
     assert engine.dead_letters(instance=instance).result() == [letter]
+    assert "have it undone there" in engine.get(instance).result().error
 
 
 def test_a_child_that_was_undone_in_time_does_not_halt_its_parent(place: Place) -> None:
