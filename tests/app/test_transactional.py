@@ -1031,7 +1031,7 @@ def test_a_call_that_comes_back_late_leaves_no_connection_behind(live: Live) -> 
             gate.acquire(timeout=LONG_SECONDS)
 
     engine = live.engine(msgspec.structs.replace(QUICK, threads=1, cache_size=0))
-    engine.register(transactional(timeout=timedelta(milliseconds=100)), handle, retry=ONCE).start_worker()
+    engine.register(transactional(timeout=timedelta(milliseconds=500)), handle, retry=ONCE).start_worker()
     counts = list[int]()
     for number in range(6):
         for what in ("hang", "pass"):

@@ -274,9 +274,12 @@ class Handlers:
     def print_receipt(self, context: EffectContext, effect: object) -> Command:
         """Print the receipt of a deposit."""
         assert isinstance(effect, PrintReceipt)
-        answer = misbehave(mood(context.idempotency_key, context.attempt), None)
+        if misbehave(mood(context.idempotency_key, context.attempt), None):
+            raise ConnectionError(
+                "what it would answer is no command, which would be final, and receipts have to be printed"
+            )
         self._book.write(f"printed {effect.operation}")
-        return cast("Command", answer) if answer else Printed(effect.account, effect.operation)
+        return Printed(effect.account, effect.operation)
 
     async def reserve(self, ctx: StepContext) -> object:
         """The first step of a trip, on the event loop."""

@@ -160,8 +160,8 @@ def test_an_absurd_policy_stops_nothing(live: Live) -> None:
     client = live.engine().register(Puppet(act))
     engine = live.engine().register(Puppet(act), handle, retry=endless).start_worker()
     engine.execute(Puppet, Do("p-1", "bad")).result()
-    (effect,) = eventually(lambda: [each for each in engine.get(Puppet, "p-1").result().effects if not each.worker])
-    assert effect.error == "ValueError: no"
+    (effect,) = eventually(lambda: [each for each in engine.get(Puppet, "p-1").result().effects if each.error])
+    assert (effect.error, effect.worker) == ("ValueError: no", None)
     assert effect.next_attempt_at is not None
     assert effect.next_attempt_at.year > 2100
     client.execute(Puppet, Do("p-2", "good")).result()

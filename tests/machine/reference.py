@@ -402,7 +402,8 @@ class Reference:
             "data": command.data,
         }
         told = step.token.data | {step.node: answer}
-        if not self._has_room(told):
+        is_bare = command.decision == g.REJECTED and not command.comment and command.data is None
+        if not is_bare and not self._has_room(told):
             return False
         self.handler_calls = 0
         if command.decision == g.CONFIRMED or self._edge(step.node, g.REJECTED, told) is not None:

@@ -104,7 +104,7 @@ def test_messages_keep_the_order_of_the_callers_transaction(both: tuple[Store, A
 @pytest.mark.parametrize("connection", [None, "sqlite://", object()])
 def test_something_else_than_a_connection_is_refused(both: tuple[Store, Any], connection: object) -> None:
     """The message says what kind of connection is wanted."""
-    with pytest.raises(ConfigurationError, match=r"give a (sqlite3|psycopg) connection to .*, not a "):
+    with pytest.raises(ConfigurationError, match=r"give a (sqlite3|psycopg) connection to .*, not an? "):
         both[0].accept_within(connection, message(), NOW)
 
 

@@ -265,9 +265,8 @@ def _checked_query(given: InstanceQuery | None) -> InstanceQuery:
         return InstanceQuery()
     if not isinstance(given, InstanceQuery):
         raise PayloadError(f"give an InstanceQuery, not {described(given)}")
+    checked_limit(given.limit)
     try:
-        query = msgspec.convert(msgspec.structs.asdict(given), InstanceQuery)
+        return msgspec.convert(msgspec.structs.asdict(given), InstanceQuery)
     except msgspec.ValidationError as error:
         raise PayloadError(f"the query asks for what cannot be: {error}") from error
-    checked_limit(query.limit)
-    return query

@@ -174,7 +174,7 @@ e (handler, language, type, version, since) as (
         order by r.language, r.type, r.version, r.rank limit 1
     ) as f
 )
-select w.* from (
+select w.kind, w.handler, w.language, w.type, w.version, greatest(w.since, '0001-01-01 00:00:00+00') from (
     select 'timer' as kind, '' as handler, t.* from t
     union all select 'inbox', '', m.* from m
     union all select 'effect', e.* from e

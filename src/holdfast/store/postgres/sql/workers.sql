@@ -19,9 +19,8 @@ where e.owner is not null and not exists (select 1 from holdfast.workers w where
 
 -- name: still_held
 select u.instance, u.number, u.fence, e.stop_requested,
-    case when e.stop_requested then exists (
-        select 1 from holdfast.instances i where i.id = u.instance and i.ended_at is not null
-    ) else false end
+    -- Not as a condition: the index of what has ended would be read whole.
+    e.stop_requested and coalesce((select i.ended_at is not null from holdfast.instances i where i.id = u.instance), false)
 from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
 cross join lateral (
     select stop_requested from holdfast.effects
