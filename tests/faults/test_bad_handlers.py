@@ -283,13 +283,14 @@ def test_an_old_attempt_that_ends_does_not_hide_the_new_one(live: Live) -> None:
         arrives(gates[number])
 
     twice = RetryPolicy(max_attempts=2, delay=timedelta(0), jitter=0)
-    engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=twice).start_worker()
+    engine = live.engine().register(Puppet(act), hang, timeout=timedelta(seconds=2), retry=twice).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
     arrives(inside[0])
+    first = engine.runtime.worker.held()[0].fence
     arrives(inside[1])
     gates[0].set()
     eventually(lambda: engine.runtime.worker._slots._total == 1)
-    assert [claim.fence for claim in engine.runtime.worker.held()] == [1]
+    assert [claim.fence for claim in engine.runtime.worker.held()] == [first + 1]
     gates[1].set()
 
 
