@@ -172,7 +172,7 @@ class Server:
         return folder
 
     def _find_programs(self) -> Path:
-        # Memory-backed folders are often mounted without the right to execute, so a copy gets a folder of its own.
+        # InstanceCache-backed folders are often mounted without the right to execute, so a copy gets a folder of its own.
         return usable_programs(find_programs(), self._account, lambda: self._make_folder(executable=True))
 
     def _initialize(self) -> None:

@@ -2,8 +2,8 @@
 
 from holdfast.app.calls import Calls
 from holdfast.app.engine import Engine
-from holdfast.app.stepping import StepContext
-from holdfast.app.verifying import Verification
+from holdfast.app.step_handlers import StepContext
+from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
 from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
@@ -30,15 +30,15 @@ from holdfast.errors import (
     UnfinishedError,
     UnknownEventError,
 )
+from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
 from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejection, Timer
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import message
-from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec
 from holdfast.runtime.handlers import EffectContext, Fail, Retry
 from holdfast.runtime.health import Health
-from holdfast.runtime.projecting import ProjectedEvent, Projection
+from holdfast.runtime.loops.projections import ProjectedEvent, Projection
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
 from holdfast.store.findings import ProjectionState, PublishedDefinition

@@ -260,8 +260,8 @@ def test_a_worker_cannot_end_what_another_has_in_hand(place: Place, result: Do |
 
     def oversleep(context: EffectContext, effect: object) -> Do | None:
         place.clock.move(timedelta(seconds=30))
-        second.runtime.heart.step()
-        assert second.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+        second.runtime.heartbeat.step()
+        assert second.runtime.intake.claim([Wanted("puppet", 1)], 1)
         if isinstance(result, Exception):
             raise result
         return result
@@ -269,7 +269,7 @@ def test_a_worker_cannot_end_what_another_has_in_hand(place: Place, result: Do |
     first = place.engine().register(Puppet(act), oversleep)
     first.execute(Puppet, Do("p-1", "x")).result()
     assert first.execute_next()
-    first.runtime.fetching.chores.run()
+    first.runtime.intake.chores.run()
     found = second.get(Puppet, "p-1").result()
     assert found.state == ("x",)
     assert [(each.worker, each.attempts) for each in found.effects] == [(second.runtime.identity, 2)]
@@ -281,8 +281,8 @@ def test_the_length_of_the_lease_is_a_setting(place: Place) -> None:
     settings = Settings(lease=timedelta(seconds=60))
     first = place.engine(settings).register(Puppet(act), done)
     first.execute(Puppet, Do("p-1", "x")).result()
-    first.runtime.heart.step()
-    first.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+    first.runtime.heartbeat.step()
+    first.runtime.intake.claim([Wanted("puppet", 1)], 1)
     ledger = Ledger()
     second = place.engine(settings).register(Puppet(act), lambda context, effect: ledger.add(effect))
     second.advance(seconds=60)
@@ -505,7 +505,7 @@ def test_an_engine_says_who_works_and_how_it_is(live: Live) -> None:
     assert health.is_healthy
     assert health.has_worker
     assert set(health.loops) - {"notifier"} == {
-        *("heart", "fetching", "clockwork", "projections", "housekeeping", "listener"),
+        *("heartbeat", "intake", "due work", "projections", "housekeeping", "listener"),
         *("calls", "watch"),
     }
     engine.stop()

@@ -154,7 +154,7 @@ def test_an_effect_whose_worker_died_runs_again(place: Place) -> None:
     assert claim_and_die(first.runtime.identity, place.store) == 1
     script = Script(None)
     second = place.engine().register(Puppet(act), script)
-    first.runtime.heart.step()
+    first.runtime.heartbeat.step()
     second.drain()
     assert script.calls == []
     second.advance(seconds=7)

@@ -112,7 +112,7 @@ def test_a_worker_that_starts_in_maintenance_takes_nothing(live: Live) -> None:
 def test_a_beat_that_was_under_way_does_not_end_maintenance(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it read of the database is older than what an operator of this very process has said since."""
     engine = place.engine().register(Puppet(act))
-    heart = engine.runtime.heart
+    heart = engine.runtime.heartbeat
     beat = heart.workers.beat
 
     def overtaken(*claims: object, **facts: object) -> Beat:

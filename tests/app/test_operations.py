@@ -295,7 +295,7 @@ def test_a_missing_handler_is_reported_now_and_then(place: Place) -> None:
     engine.runtime.housekeeping.step()
     assert heard[2:] == [HandlerMissing(handler="puppet", waiting=1)]
     helper = place.engine().register(Puppet(act), done)
-    helper.runtime.heart.step()
+    helper.runtime.heartbeat.step()
     assert engine.runtime.housekeeping.missing.look() == []
 
 
@@ -309,7 +309,7 @@ def test_operators_see_which_handlers_are_missing(place: Place) -> None:
         engine.execute(Puppet, Do(key, "x")).result()
         engine.advance(MINUTE)
     assert engine.missing_handlers().result() == [Unhandled("puppet", 2, since)]
-    place.engine().register(Puppet(act), done).runtime.heart.step()
+    place.engine().register(Puppet(act), done).runtime.heartbeat.step()
     assert engine.missing_handlers().result() == []
 
 

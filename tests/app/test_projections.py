@@ -22,7 +22,7 @@ from holdfast import (
     StoppedError,
     UnknownEventError,
 )
-from holdfast.machine.events import WorkflowStarted
+from holdfast.machine.runs.events import WorkflowStarted
 from holdfast.store.port import Store
 from holdfast.store.sqlite.store import SQLiteStore
 from holdfast.testing import ManualEngine

@@ -15,15 +15,15 @@ import pytest
 
 import holdfast.kernel.decider
 import holdfast.kernel.decision
-import holdfast.runtime.clockwork
-import holdfast.runtime.fetching
+import holdfast.runtime.loops.due_work
+import holdfast.runtime.work.intake
 import holdfast.store.port
 from holdfast import ConfigurationError, DefinitionError, EffectContext, Engine, Moment, NotFoundError, StoppedError
-from holdfast.kernel.wire import JsonCodec
+from holdfast.kernel.codecs import JsonCodec
+from holdfast.runtime.chance import SeededChance
 from holdfast.runtime.clock import ManualClock
-from holdfast.runtime.identity import SeededChance
-from holdfast.runtime.running import Runtime
 from holdfast.runtime.service import Service
+from holdfast.runtime.workplace import Runtime
 from holdfast.store.opening import open_store
 from support.engines import Live, Place
 from support.samples import (
@@ -79,10 +79,10 @@ def test_an_engine_without_threads_leaves_what_it_may_not_call(live: Live) -> No
     """A worker whose lease is in doubt gives back what it has claimed, untried."""
     with Engine(live.url, threads=False).register(Puppet(act), done) as engine:
         engine.execute(Puppet, Do("p-1", "x")).result()
-        engine.runtime.heart.step()
+        engine.runtime.heartbeat.step()
         engine.runtime.worker.trust_until(0.0)
         assert engine.runtime.execute_next() == 0
-        engine.runtime.fetching.chores.drain()
+        engine.runtime.intake.chores.drain()
         (effect,) = engine.get(Puppet, "p-1").result().effects
         assert (effect.attempts, effect.worker) == (0, None)
         engine.drain()
@@ -240,8 +240,8 @@ def test_the_parts_can_be_replaced_one_by_one() -> None:
         holdfast.kernel.decider.Decider,
         holdfast.kernel.decision.Decision,
         holdfast.store.port.Unit,
-        holdfast.runtime.fetching.Fetching,
-        holdfast.runtime.clockwork.Clockwork,
+        holdfast.runtime.work.intake.Intake,
+        holdfast.runtime.loops.due_work.DueWork,
         Service,
         Runtime,
     )

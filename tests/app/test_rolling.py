@@ -23,8 +23,8 @@ from holdfast import (
     UnknownEventError,
     message,
 )
+from holdfast.kernel.codecs import JsonCodec
 from holdfast.kernel.vocabulary import Vocabulary
-from holdfast.kernel.wire import JsonCodec
 from holdfast.runtime.telemetry import HandlerMissing, Happening, HistoryUnreadable, WorkUnreadable
 from holdfast.store.shapes import SHARED_TENANT
 from holdfast.testing import ManualEngine

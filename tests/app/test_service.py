@@ -24,7 +24,7 @@ from holdfast import (
     Rejection,
     StoreError,
 )
-from holdfast.runtime.submissions import Submission
+from holdfast.runtime.commit.submissions import Submission
 from support.engines import Live, Place
 from support.samples import (
     PATIENCE,

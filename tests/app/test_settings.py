@@ -388,9 +388,9 @@ CASES = {
     "concurrency": Case(_calls_taken_at_once, [(2, 2), (5, 5)]),
     "threads": Case(_plain_calls_at_once, [(1, 1), (2, 2)]),
     "lease": Case(_seconds_until_work_is_taken_over, [(6 * SECOND, 7), (12 * SECOND, 13)]),
-    "beat_interval": Case(seconds_until_the_next("heart"), [(SECOND, 1.0), (2 * SECOND, 2.0)]),
-    "poll_interval": Case(seconds_until_the_next("fetching"), [(SECOND, 1.0), (3 * SECOND, 3.0)]),
-    "timer_poll_interval": Case(seconds_until_the_next("clockwork"), [(SECOND, 1.0), (3 * SECOND, 3.0)]),
+    "beat_interval": Case(seconds_until_the_next("heartbeat"), [(SECOND, 1.0), (2 * SECOND, 2.0)]),
+    "poll_interval": Case(seconds_until_the_next("intake"), [(SECOND, 1.0), (3 * SECOND, 3.0)]),
+    "timer_poll_interval": Case(seconds_until_the_next("due work"), [(SECOND, 1.0), (3 * SECOND, 3.0)]),
     "handler_timeout": Case(
         _longest_call_that_counts,
         [(15 * SECOND, "done 10"), (25 * SECOND, "done 20"), (None, "done 30")],

@@ -91,10 +91,10 @@ class Zombie:
 
     def claim(self, handler: str) -> None:
         """Take the effect in hand."""
-        self.engine.runtime.heart.step()
-        fetching = self.engine.runtime.fetching
-        (self.effect,) = fetching.claim([Wanted(handler, 1)], 1)
-        assert fetching.is_wanted(self.effect)
+        self.engine.runtime.heartbeat.step()
+        intake = self.engine.runtime.intake
+        (self.effect,) = intake.claim([Wanted(handler, 1)], 1)
+        assert intake.is_wanted(self.effect)
 
     def lose(self) -> None:
         """Be silent for so long that the heir does the work."""
@@ -104,7 +104,7 @@ class Zombie:
         """Go on where it stood still."""
         assert self.engine.runtime.worker.reserve(self.effect.handler)
         self.engine.runtime.worker.run_here(self.effect)
-        self.engine.runtime.fetching.chores.run()
+        self.engine.runtime.intake.chores.run()
 
 
 @pytest.mark.parametrize("answers", [True, False])
@@ -939,7 +939,7 @@ def test_the_thread_of_a_call_that_was_written_off_can_be_used_again(live: Live)
 @on_postgres
 def test_a_call_that_nobody_wants_any_more_holds_nothing(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler without a limit whose effect was withdrawn, and that does not listen, loses its connection after a grace."""
-    monkeypatch.setattr("holdfast.runtime.worker._GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("holdfast.runtime.work.worker._GRACE_SECONDS", 0.1)
     gate, inside = threading.Event(), threading.Event()
 
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:

@@ -82,7 +82,7 @@ class Scales(Decider[Scale, Weigh, Weighed, Load]):
 
 def remembered(engine: Engine) -> Scale:
     """The state that the next command is decided on."""
-    found = engine.service.committer.lanes[0].memory.find(Address(tenant="default", definition="scales", key="s-1"))
+    found = engine.service.committer.lanes[0].cache.find(Address(tenant="default", definition="scales", key="s-1"))
     assert found is not None
     assert isinstance(found.state, Scale)
     return found.state

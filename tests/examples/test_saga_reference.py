@@ -16,11 +16,11 @@ from holdfast.authoring.saga import StepOptions, words
 from holdfast.authoring.saga.definition import StepType
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
 from holdfast.kernel.vocabulary import wire_name
-from holdfast.machine import events
-from holdfast.machine.checks import LONGEST_MS, LONGEST_NAME, POLICY_WORDS
-from holdfast.machine.graph import Task
-from holdfast.machine.nodes.wait import MOST_KEPT
-from holdfast.runtime.checking import LONGEST_COMMENT
+from holdfast.machine.graphs.checks import LONGEST_MS, LONGEST_NAME, POLICY_WORDS
+from holdfast.machine.graphs.graph import Task
+from holdfast.machine.runs import events
+from holdfast.machine.runs.nodes.wait import MOST_KEPT
+from holdfast.runtime.commit.limits import LONGEST_COMMENT
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "holdfast"
@@ -28,7 +28,13 @@ PAGE = (ROOT / "docs" / "reference" / "sagas.md").read_text(encoding="utf-8")
 
 CODE_PLACES = {"Diagnostic": 0, "find": 0, "_name": 1, "_word": 1, "_time": 1, "_number": 1, "_refusal": 1}
 """Functions that are given the code of a finding, and the place of the argument."""
-CHECKING = ("machine/checks.py", "machine/flow.py", "machine/compiling.py", "authoring/saga", "app/library.py")
+CHECKING = (
+    "machine/graphs/checks.py",
+    "machine/graphs/scopes.py",
+    "machine/graphs/compiler.py",
+    "authoring/saga",
+    "app/definitions.py",
+)
 
 
 def first_column(heading: str) -> list[str]:

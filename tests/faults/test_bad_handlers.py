@@ -15,8 +15,8 @@ import pytest
 from holdfast import Decision, EffectContext, Moment, Retry, RetryPolicy, Settings
 from holdfast.kernel.decider import Failure
 from holdfast.kernel.retry import LONGEST_TIMEOUT
-from holdfast.runtime.giving_up import Verdicts
 from holdfast.runtime.telemetry import EffectEnded, Happening
+from holdfast.runtime.work.failures import FailurePolicy
 from holdfast.store.port import Store
 from holdfast.store.shapes import StoredEffect
 from support.engines import AT_ONCE, QUICK, Live, Place
@@ -170,9 +170,9 @@ def test_an_absurd_policy_stops_nothing(live: Live) -> None:
 
 def test_a_failure_that_cannot_be_dealt_with_is_buried(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect in the judging of one effect neither loses it nor stops the claiming of others."""
-    judge = Verdicts.retry_effect_at
+    judge = FailurePolicy.retry_effect_at
 
-    def broken(self: Verdicts, effect: StoredEffect, *rest: object) -> object:
+    def broken(self: FailurePolicy, effect: StoredEffect, *rest: object) -> object:
         if b"bad" in effect.data:
             raise KeyboardInterrupt
         return judge(self, effect, *rest)  # type: ignore[arg-type]
@@ -181,7 +181,7 @@ def test_a_failure_that_cannot_be_dealt_with_is_buried(live: Live, monkeypatch: 
         if effect.what == "bad" or context.attempt == 1:
             raise ValueError("no")
 
-    monkeypatch.setattr(Verdicts, "retry_effect_at", broken)
+    monkeypatch.setattr(FailurePolicy, "retry_effect_at", broken)
     client = live.engine().register(Puppet(act))
     engine = live.engine().register(Puppet(act), handle).start_worker()
     engine.execute(Puppet, Do("p-1", "bad")).result()

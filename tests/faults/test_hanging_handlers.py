@@ -101,7 +101,7 @@ def test_a_call_that_an_abort_left_behind_is_given_up(
     live: Live, gate: threading.Event, monkeypatch: pytest.MonkeyPatch, stops: str
 ) -> None:
     """Nobody waits for the handler any more: after a while its slot and its thread are free, and its call counts."""
-    monkeypatch.setattr("holdfast.runtime.worker._GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("holdfast.runtime.work.worker._GRACE_SECONDS", 0.05)
     inside = threading.Event()
 
     def hang() -> None:
@@ -122,7 +122,7 @@ def test_a_call_that_an_abort_left_behind_is_given_up(
 
 def test_a_coroutine_that_does_not_listen_is_given_up(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """It swallows its cancellation: after a while it counts as failed, its slot is free, and what it says later is void."""
-    monkeypatch.setattr("holdfast.runtime.worker._GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("holdfast.runtime.work.worker._GRACE_SECONDS", 0.05)
     ends, ledger = asyncio.Event(), Ledger()
 
     async def stubborn(context: EffectContext, effect: object) -> Do:
@@ -266,7 +266,7 @@ def test_busy_slots_are_no_problem_by_themselves(
 
     def work(context: EffectContext, effect: object) -> None:
         place.clock.move(timedelta(seconds=waited))
-        jams.look(engine.runtime.fetching._waits)
+        jams.look(engine.runtime.intake._waits)
         told.append(jams.problem())
 
     engine.register(Puppet(act), work, concurrency=1, timeout=limit)

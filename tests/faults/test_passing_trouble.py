@@ -9,8 +9,8 @@ import pytest
 from holdfast import ConflictError, Decision, EffectContext, HoldfastError, Moment, RetryPolicy, Settings
 from holdfast.errors import StoreUnavailableError
 from holdfast.kernel.decider import Failure
-from holdfast.runtime.committing import Committing
-from holdfast.runtime.deciding import Batch
+from holdfast.runtime.commit.batch import Batch
+from holdfast.runtime.commit.committer import Committer
 from holdfast.store.shapes import Claim, EffectClaim, InboxClaim, TimerClaim
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -26,9 +26,9 @@ class Unlucky:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type[Claim], error: HoldfastError, times: int) -> None:
         self.left = times
-        original = Committing.commit
+        original = Committer.commit
 
-        def commit(committing: Committing, submissions: list, finished: list) -> Batch:  # type: ignore[type-arg]
+        def commit(committing: Committer, submissions: list, finished: list) -> Batch:  # type: ignore[type-arg]
             if not self.left or not any(isinstance(each.claim, kind) for each in submissions):
                 return original(committing, submissions, finished)
             self.left -= 1
@@ -37,7 +37,7 @@ class Unlucky:
                 refused.refuse(each, error)
             return refused
 
-        monkeypatch.setattr(Committing, "commit", commit)
+        monkeypatch.setattr(Committer, "commit", commit)
 
 
 class Told(Puppet):

@@ -9,10 +9,10 @@ import pydantic
 import pytest
 
 from holdfast.errors import PayloadError
+from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
 from holdfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
 from holdfast.kernel.readability import is_bounded
 from holdfast.kernel.vocabulary import Vocabulary
-from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec
 
 CODECS: list[Codec] = [JsonCodec(), MessagePackCodec()]
 codecs = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal, Never, Optional, TypeVar
 import pytest
 
 from holdfast.errors import CommandError, DefinitionError, PayloadError, ReplayError, UnknownEventError
+from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
 from holdfast.kernel.decider import RUNNING, Decider, Status
 from holdfast.kernel.decision import Decision, Ignored, Rejection
 from holdfast.kernel.history import TIMER_CANCELLED
 from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import allows_none, message
-from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec
 from kernel.orders import (
     NOON,
     ORDER,

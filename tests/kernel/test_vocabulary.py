@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import CommandError, PayloadError, UnknownEventError
+from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, Upcaster
 from holdfast.kernel.vocabulary import (
     Encoded,
     PlainVocabulary,
@@ -24,7 +25,6 @@ from holdfast.kernel.vocabulary import (
     message,
     wire_name,
 )
-from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec, Upcaster
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from holdfast.errors import PayloadError
+from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, convert
 from holdfast.kernel.vocabulary import Vocabulary
 from holdfast.kernel.wholeness import complete, completion
-from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec, convert
 from support.untimed import untimed
 
 CODECS: list[Codec] = [JsonCodec(), MessagePackCodec()]

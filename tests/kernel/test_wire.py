@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import PayloadError
-from holdfast.kernel.wire import Codec, JsonCodec, MessagePackCodec, convert
+from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, convert
 from support.untimed import untimed
 
 CODECS = [JsonCodec(), MessagePackCodec()]

@@ -8,15 +8,15 @@ from typing import cast
 
 import msgspec
 
+from holdfast.kernel.codecs import JsonCodec
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import DeadLetterRaised, Record, StepMoved, StepOpened, SubscriptionOpened, TaskOpened
-from holdfast.kernel.wire import JsonCodec
-from holdfast.machine import commands as c
-from holdfast.machine import graph as g
-from holdfast.machine.compiling import compile_graph
-from holdfast.machine.events import Event
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.machine import GraphMachine
-from holdfast.machine.state import State
+from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.events import Event
+from holdfast.machine.runs.state import State
 from machine.hosting import Call, Host
 from machine.reference import ANYTHING, Reference, Step, Wait
 

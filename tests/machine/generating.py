@@ -11,8 +11,8 @@ import msgspec
 
 from holdfast.expressions import Spelling, parse
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
-from holdfast.machine import graph as g
-from holdfast.machine.compiling import compile_graph
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.compiler import compile_graph
 
 Exit = tuple[str, str]
 """A node and an outcome that no edge leads on from yet."""

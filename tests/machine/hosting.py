@@ -16,11 +16,11 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import Record, merge
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
-from holdfast.machine.commands import AbortWorkflow, CancelWorkflow, Command, EndChild, RunStep, StartWorkflow
-from holdfast.machine.events import Event
-from holdfast.machine.graph import Graph
+from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GraphMachine
-from holdfast.machine.state import State
+from holdfast.machine.runs.commands import AbortWorkflow, CancelWorkflow, Command, EndChild, RunStep, StartWorkflow
+from holdfast.machine.runs.events import Event
+from holdfast.machine.runs.state import State
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 RUN = InstanceId(UUID(int=1))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.kernel.records import StepOpened
-from holdfast.machine import events as e
-from holdfast.machine import graph as g
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.runs import events as e
 from machine.comparing import View
 from machine.hosting import Call, Host
 

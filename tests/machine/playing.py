@@ -12,8 +12,8 @@ import msgspec
 
 from holdfast.kernel.decision import Decision, Rejection
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
-from holdfast.machine import commands as c
-from holdfast.machine import graph as g
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.runs import commands as c
 from machine.comparing import History, differences, seen_of_machine, seen_of_reference
 from machine.generating import SIGNALS, random_input, random_output
 from machine.hosting import Call, Host

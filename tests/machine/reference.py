@@ -12,8 +12,8 @@ from datetime import timedelta
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
-from holdfast.machine import commands as c
-from holdfast.machine import graph as g
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.runs import commands as c
 from machine.hosting import ACTOR, NOW
 
 Data = dict[str, object]

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Diagnostic
 from holdfast.expressions import parse
-from holdfast.machine import checks, flow
-from holdfast.machine import graph as g
-from holdfast.machine.checks import LONGEST_MS, LONGEST_NAME, OUTCOMES, check_graph
-from holdfast.machine.graph import Edge, Kind, Node, Op, Policies
+from holdfast.machine.graphs import checks
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs import scopes as flow
+from holdfast.machine.graphs.checks import LONGEST_MS, LONGEST_NAME, OUTCOMES, check_graph
+from holdfast.machine.graphs.graph import Edge, Kind, Node, Op, Policies
 from support.untimed import untimed
 
 QUESTION = parse("input.total > 3").to_data()

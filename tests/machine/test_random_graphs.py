@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from holdfast.machine import graph as g
+from holdfast.machine.graphs import graph as g
 from machine.generating import random_graph, random_limit
 from machine.playing import Act, DisagreementError, Play, play_at_random, shortened
 from support.campaigns import GRAPHS, SEED
@@ -91,7 +91,7 @@ def describe(seed: str, play: Play, acts: list[Act], told: str) -> str:
         "",
         f"# seed {seed}",
         "from random import Random",
-        "from holdfast.machine.commands import *",
+        "from holdfast.machine.runs.commands import *",
         "from machine.generating import random_graph",
         "from machine.playing import *",
         "",

@@ -10,12 +10,12 @@ import pytest
 from holdfast.errors import DefinitionError
 from holdfast.kernel.decider import Failure
 from holdfast.kernel.records import DeadLetterRaised, StepOpened
-from holdfast.machine import commands as c
-from holdfast.machine import graph as g
-from holdfast.machine.compiling import compile_graph
-from holdfast.machine.deciding import LATE
-from holdfast.machine.events import BranchesDropped, HandlerMissing
-from holdfast.machine.nodes.wait import MOST_KEPT
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.compiler import compile_graph
+from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.decisions import LATE
+from holdfast.machine.runs.events import BranchesDropped, HandlerMissing
+from holdfast.machine.runs.nodes.wait import MOST_KEPT
 from machine.generating import stored
 from machine.hosting import RUN, Host
 from machine.playing import Act, Answer, Begin, Deliver, Fire, Play, Say

@@ -8,11 +8,15 @@ import msgspec
 import pytest
 
 from holdfast.authoring.saga import definition
-from holdfast.machine import checks, deciding, drawing, evolving, nodes
-from holdfast.machine import graph as g
-from holdfast.machine.commands import Command
-from holdfast.machine.events import Event
-from holdfast.machine.graph import Node, Op
+from holdfast.machine.graphs import checks
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs import picture as drawing
+from holdfast.machine.graphs.graph import Node, Op
+from holdfast.machine.runs import decisions as deciding
+from holdfast.machine.runs import evolution as evolving
+from holdfast.machine.runs import nodes
+from holdfast.machine.runs.commands import Command
+from holdfast.machine.runs.events import Event
 
 
 def test_every_command_is_decided() -> None:

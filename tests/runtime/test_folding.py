@@ -63,7 +63,7 @@ def test_a_memory_that_lies_is_noticed(place: Place) -> None:
     engine = place.engine().register(Counter())
     engine.execute(Counter, Add("c-1")).result()
     header = engine.instances().result()[0]
-    memory = lanes_of(engine)[0].memory
+    memory = lanes_of(engine)[0].cache
     memory._by_id[header.id.int].state = 77
     with pytest.raises(AssertionError, match="the state in memory is wrong"):
         assert_folded(engine)

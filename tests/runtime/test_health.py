@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from holdfast import Decision, EffectContext, Engine, Message, Moment, ProjectedEvent, Saga, StoreUnavailableError
-from holdfast.runtime.committer import Committer
-from holdfast.runtime.loops import Chores, Loop
+from holdfast.runtime.commit.queue import CommitQueue
+from holdfast.runtime.loop import Chores, Loop
 from holdfast.runtime.replies import callbacks
 from holdfast.runtime.threads import Threads
 from holdfast.store.shapes import DEFAULT_TENANT, Address, StoredEffect
@@ -172,7 +172,7 @@ def unable(chores: Chores) -> Iterator[None]:
 
 
 @contextmanager
-def standing(stage: Stage, committer: Committer) -> Iterator[None]:
+def standing(stage: Stage, committer: CommitQueue) -> Iterator[None]:
     """A decider does not come to its end, on this very committer."""
     lanes, names = stage.engine.service.committer, (f"gate-{number}" for number in count())
     place = (Address(tenant=DEFAULT_TENANT, definition="gate", key=name) for name in names)
@@ -187,7 +187,7 @@ def standing(stage: Stage, committer: Committer) -> Iterator[None]:
 
 
 @contextmanager
-def cut_off(stage: Stage, committer: Committer) -> Iterator[None]:
+def cut_off(stage: Stage, committer: CommitQueue) -> Iterator[None]:
     """The database does not take what this committer brings."""
     committing, is_over = committer._committing, threading.Event()
     commit = committing.commit
@@ -267,7 +267,7 @@ def troubles(stage: Stage, part: object) -> list[AbstractContextManager[None]]:
         return [blocked(part), poisoned(part)]
     if isinstance(part, Chores):
         return [unable(part)]
-    if isinstance(part, Committer):
+    if isinstance(part, CommitQueue):
         return [standing(stage, part), cut_off(stage, part)]
     name: str = part.name  # type: ignore[attr-defined]
     of_their_own: dict[str, Callable[[], AbstractContextManager[None]]] = {

@@ -24,9 +24,10 @@ from holdfast import (
 )
 from holdfast.kernel.decider import Failure
 from holdfast.kernel.decision import Recall
-from holdfast.runtime.calling import key_of
-from holdfast.runtime.giving_up import RecalledError, failure_of
-from holdfast.runtime.submissions import Submission
+from holdfast.runtime.commit.submissions import Submission
+from holdfast.runtime.mishaps import RecalledError
+from holdfast.runtime.work.call import key_of
+from holdfast.runtime.work.failures import failure_of
 from holdfast.store.shapes import Address, StoredEffect, Wanted
 from holdfast.testing import ManualEngine, Scenario, crash_everywhere
 from holdfast.testing.manual import START
@@ -270,8 +271,8 @@ def test_a_result_and_the_wish_to_stop_may_share_a_batch(place: Place) -> None:
     """The handler came back in time: its result counts, and nothing of the effect lingers."""
     engine = place.engine().register(Puppet(choose), done)
     tell(engine, "do")
-    engine.runtime.heart.step()
-    (claimed,) = engine.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+    engine.runtime.heartbeat.step()
+    (claimed,) = engine.runtime.intake.claim([Wanted("puppet", 1)], 1)
     address = Address(tenant="default", definition="puppet", instance=claimed.instance)
     errors: list[BaseException | None] = []
 
@@ -468,7 +469,7 @@ def test_a_call_that_is_on_its_way_is_not_made(place: Place, how: str) -> None:
     """Called off between the claim in the database and the worker's hands, a handler is not called either."""
     calls = Ledger()
     engine = place.engine().register(Frail(), lambda context, effect: calls.add(effect.what))
-    claim = engine.runtime.fetching.claim
+    claim = engine.runtime.intake.claim
 
     def slow(wanted: list[Wanted], limit: int) -> list[StoredEffect]:
         found = claim(wanted, limit)
@@ -476,7 +477,7 @@ def test_a_call_that_is_on_its_way_is_not_made(place: Place, how: str) -> None:
             tell(engine, how)
         return found
 
-    engine.runtime.fetching.claim = slow  # type: ignore[method-assign]
+    engine.runtime.intake.claim = slow  # type: ignore[method-assign]
     tell(engine, "do")
     engine.drain()
     assert calls.entries == []
@@ -490,8 +491,8 @@ def test_an_effect_to_be_stopped_is_not_called_again(place: Place, *, is_dead: b
     calls = Ledger()
     first = place.engine().register(Frail(), done)
     tell(first, "do")
-    first.runtime.heart.step()
-    (held,) = first.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+    first.runtime.heartbeat.step()
+    (held,) = first.runtime.intake.claim([Wanted("puppet", 1)], 1)
     second = place.engine(Settings(retry=PATIENT)).register(Frail(), lambda context, effect: calls.add(effect.what))
     tell(second, STOP)
     if is_dead:
@@ -507,8 +508,8 @@ def test_a_recalled_effect_of_a_decider_that_does_not_listen_is_a_dead_letter(pl
     """Nobody is told otherwise, so the letter says what happened."""
     first = place.engine().register(Puppet(choose), done)
     tell(first, "do")
-    first.runtime.heart.step()
-    first.runtime.fetching.claim([Wanted("puppet", 1)], 1)
+    first.runtime.heartbeat.step()
+    first.runtime.intake.claim([Wanted("puppet", 1)], 1)
     tell(first, STOP)
     place.clock.move(timedelta(seconds=7))
     second = place.engine(Settings(retry=AT_ONCE)).register(Puppet(choose), done)

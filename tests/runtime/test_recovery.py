@@ -22,10 +22,10 @@ def owning(place: Place, count: int) -> tuple[ManualEngine, list[StoredEffect]]:
     engine = place.engine().register(Puppet(act), done)
     for number in range(count):
         engine.execute(Puppet, Do(f"p-{number}", "x")).result()
-    engine.runtime.heart.step()
+    engine.runtime.heartbeat.step()
     worker = engine.runtime.worker
     engine.service.lease_to(engine.runtime.identity, worker.reserve, worker.release)
-    owned = engine.runtime.fetching.claim([Wanted("puppet", count)], count)
+    owned = engine.runtime.intake.claim([Wanted("puppet", count)], count)
     return engine, sorted(owned, key=lambda effect: effect.created_at)
 
 
@@ -34,7 +34,7 @@ def test_recovery_frees_only_what_nobody_answers_for(place: Place) -> None:
     engine, (in_hand, failed, ended, lost) = owning(place, 4)
     worker, committer = engine.runtime.worker, engine.service.committer.lanes[0].committer
     worker._hold([worker._prepare(in_hand, 0.0)])
-    engine.runtime.fetching._failing.add(failed.claim)
+    engine.runtime.intake._failing.add(failed.claim)
     committer._claims.add(ended.claim)
     engine.service._recovered(engine.service.store.writer())
     found = {
@@ -55,21 +55,21 @@ def test_nothing_is_claimed_until_a_lost_claim_is_found(place: Place) -> None:
     """A worker that does not know what it owns takes nothing more before that is free again."""
     engine = place.engine().register(Puppet(act), done)
     engine.execute(Puppet, Do("p-1", "x")).result()
-    engine.runtime.heart.step()
-    fetching, asked, owed = engine.runtime.fetching, Ledger(), Ledger()
+    engine.runtime.heartbeat.step()
+    intake, asked, owed = engine.runtime.intake, Ledger(), Ledger()
 
     def cut(wanted: list[Wanted], limit: int) -> list[StoredEffect]:
         asked.add("claim")
         raise StoreUnavailableError("the answer got lost")
 
-    fetching.claim, fetching.on_lost_claim = cut, lambda: owed.add("recovery")  # type: ignore[method-assign]
+    intake.claim, intake.on_lost_claim = cut, lambda: owed.add("recovery")  # type: ignore[method-assign]
     with pytest.raises(StoreUnavailableError):
-        fetching.step()
-    fetching.step()
+        intake.step()
+    intake.step()
     assert (asked.entries, owed.entries) == (["claim"], ["recovery"])
-    fetching.see()
+    intake.see()
     with pytest.raises(StoreUnavailableError):
-        fetching.step()
+        intake.step()
     assert asked.entries == ["claim", "claim"]
 
 

@@ -14,8 +14,8 @@ from holdfast import Decision, Engine, Header, InstanceQuery, Message, Moment, P
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.kernel.program import Program
+from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.service import Ended
-from holdfast.runtime.submissions import Outcome
 from holdfast.store.shapes import Address, ReceiptKey
 from holdfast.testing.manual import START
 from support.batching import ONE_COMMITTER, Batching
@@ -259,7 +259,7 @@ def test_versions_are_asked_for_where_they_matter(place: Place) -> None:
     execute(engine, "begin", identity=CHILD, definition_version="4")
     execute(engine, "begin", identity=OTHER)
     for identity in (CHILD, OTHER):
-        lanes_of(engine)[0].memory.forget(identity)
+        lanes_of(engine)[0].cache.forget(identity)
         execute(engine, "go on", instance=identity)
     assert asked == [("puppet", "4"), ("puppet", ""), ("puppet", "4"), ("puppet", "4")]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from holdfast import message
-from holdfast.runtime.submissions import digest_of, is_same
+from holdfast.runtime.commit.submissions import digest_of, is_same
 from holdfast.store.shapes import Address
 
 HERE = Address(tenant="default", definition="order", key="o-1")

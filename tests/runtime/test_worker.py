@@ -8,8 +8,8 @@ from datetime import timedelta
 import msgspec
 
 from holdfast import Decision, EffectContext, Moment, Settings
-from holdfast.runtime.slots import Room
 from holdfast.runtime.telemetry import EffectEnded, Happening, WorkLost
+from holdfast.runtime.work.slots import Room
 from holdfast.store.shapes import Wanted
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Ledger, Noted, Notes, Order, Puppet, Shop, act, done
@@ -21,14 +21,14 @@ def test_the_commit_hands_the_next_effect_to_the_worker(live: Live) -> None:
     """Commits lease effects to the process that made them: most of a chain needs no claim."""
     engine = live.engine().register(Order(), Shop()).start_worker()
     claims: list[int] = []
-    claim = engine.runtime.fetching.claim
+    claim = engine.runtime.intake.claim
 
     def counting(wanted: object, limit: int) -> object:
         found = claim(wanted, limit)  # type: ignore[arg-type]
         claims.append(len(found))
         return found
 
-    engine.runtime.fetching.claim = counting  # type: ignore[method-assign,assignment]
+    engine.runtime.intake.claim = counting  # type: ignore[method-assign,assignment]
     for number in range(5):
         engine.execute(Order, PlaceOrder(f"o-{number}", 1)).result()
     eventually(lambda: not engine.backlog().result())
@@ -95,7 +95,7 @@ def test_a_worker_whose_lease_is_in_doubt_takes_nothing(place: Place) -> None:
     """When its last heartbeat is too long ago, a worker neither claims nor lets commits hand work to it."""
     engine = place.engine().register(Puppet(act), done)
     worker = engine.runtime.worker
-    engine.runtime.heart.step()
+    engine.runtime.heartbeat.step()
     assert worker.reserve("puppet")
     worker.release("puppet")
     worker.trust_until(0.0)
@@ -107,7 +107,7 @@ def test_a_little_room_is_for_every_handler(place: Place) -> None:
     """However few calls may run at once, each handler is asked for, up to its own limit; what is not used is given back."""
     engine = place.engine(Settings(concurrency=2)).register(Puppet(act), done, concurrency=1).register(Doll(act), done)
     worker = engine.runtime.worker
-    engine.runtime.heart.step()
+    engine.runtime.heartbeat.step()
     room = worker.reserve_room(10)
     assert (sorted(room.wanted), room.limit) == ([Wanted("doll", 2), Wanted("puppet", 1)], 2)
     assert worker.reserve_room(10) == ([], 0)

@@ -16,7 +16,7 @@ import pytest
 from holdfast.errors import HoldfastError, SchemaMismatchError
 from holdfast.store.migrating import Migratable, Migration, bring_up, read_migrations
 from holdfast.store.opening import open_store
-from holdfast.store.postgres.lines import Line
+from holdfast.store.postgres.connections import Line
 from holdfast.store.postgres.schema import PostgresSchema
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import _Schema

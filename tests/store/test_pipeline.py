@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from holdfast.store.opening import open_store
-from holdfast.store.postgres.lines import Connection, Line
+from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, send
 
 KEEP = Statement("insert into kept values ($1::text)")

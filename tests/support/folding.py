@@ -61,7 +61,7 @@ class _Instance:
         assert self._bytes(restored) == self._bytes(self._fold(events[: snapshot.version])), "the snapshot is wrong"
 
     def _check_memory(self, state: object) -> None:
-        remembered = self._engine.service.committer.lanes[0].memory.find(self._address)
+        remembered = self._engine.service.committer.lanes[0].cache.find(self._address)
         if remembered is None or remembered.header.version != self._header.version:
             return
         assert self._bytes(remembered.state) == self._bytes(state), "the state in memory is wrong"

@@ -12,12 +12,12 @@ from typing import Any
 from holdfast import Engine
 from holdfast.app.registry import Registry
 from holdfast.kernel.ids import WorkerId
-from holdfast.runtime.clockwork import Clockwork
-from holdfast.runtime.fetching import Fetching
-from holdfast.runtime.housekeeping import Housekeeping
-from holdfast.runtime.lanes import Lane
+from holdfast.runtime.commit.queues import Lane
+from holdfast.runtime.loops.due_work import DueWork
+from holdfast.runtime.loops.housekeeping import Housekeeping
 from holdfast.runtime.service import Service
-from holdfast.runtime.worker import Worker
+from holdfast.runtime.work.intake import Intake
+from holdfast.runtime.work.worker import Worker
 from holdfast.store.port import Store
 from holdfast.store.shapes import EffectClaim, StoredEffect, Wanted
 
@@ -55,14 +55,14 @@ def worker_of(engine: Engine) -> Worker:
     return engine.runtime.worker
 
 
-def fetching_of(engine: Engine) -> Fetching:
+def fetching_of(engine: Engine) -> Intake:
     """What claims effects and deals with failed ones."""
-    return engine.runtime.fetching
+    return engine.runtime.intake
 
 
-def clockwork_of(engine: Engine) -> Clockwork:
+def clockwork_of(engine: Engine) -> DueWork:
     """What fires timers and delivers messages."""
-    return engine.runtime.clockwork
+    return engine.runtime.due_work
 
 
 def housekeeping_of(engine: Engine) -> Housekeeping:
@@ -77,7 +77,7 @@ def identity_of(engine: Engine) -> WorkerId:
 
 def beat(engine: Engine) -> None:
     """Have the worker of an engine say that it lives, and hear what it has lost."""
-    engine.runtime.heart.step()
+    engine.runtime.heartbeat.step()
 
 
 def held_by(engine: Engine) -> list[EffectClaim]:
@@ -87,4 +87,4 @@ def held_by(engine: Engine) -> list[EffectClaim]:
 
 def claim_one(engine: Engine, handler: str) -> list[StoredEffect]:
     """The most urgent effect of a handler, which the worker of an engine owns from now on; no handler is called."""
-    return engine.runtime.fetching.claim([Wanted(handler, 1)], 1)
+    return engine.runtime.intake.claim([Wanted(handler, 1)], 1)

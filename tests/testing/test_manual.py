@@ -216,9 +216,9 @@ def test_work_of_the_dead_is_taken_over_at_its_time(place: Place) -> None:
     """The lease of another engine that does nothing any more runs out on the way, and its work is done then."""
     called: list[timedelta] = []
     dead = place.engine().register(Puppet(act_or_note), lambda context, effect: None)
-    dead.runtime.heart.step()
+    dead.runtime.heartbeat.step()
     dead.execute(Puppet, Do("p-1", "x")).result()
-    assert len(dead.runtime.fetching.claim([Wanted("puppet", 1)], 1)) == 1
+    assert len(dead.runtime.intake.claim([Wanted("puppet", 1)], 1)) == 1
     alive = place.engine()
     alive.register(Puppet(act_or_note), lambda context, effect: called.append(place.clock.now() - START))
     alive.advance(hours=1)

@@ -8,7 +8,7 @@ from holdfast.app import views
 from holdfast.app.deciders import DeciderCalls, Kind
 from holdfast.app.references import InstanceLike
 from holdfast.app.repairs import Repairs
-from holdfast.app.verifying import Verification, verified
+from holdfast.app.verification import Verification, verified
 from holdfast.app.workflow_views import WorkflowInstance
 from holdfast.app.workflows import WorkflowCalls
 from holdfast.kernel.decider import Decider

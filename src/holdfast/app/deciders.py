@@ -13,9 +13,9 @@ from holdfast.diagrams.charts import StateMachineDefinition, observed_machine
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.program import Program
+from holdfast.runtime.commit.cache import CachedInstance
+from holdfast.runtime.commit.submissions import receipt_key
 from holdfast.runtime.replies import Reply
-from holdfast.runtime.submissions import receipt_key
-from holdfast.runtime.tracking import Tracked
 from holdfast.store.findings import Transition
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Header, InstanceQuery, Observation, StoredMessage
@@ -180,7 +180,7 @@ class DeciderCalls(Desk):
     def _address(self, program: Program, key: str) -> Address:
         return Address(tenant=self.tenant, definition=program.type, key=checked_key(key, "key"))
 
-    def _tracked(self, reader: Reader, program: Program, key: str) -> Tracked:
+    def _tracked(self, reader: Reader, program: Program, key: str) -> CachedInstance:
         tracked = self._folded(reader, self._address(program, key))
         if tracked is None:
             raise NotFoundError(program.type, key)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from holdfast.app.endings import Endings
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
+from holdfast.app.waiters import Endings
 from holdfast.errors import HoldfastError, PayloadError, StoppedError
 from holdfast.kernel.vocabulary import is_whole
-from holdfast.runtime.checking import check_key, check_text
+from holdfast.runtime.commit.cache import CachedInstance, folded
+from holdfast.runtime.commit.limits import check_key, check_text
+from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.service import Service
-from holdfast.runtime.submissions import Outcome
-from holdfast.runtime.tracking import Tracked, folded
 from holdfast.store.port import Keeper
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import SHARED_TENANT, Address, Claim, ReceiptKey
@@ -121,7 +121,7 @@ class Desk:
 
         return self._read(look)
 
-    def _folded(self, reader: Reader, address: Address) -> Tracked | None:
+    def _folded(self, reader: Reader, address: Address) -> CachedInstance | None:
         """An instance as its events tell it; None if there is none."""
         loaded = reader.load(address)
         if loaded is None:

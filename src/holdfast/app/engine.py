@@ -13,12 +13,12 @@ from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, get_args
 
 from holdfast.app.calls import Calls
 from holdfast.app.desk import checked_tenant, failed
-from holdfast.app.endings import Endings
 from holdfast.app.life import Life
 from holdfast.app.readers import Readers
 from holdfast.app.references import described
 from holdfast.app.registry import Registry
-from holdfast.app.stepping import check_step_handler, decider_handler, named_handler, takes_effects
+from holdfast.app.step_handlers import check_step_handler, decider_handler, named_handler, takes_effects
+from holdfast.app.waiters import Endings
 from holdfast.app.workflows import final_state
 from holdfast.authoring.saga.builder import Branch
 from holdfast.authoring.saga.definition import SagaDefinition
@@ -31,24 +31,24 @@ from holdfast.errors import (
     StoppedError,
     StoreUnavailableError,
 )
+from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import SYSTEM
 from holdfast.kernel.retry import RetryPolicy
-from holdfast.kernel.wire import Codec, JsonCodec
-from holdfast.machine.compiling import compile_data
-from holdfast.machine.graph import Graph
+from holdfast.machine.graphs.compiler import compile_data
+from holdfast.machine.graphs.graph import Graph
+from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import EffectContext, Function
 from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
-from holdfast.runtime.identity import Chance, SystemChance
-from holdfast.runtime.projecting import Projection
+from holdfast.runtime.loops.projections import Projection
 from holdfast.runtime.replies import Reply, callbacks
-from holdfast.runtime.running import Runtime
 from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.telemetry import Listener
+from holdfast.runtime.workplace import Runtime
 from holdfast.store.findings import Backlog, ProjectionState, Unhandled
 from holdfast.store.opening import DEFAULT_URL, open_store
 from holdfast.store.port import Store
@@ -359,9 +359,9 @@ class Engine(Calls):
         For engines without threads.
         """
         self._check_driven()
-        self.runtime.heart.step()
+        self.runtime.heartbeat.step()
         has_called = bool(self.runtime.execute_next())
-        self.runtime.fetching.chores.drain()
+        self.runtime.intake.chores.drain()
         return has_called
 
     def _check_driven(self) -> None:

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from holdfast.app.endings import Endings
 from holdfast.app.readers import Readers
+from holdfast.app.waiters import Endings
 from holdfast.errors import StoppedError
-from holdfast.runtime.loops import Turns
-from holdfast.runtime.running import Runtime
+from holdfast.runtime.loop import Turns
 from holdfast.runtime.service import Service
+from holdfast.runtime.workplace import Runtime
 
 _log = logging.getLogger("holdfast")
 

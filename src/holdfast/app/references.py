@@ -12,7 +12,7 @@ from holdfast.authoring.saga.definition import SagaDefinition
 from holdfast.errors import NotFoundError, PayloadError, indefinite
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.checking import check_key
+from holdfast.runtime.commit.limits import check_key
 from holdfast.store.shapes import DeadLetter, Header, StoredMessage
 
 InstanceLike = InstanceId | UUID | str | WorkflowInstance | InstanceSummary | Instance[Any] | Header

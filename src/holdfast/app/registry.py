@@ -6,12 +6,12 @@ import logging
 from collections.abc import Sequence
 from typing import TypeVar
 
-from holdfast.app.library import Library
+from holdfast.app.definitions import Library
 from holdfast.errors import ConfigurationError, NotFoundError
+from holdfast.kernel.codecs import Codec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import Vocabulary
-from holdfast.kernel.wire import Codec
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.store.shapes import Word
 

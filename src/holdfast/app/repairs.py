@@ -16,13 +16,14 @@ from holdfast.app.references import (
     checked_message,
     described,
 )
-from holdfast.app.stepping import plain_data
+from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ConflictError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
-from holdfast.machine import commands as c
-from holdfast.runtime.giving_up import RECALLED, GivenUpError, dead_message
+from holdfast.machine.runs import commands as c
+from holdfast.runtime.mishaps import RECALLED, GivenUpError
 from holdfast.runtime.replies import Reply
+from holdfast.runtime.work.failures import dead_message
 from holdfast.store.findings import Remains
 from holdfast.store.port import NeededError, Parts
 from holdfast.store.shapes import Address, DeadLetter, Header, InstanceQuery, StoredMessage

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from holdfast.machine.graph import Graph, WaitEvent
-from holdfast.machine.nodes import kind_of
-from holdfast.machine.state import State
+from holdfast.machine.graphs.graph import Graph, WaitEvent
+from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.state import State
 
 Work = Literal["here", "elsewhere", "nowhere", "driven"]
 """Where workers run: in this process, in others only, in none; or whoever holds the engine drives it."""

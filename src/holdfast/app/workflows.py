@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple, TypeVar, cast, get_args
 import msgspec
 
 from holdfast.app import workflow_views as views
+from holdfast.app.definitions import copied
 from holdfast.app.desk import Desk, answered, checked_key, checked_limit, checked_span, checked_text, failed
-from holdfast.app.drawing import Format, drawn
-from holdfast.app.endings import Bring, Ending, EndReply
-from holdfast.app.library import copied
+from holdfast.app.histories import Teller
+from holdfast.app.pictures import Format, drawn
 from holdfast.app.references import (
     DefinitionLike,
     InstanceLike,
@@ -23,19 +23,19 @@ from holdfast.app.references import (
     checked_step,
 )
 from holdfast.app.standing import Work, standing, trouble
-from holdfast.app.stepping import plain, plain_data
-from holdfast.app.telling import Teller
+from holdfast.app.step_handlers import plain, plain_data
+from holdfast.app.waiters import Bring, Ending, EndReply
 from holdfast.authoring.saga import words
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, UnfinishedError
 from holdfast.kernel.ids import InstanceId
-from holdfast.machine import commands as c
-from holdfast.machine.compiling import graph_data
-from holdfast.machine.graph import Graph
-from holdfast.machine.graph import Kind as GraphKind
-from holdfast.machine.state import State
+from holdfast.machine.graphs.compiler import graph_data
+from holdfast.machine.graphs.graph import Graph
+from holdfast.machine.graphs.graph import Kind as GraphKind
+from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.state import State
+from holdfast.runtime.commit.cache import CachedInstance
+from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.replies import Reply
-from holdfast.runtime.submissions import Outcome
-from holdfast.runtime.tracking import Tracked
 from holdfast.store.findings import PublishedDefinition, StoredStep, TaskPlace
 from holdfast.store.paging import newest
 from holdfast.store.reading import Reader
@@ -402,7 +402,7 @@ class WorkflowCalls(Desk):
         with self._reader.look() as reader:
             return final_state(self._tracked_workflow(reader, identity).state)
 
-    def _tracked_workflow(self, reader: Reader, identity: InstanceId) -> Tracked:
+    def _tracked_workflow(self, reader: Reader, identity: InstanceId) -> CachedInstance:
         tracked = self._folded(reader, self._place(identity))
         if tracked is None or not isinstance(tracked.state, State):
             raise NotFoundError("workflow instance", identity)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.errors import HoldfastError
-from holdfast.kernel.wire import JsonCodec
+from holdfast.kernel.codecs import JsonCodec
 from holdfast.store.opening import DEFAULT_URL, open_store
 
 FAILED = 2

@@ -12,9 +12,9 @@ from typing import ClassVar, Generic, Literal, TypeVar
 import msgspec
 
 from holdfast.errors import PayloadError
+from holdfast.kernel.codecs import Upcaster
 from holdfast.kernel.decision import Answer
 from holdfast.kernel.moment import Moment
-from holdfast.kernel.wire import Upcaster
 
 State = TypeVar("State")
 Command = TypeVar("Command")

@@ -20,6 +20,7 @@ from holdfast.errors import (
     ReplayError,
     indefinite,
 )
+from holdfast.kernel.codecs import Codec, SelfCritical
 from holdfast.kernel.decider import Decider, Failure, Status, declared_types
 from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from holdfast.kernel.history import StoredEvent
@@ -42,7 +43,6 @@ from holdfast.kernel.vocabulary import (
     names_nothing,
     union_of,
 )
-from holdfast.kernel.wire import Codec, SelfCritical
 
 S = TypeVar("S")
 C = TypeVar("C")

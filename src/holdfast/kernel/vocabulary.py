@@ -14,11 +14,11 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.errors import CommandError, Diagnostic, PayloadError, UnknownEventError, indefinite
+from holdfast.kernel.codecs import Codec, JsonCodec, SelfCritical, Upcaster, convert, lowered, misfit
 from holdfast.kernel.nesting import TOO_DEEP, Depth
 from holdfast.kernel.readability import has_untyped_parts, is_exact, omitting
 from holdfast.kernel.sameness import difference
 from holdfast.kernel.wholeness import completion
-from holdfast.kernel.wire import Codec, JsonCodec, SelfCritical, Upcaster, convert, lowered, misfit
 
 T = TypeVar("T")
 

@@ -11,15 +11,15 @@ from holdfast.kernel.decision import Answer
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import Record, merge
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
-from holdfast.machine.commands import Command, FailStep, NoteMissingHandler, RunStep
-from holdfast.machine.deciding import decide
-from holdfast.machine.events import Event
-from holdfast.machine.evolving import evolve
-from holdfast.machine.graph import Graph
-from holdfast.machine.nodes import kind_of
-from holdfast.machine.projecting import Projection
-from holdfast.machine.routes import Routes
-from holdfast.machine.state import State
+from holdfast.machine.graphs.graph import Graph
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.commands import Command, FailStep, NoteMissingHandler, RunStep
+from holdfast.machine.runs.decisions import decide
+from holdfast.machine.runs.events import Event
+from holdfast.machine.runs.evolution import evolve
+from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.state import State
+from holdfast.machine.runs.step_rows import Projection
 
 _STATUSES = {
     "new": Status("running"),
@@ -53,7 +53,7 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
         self.type = graph.name  # type: ignore[misc]
         self.definition_version = graph.version
         self.kind = graph.kind
-        self._routes = Routes(graph, limit)
+        self._routes = GraphIndex(graph, limit)
 
     def initial(self) -> State:
         """A run that has not begun."""

@@ -1,5 +1,5 @@
 """Running deciders: commits in groups, workers, timers, leases. It acts; it never asks what a decider means.
 
-`committer` makes commits, `drafting` computes them, `worker` calls handlers, `fetching` and `clockwork` bring the work,
-`heart` keeps the leases, `loops` keeps all of them going.
+`service` is the command side of an engine and `workplace` its working side. `commit` makes commits, `work` calls handlers and
+keeps the leases, `loops` bring what is due; `loop` keeps all of them going.
 """

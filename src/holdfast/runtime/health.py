@@ -30,7 +30,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     is_healthy: bool
     """Whether there are no problems. An engine whose worker is not started has less to do, and may be healthy."""
     problems: list[str]
-    """What keeps the engine from its work, each with the part that is concerned: "clockwork: has not gone well for 12 s: …"."""
+    """What keeps the engine from its work, each with the part that is concerned: "due work: has not gone well for 12 s: …"."""
     has_worker: bool
     """Whether this process runs effects, timers and messages; without a worker it only takes commands and answers questions."""
     maintenance: Maintenance

@@ -19,23 +19,23 @@ import msgspec
 from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.program import Programs
-from holdfast.runtime.calling import Key, key_of
+from holdfast.runtime.chance import Chance
 from holdfast.runtime.clock import Clock
-from holdfast.runtime.committer import Committer
-from holdfast.runtime.committing import Committing
-from holdfast.runtime.deciding import Batch
+from holdfast.runtime.commit.batch import Batch
+from holdfast.runtime.commit.cache import InstanceCache
+from holdfast.runtime.commit.committer import Committer
+from holdfast.runtime.commit.queue import CommitQueue
+from holdfast.runtime.commit.queues import CommitQueues, Lane
+from holdfast.runtime.commit.submissions import Settled, Submission, digest_of
+from holdfast.runtime.commit.surroundings import Surroundings
+from holdfast.runtime.commit.work_rows import Leasing
+from holdfast.runtime.context import EngineContext, Languages
 from holdfast.runtime.forks import INHERITED, belongs_here
 from holdfast.runtime.health import Watched
-from holdfast.runtime.identity import Chance
-from holdfast.runtime.issuing import Leasing
-from holdfast.runtime.lanes import Lane, Lanes
-from holdfast.runtime.loops import Loop, Step, Turns
+from holdfast.runtime.loop import Loop, Step, Turns
+from holdfast.runtime.maintenance import Watch
 from holdfast.runtime.settings import Settings
-from holdfast.runtime.shared import Languages, Shared
-from holdfast.runtime.submissions import Settled, Submission, digest_of
-from holdfast.runtime.surroundings import Surroundings
-from holdfast.runtime.tracking import Memory
-from holdfast.runtime.watch import Watch
+from holdfast.runtime.work.call import Key, key_of
 from holdfast.store.port import Parts, Store, Writer
 from holdfast.store.shapes import Address, Change, Claim, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
 
@@ -78,7 +78,7 @@ class Service:
         self.is_inherited = False
         """Whether this process is a forked child of the one that opened the engine."""
         belongs_here(self)
-        self.shared = Shared(
+        self.shared = EngineContext(
             settings,
             clock=clock,
             chance=chance,
@@ -112,7 +112,9 @@ class Service:
         """Set when the engine stops: nobody waits for the database any longer."""
         lanes = (settings.committers or store.writers) if has_threads else 1
         numbers = range(1, lanes + 1)
-        self.committer = Lanes([self._lane(f"committer {each}", settings.cache_size // lanes) for each in numbers])
+        self.committer = CommitQueues(
+            [self._lane(f"committer {each}", settings.cache_size // lanes) for each in numbers]
+        )
         self._wakeups = store.wakeups(lambda _hint: None)
         self._loops: list[Loop] = []
         self._notifier: Loop | None = None
@@ -179,9 +181,9 @@ class Service:
             )
         )
 
-    def transactor(self, writer: Writer) -> Committing:
+    def transactor(self, writer: Writer) -> Committer:
         """What commits one command inside an open transaction; it remembers nothing and hands nothing over."""
-        return self._committing(writer, Memory(0), self.around.without_leasing())
+        return self._committing(writer, InstanceCache(0), self.around.without_leasing())
 
     def written_inside(self, batch: Batch) -> None:
         """Pass on what was written by a commit that no lane made."""
@@ -341,14 +343,14 @@ class Service:
         known = self.committer.header(instance) or next(iter(self.store.reader(tenant).headers([instance])), None)
         return "" if known is None else known.key
 
-    def _committing(self, writer: Writer, memory: Memory, around: Surroundings) -> Committing:
-        return Committing(writer, around, clock=self.shared.clock, chance=self.shared.chance, memory=memory)
+    def _committing(self, writer: Writer, cache: InstanceCache, around: Surroundings) -> Committer:
+        return Committer(writer, around, clock=self.shared.clock, chance=self.shared.chance, cache=cache)
 
     def _lane(self, name: str, cache_size: int) -> Lane:
         """A committer with a connection of its own."""
-        writer, memory = self.store.writer(), Memory(cache_size)
-        committer = Committer(
-            self._committing(writer, memory, self.around),
+        writer, cache = self.store.writer(), InstanceCache(cache_size)
+        committer = CommitQueue(
+            self._committing(writer, cache, self.around),
             self.shared.telemetry,
             name=name,
             limit=self._limit,
@@ -356,7 +358,7 @@ class Service:
             written=self.written,
             recovered=partial(self._recovered, writer),
         )
-        return Lane(committer, memory)
+        return Lane(committer, cache)
 
     def _recovered(self, writer: Writer) -> None:
         """The database is back. The answer to a claim or to a commit that handed effects over may be lost: free them.

@@ -13,9 +13,9 @@ from typing import Self
 
 from holdfast.app.engine import Engine
 from holdfast.errors import ConfigurationError
-from holdfast.kernel.wire import Codec, JsonCodec
+from holdfast.kernel.codecs import Codec, JsonCodec
+from holdfast.runtime.chance import SeededChance
 from holdfast.runtime.clock import ManualClock
-from holdfast.runtime.identity import SeededChance
 from holdfast.runtime.settings import Settings
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store

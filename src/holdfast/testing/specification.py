@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.app.desk import checked_key
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
+from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message, Rejection, Timer
 from holdfast.kernel.ids import InstanceId
@@ -22,9 +23,8 @@ from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
 from holdfast.kernel.sameness import strict_difference
 from holdfast.kernel.vocabulary import Vocabulary
-from holdfast.kernel.wire import Codec, JsonCodec
-from holdfast.runtime.checking import check_decision, check_text
-from holdfast.runtime.issuing import message_row
+from holdfast.runtime.commit.limits import check_decision, check_text
+from holdfast.runtime.commit.work_rows import message_row
 
 S = TypeVar("S")
 C = TypeVar("C")

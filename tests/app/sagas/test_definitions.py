@@ -10,7 +10,7 @@ import pytest
 
 from app.sagas.acting import BROKEN, Stage, run, status, statuses, step
 from holdfast import ConfigurationError, DefinitionError, NotFoundError, Saga, StepContext, task
-from holdfast.machine.compiling import graph_bytes
+from holdfast.machine.graphs.compiler import graph_bytes
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 from holdfast.testing.manual import START
 from support.engines import Place

@@ -10,7 +10,7 @@ from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses
 from holdfast import Branch, ConflictError, Fail, Retry, Saga, SagaDefinition, task
 from holdfast.authoring.saga.builder import Build, Strategy
 from holdfast.kernel.ids import InstanceId
-from holdfast.machine.graph import Join, Losers
+from holdfast.machine.graphs.graph import Join, Losers
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import worker_of

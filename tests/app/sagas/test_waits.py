@@ -10,8 +10,8 @@ import pytest
 from app.sagas.acting import Stage, history, run, status, statuses, step
 from holdfast import NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
 from holdfast.authoring.saga.builder import Build
-from holdfast.machine.graph import Losers
-from holdfast.machine.nodes.wait import MOST_KEPT
+from holdfast.machine.graphs.graph import Losers
+from holdfast.machine.runs.nodes.wait import MOST_KEPT
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually, together
 

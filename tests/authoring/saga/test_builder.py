@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast import Branch, ConfigurationError, DefinitionError, Saga, SagaDefinition, task
-from holdfast.machine.compiling import compile_graph
-from holdfast.machine.graph import Edge, Node, Policies, Task, Work
+from holdfast.machine.graphs.compiler import compile_graph
+from holdfast.machine.graphs.graph import Edge, Node, Policies, Task, Work
 
 H = "work"
 """A handler by its name; nobody calls it here."""

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast import DefinitionError, Saga, handler, task
-from holdfast.machine.compiling import graph_bytes, graph_hash, read_graph
+from holdfast.machine.graphs.compiler import graph_bytes, graph_hash, read_graph
 
 H = "work"
 

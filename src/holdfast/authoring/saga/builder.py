@@ -27,8 +27,8 @@ from holdfast.errors import DefinitionError, ExpressionError
 from holdfast.expressions import Expression, Options, parse, schema_type
 from holdfast.expressions.options import Spelling
 from holdfast.expressions.tree import variables
-from holdfast.machine.compiling import compile_graph
-from holdfast.machine.graph import (
+from holdfast.machine.graphs.compiler import compile_graph
+from holdfast.machine.graphs.graph import (
     BRANCH,
     CONFIRMED,
     ERROR,

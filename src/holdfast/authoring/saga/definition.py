@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from holdfast.authoring.saga.options import Function
-from holdfast.machine.graph import (
+from holdfast.machine.graphs.graph import (
     BRANCH,
     CONFIRMED,
     FALSE,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from holdfast.authoring.saga.definition import CONDITION_ENTRY, IMPLICIT_JOIN
 from holdfast.authoring.saga.parts import Loose
 from holdfast.errors import Diagnostic
-from holdfast.machine.graph import Condition, Node
+from holdfast.machine.graphs.graph import Condition, Node
 
 
 class Grown(NamedTuple):

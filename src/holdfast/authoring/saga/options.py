@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Literal, TypedDict, TypeVar, cast
 
 from holdfast.errors import ConfigurationError
-from holdfast.machine.graph import Plain, Retry, Work
+from holdfast.machine.graphs.graph import Plain, Retry, Work
 
 Duration = timedelta | float
 """A timedelta, or seconds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.authoring.saga.options import NAME_IT, SAME_OPTIONS, Function, StepOptions, handler_name
 from holdfast.errors import Diagnostic
-from holdfast.machine.graph import BRANCH, Edge, Node
+from holdfast.machine.graphs.graph import BRANCH, Edge, Node
 
 Loose = tuple[str, str]
 """A node and the outcome by which it is left, with no node behind it yet."""

@@ -9,7 +9,7 @@ from holdfast.authoring.saga.parts import Parts
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression, Options, Spelling, parse
 from holdfast.expressions.tree import Constant, Variable
-from holdfast.machine.graph import Human, OnReject, Plain
+from holdfast.machine.graphs.graph import Human, OnReject, Plain
 
 REFUSALS: Final[tuple[OnReject, ...]] = get_args(OnReject)
 

@@ -18,8 +18,16 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.postgres.columns import columns_of, kinds_of, pack_instant, pack_long
-from holdfast.store.postgres.lines import Connection, Line, Loan, lent
+from holdfast.store.postgres.commit_parts import (
+    Part,
+    consumed_parts,
+    finished_parts,
+    message_row,
+    observations_part,
+    parts_of,
+    receipts_part,
+)
+from holdfast.store.postgres.connections import Connection, Line, Loan, lent
 from holdfast.store.postgres.loading import (
     causes_known,
     disown,
@@ -29,15 +37,7 @@ from holdfast.store.postgres.loading import (
     receipts_of,
     void_claims,
 )
-from holdfast.store.postgres.parts import (
-    Part,
-    consumed_parts,
-    finished_parts,
-    message_row,
-    observations_part,
-    parts_of,
-    receipts_part,
-)
+from holdfast.store.postgres.packing import columns_of, kinds_of, pack_instant, pack_long
 from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, send
 from holdfast.store.postgres.records import letter_row, record_parts
 from holdfast.store.shapes import (

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.store.findings import PublishedDefinition
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.lines import Connection, Line
+from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.shapes import StoredDefinition
 from holdfast.store.statements import read_numbered
 

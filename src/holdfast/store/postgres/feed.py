@@ -11,8 +11,8 @@ from psycopg.types.numeric import Int8
 
 from holdfast.store.findings import FedEvent, ProjectionState
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.columns import Texts
-from holdfast.store.postgres.lines import Connection, Line, Loan, lent
+from holdfast.store.postgres.connections import Connection, Line, Loan, lent
+from holdfast.store.postgres.packing import Texts
 from holdfast.store.statements import read_numbered
 
 

@@ -14,9 +14,9 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
 from holdfast.store.port import NeededError
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.columns import Texts
 from holdfast.store.postgres.commits import accept
-from holdfast.store.postgres.lines import Connection, Line
+from holdfast.store.postgres.connections import Connection, Line
+from holdfast.store.postgres.packing import Texts
 from holdfast.store.postgres.workers import free_orphans
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, DeadLetter, Maintenance, Word

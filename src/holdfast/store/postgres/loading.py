@@ -12,9 +12,9 @@ import msgspec
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.columns import Integers, Longs, Texts, Uuids, columns_of
-from holdfast.store.postgres.lines import Connection
-from holdfast.store.postgres.parts import effect_key, timer_key
+from holdfast.store.postgres.commit_parts import effect_key, timer_key
+from holdfast.store.postgres.connections import Connection
+from holdfast.store.postgres.packing import Integers, Longs, Texts, Uuids, columns_of
 from holdfast.store.shapes import (
     Address,
     Change,

@@ -17,7 +17,7 @@ import psycopg
 from psycopg import pq
 from psycopg.waiting import Ready, Wait
 
-from holdfast.store.postgres.lines import Connection
+from holdfast.store.postgres.connections import Connection
 
 
 class Statement:

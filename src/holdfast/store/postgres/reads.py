@@ -19,10 +19,10 @@ from holdfast.kernel.records import DeadLetterSource
 from holdfast.store.findings import StepName, StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
 from holdfast.store.paging import id_range, newest
 from holdfast.store.postgres import rows
-from holdfast.store.postgres.columns import Integers, Texts, Uuids
+from holdfast.store.postgres.connections import Connection
 from holdfast.store.postgres.faults import translated
-from holdfast.store.postgres.lines import Connection
 from holdfast.store.postgres.loading import load
+from holdfast.store.postgres.packing import Integers, Texts, Uuids
 from holdfast.store.shapes import (
     Address,
     DeadLetter,

@@ -18,8 +18,8 @@ from holdfast.kernel.records import (
     TaskClosed,
     TaskOpened,
 )
-from holdfast.store.postgres.columns import Row
-from holdfast.store.postgres.parts import Part
+from holdfast.store.postgres.commit_parts import Part
+from holdfast.store.postgres.packing import Row
 from holdfast.store.shapes import Change, DeadLetter, Header
 
 

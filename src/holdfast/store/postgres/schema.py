@@ -16,9 +16,9 @@ from psycopg.types.numeric import Int4
 
 from holdfast.errors import ConfigurationError, StoreUnavailableError
 from holdfast.store.migrating import Migration
+from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.feed import missing_base
 from holdfast.store.postgres.keeping import make_partitions
-from holdfast.store.postgres.lines import Connection, Line
 from holdfast.store.statements import read_numbered
 
 

@@ -14,11 +14,11 @@ from holdfast.errors import ConfigurationError, SchemaMismatchError, indefinite
 from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
 from holdfast.store.postgres.commits import PostgresWriter, accept_within
+from holdfast.store.postgres.connections import Connection, Line, patient_conninfo, prepare_reader
 from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.keeping import PostgresKeeper
-from holdfast.store.postgres.lines import Connection, Line, patient_conninfo, prepare_reader
 from holdfast.store.postgres.reads import PostgresReader
 from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
 from holdfast.store.postgres.wakeups import PostgresWakeups

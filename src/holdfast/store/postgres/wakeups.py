@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.store.postgres.lines import Line
+from holdfast.store.postgres.connections import Line
 from holdfast.store.statements import read_numbered
 
 

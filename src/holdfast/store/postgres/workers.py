@@ -11,9 +11,9 @@ import msgspec
 
 from holdfast.kernel.ids import WorkerId
 from holdfast.store.findings import Beat
-from holdfast.store.postgres.columns import Texts, Uuids, columns_of
-from holdfast.store.postgres.lines import Connection, Line
-from holdfast.store.postgres.parts import effect_key
+from holdfast.store.postgres.commit_parts import effect_key
+from holdfast.store.postgres.connections import Connection, Line
+from holdfast.store.postgres.packing import Texts, Uuids, columns_of
 from holdfast.store.shapes import EffectClaim, Maintenance, WorkerInfo
 from holdfast.store.statements import read_numbered
 

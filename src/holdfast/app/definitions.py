@@ -1,0 +1,171 @@
+"""The published definitions: each one is stored once, never changes, and is found by name and version from any process."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+
+from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
+from holdfast.kernel.codecs import Codec
+from holdfast.kernel.program import Program
+from holdfast.machine.graphs.compiler import graph_bytes, read_graph
+from holdfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
+from holdfast.machine.machine import GraphMachine
+from holdfast.runtime.service import Service
+from holdfast.store.findings import PublishedDefinition
+from holdfast.store.port import Definitions
+from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
+
+_ID = re.compile(r"(?=-v)")
+
+_NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
+
+
+class Library:
+    """Graphs and the programs that run them, by name and version."""
+
+    def __init__(self, codec: Codec, *, limit: int) -> None:
+        self._codec = codec
+        self._limit = limit
+        self.speaker = Program(GraphMachine(_NO_GRAPH), codec, limit=limit)
+        """Reads and writes what all graphs have in common; it runs none."""
+        self._service: Service | None = None
+        self._definitions: Definitions | None = None
+        self._programs: dict[tuple[str, str], Program] = {}
+        self._newest: dict[str, str] = {}
+        """The version that an unversioned start takes, by name."""
+        self._lock = threading.Lock()
+
+    def attach(self, service: Service) -> None:
+        """Read and publish in the database of this service."""
+        self._service = service
+        self._definitions = service.store.definitions()
+
+    def names(self) -> set[str]:
+        """The names of the definitions that this process has met."""
+        return set(self._newest)
+
+    def publish(self, graph: Graph) -> None:
+        """Make a graph known to all processes. The same name and version with another content is refused."""
+        self._check_calls(graph)
+        assert self._service is not None
+        now = self._service.shared.clock.now()
+        stored = StoredDefinition(
+            tenant=SHARED_TENANT,
+            name=graph.name,
+            version=graph.version,
+            kind=graph.kind,
+            source=b"",
+            compiled=graph_bytes(graph),
+            hash=graph.hash,
+            compiler=str(IR_VERSION),
+            status="published",
+            created_at=now,
+        )
+        known = self._stored.publish(stored, now)
+        if known.hash != graph.hash:
+            raise ConfigurationError(
+                f"{graph.name!r} version {graph.version} was published before with another content; "
+                "a published definition never changes: give the new one another version"
+            )
+        self._add(copied(graph), is_newest_known=True)
+
+    def program(self, name: str, version: str = "") -> Program | None:
+        """The program of a definition, from the database if this process has not met it yet; None if there is none."""
+        wanted = version or self._newest.get(name) or self._newest_stored(name)
+        found = self._programs.get((name, wanted))
+        return found or (self._load(name, wanted) if wanted else None)
+
+    def find(self, definition: str, version: str = "") -> tuple[str, str]:
+        """Name and version of what a caller means: a name, a name and a version, or an id such as `order-v1`."""
+        if self.program(definition, version) is not None:
+            return definition, version or self._newest[definition]
+        if not version:
+            for match in reversed(list(_ID.finditer(definition))):
+                name, number = definition[: match.start()], definition[match.start() + 2 :]
+                if name and number and self.program(name, number) is not None:
+                    return name, number
+        known = ", ".join(sorted(self._newest)) or "none"
+        wanted = f"{definition} version {version}" if version else definition
+        raise NotFoundError("workflow", wanted, hint=f"register it first; known here are: {known}")
+
+    def callers(self, handler: str) -> list[str]:
+        """The definitions that this process has met and whose steps name a handler."""
+        return sorted({graph.name for graph in map(graph_of, self._programs.values()) if handler in graph.handlers})
+
+    def listed(self) -> list[PublishedDefinition]:
+        """All published versions of all definitions, by name, each oldest first."""
+        return self._stored.listed(SHARED_TENANT)
+
+    def graph(self, definition: str, version: str = "") -> Graph:
+        """The graph of a definition."""
+        program = self.program(*self.find(definition, version))
+        assert program is not None
+        return graph_of(program)
+
+    def _load(self, name: str, version: str) -> Program | None:
+        stored = self._stored.get(SHARED_TENANT, name, version)
+        return None if stored is None else self._add(read_graph(stored.compiled), is_newest_known=False)
+
+    def _newest_stored(self, name: str) -> str:
+        return max(self._stored.versions(SHARED_TENANT, name), key=_age, default="")
+
+    def _add(self, graph: Graph, *, is_newest_known: bool) -> Program:
+        with self._lock:
+            key = graph.name, graph.version
+            program = self._programs.get(key)
+            if program is None:
+                # The machine bounds what comes in, and so all that it derives from it: nothing of that is ever refused.
+                program = Program(GraphMachine(graph, limit=self._limit), self._codec, limit=sys.maxsize)
+                self._programs = {**self._programs, key: program}  # Replaced whole: others read it without a lock.
+            known = self._newest.get(graph.name)
+            if known is None or (is_newest_known and _age(graph.version) > _age(known)):
+                self._newest = {**self._newest, graph.name: graph.version}
+            return program
+
+    def _check_calls(self, graph: Graph) -> None:
+        """Children must exist before their parents, so that no running workflow ever asks for one that does not."""
+        missing = [
+            Diagnostic(
+                "unknown_workflow",
+                f"{node.id!r} calls {node.op.definition!r}{' version ' + node.op.version if node.op.version else ''}, "
+                "which is not published; register it first",
+                node.id,
+            )
+            for node in graph.nodes.values()
+            if isinstance(node.op, Call)
+            and node.op.definition != graph.name
+            and self.program(node.op.definition, node.op.version) is None
+        ]
+        if missing:
+            raise DefinitionError(graph.name, missing)
+
+    @property
+    def _stored(self) -> Definitions:
+        """The definitions in the database.
+
+        They have a connection of their own: a committer that meets a definition inside a transaction must not wait for anybody who
+        may be waiting for that transaction.
+        """
+        assert self._definitions is not None
+        assert self._service is not None
+        self._service.check_process()
+        return self._definitions
+
+
+def copied(graph: Graph) -> Graph:
+    """The same graph as another object, as another process would read it: a definition never changes, whoever holds one."""
+    return read_graph(graph_bytes(graph))
+
+
+def graph_of(program: Program) -> Graph:
+    """The graph that a program runs."""
+    assert isinstance(program.decider, GraphMachine)
+    return program.decider.graph
+
+
+def _age(version: str) -> tuple[tuple[int, int, str], ...]:
+    """Orders versions as people do: numbers by value, words by the alphabet."""
+    parts = re.findall(r"\d+|[^\d.]+", version)
+    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)

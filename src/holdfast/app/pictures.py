@@ -1,0 +1,59 @@
+"""Drawings of workflows with what is stored about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from holdfast.app.workflow_views import Step
+from holdfast.errors import PayloadError
+from holdfast.machine.graphs import picture as drawing
+from holdfast.machine.graphs.graph import BRANCH, Graph
+from holdfast.machine.graphs.index import ANY_OUTCOME
+from holdfast.store.findings import StoredStep
+
+Format = Literal["mermaid", "dot", "json"]
+
+_LANGUAGES = {"mermaid": drawing.mermaid, "dot": drawing.dot, "json": drawing.graph_json}
+_UNDOING = {"pending": "running", "completed": "completed", "running": "running"}
+
+
+def drawn(
+    graph: Graph,
+    format: Format,  # noqa: A002 - the word that everybody uses for it
+    *,
+    steps: Sequence[Step] = (),
+    rows: Sequence[StoredStep] = (),
+) -> str:
+    """A graph in one of the languages for drawings; with steps, it shows what became of each node and which ways were taken."""
+    draw = _LANGUAGES.get(format)
+    if draw is None:
+        raise PayloadError(f"there is no drawing as {format!r}; there are {', '.join(_LANGUAGES)}")
+    return draw(graph, _lives(graph, steps, rows), taken=_taken(graph, rows)) if rows else draw(graph)
+
+
+def _lives(graph: Graph, steps: Sequence[Step], rows: Sequence[StoredStep]) -> dict[str, drawing.NodeLife]:
+    lives: dict[str, drawing.NodeLife] = {}
+    for step in steps:
+        before = lives.get(step.name)
+        visits = 1 if before is None else before.visits + 1
+        lives[step.name] = drawing.NodeLife(status=step.status, visits=visits, attempts=step.retry_count)
+    for row in rows:
+        name = graph.nodes[row.node].compensation_name
+        if row.compensates is not None and name and row.outcome != "rolled_back":
+            status = _UNDOING.get(row.status, row.status)
+            lives[name] = drawing.NodeLife(status=status, visits=1, attempts=row.attempts)
+    return lives
+
+
+def _taken(graph: Graph, rows: Sequence[StoredStep]) -> set[str]:
+    """The edges that tokens went along: those of an outcome that a step had, to a node that was entered."""
+    entered = {row.node for row in rows}
+    left = {(row.node, row.outcome) for row in rows if row.kind == "forward" and row.status == "completed"}
+    nodes = {node for node, _ in left}
+    return {
+        edge.id
+        for edge in graph.edges
+        if edge.target in entered
+        and ((edge.source, edge.on) in left or (edge.on in {BRANCH, ANY_OUTCOME} and edge.source in nodes))
+    }

@@ -1,0 +1,193 @@
+"""Waiting for the end of instances: told by this process's own commits, and looked for now and then in case another process ended one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+from holdfast.app.standing import OPERATOR
+from holdfast.errors import NotFoundError, StoppedError
+from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.driven import DrivenReply
+from holdfast.runtime.loop import Loop, Turns
+from holdfast.runtime.replies import LastingReply, Reply
+from holdfast.runtime.service import Ended, Service
+from holdfast.store.shapes import Header
+
+Lookup = Callable[[str, Collection[InstanceId]], Sequence[Header]]
+"""The rows of a tenant's instances, those that exist."""
+
+T = TypeVar("T")
+
+_Key = tuple[str, InstanceId]
+
+
+class Ending(NamedTuple):
+    """How an instance ended."""
+
+    header: Header
+    summary: object = None
+    """What its last state says, if this process knows it."""
+
+
+Told = Callable[[], str]
+"""Where a workflow stands, in words; asked only when somebody has waited in vain."""
+
+
+class EndReply(LastingReply[T]):
+    """The reply to a call that waits for the end of a workflow: whoever loses patience is told where it stands."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self, told: Told, kept: set[Reply[Any]]) -> None:
+        super().__init__(kept)
+        self._told = told
+
+    def _meanwhile(self) -> str:
+        return self._told()
+
+
+class DrivenEndReply(EndReply[T], DrivenReply[T]):
+    """The same for an engine that is driven: what driving it cannot bring is told."""
+
+    __slots__ = ()
+
+    def _remedy(self) -> str:
+        told = self._told()
+        return f": {told}" if told.startswith(OPERATOR) else f"{super()._remedy()}; {told}"
+
+
+Bring = Callable[[Ending, Reply[T]], None]
+"""Answers a reply when the end has come; it must not hold the reply until then."""
+
+_Waiting = WeakKeyDictionary[EndReply[Any], Bring[Any]]
+
+
+class Endings:
+    """Who waits for which instance. An instance may take weeks, so that nobody is remembered who does not wait any more."""
+
+    def __init__(
+        self, service: Service, lookup: Lookup, summarize: Callable[[object], object], *, has_threads: bool
+    ) -> None:
+        self._lookup = lookup
+        self._summarize = summarize
+        self._lock = threading.Lock()
+        self._waiting: dict[_Key, _Waiting] = {}
+        self._called_back: set[Reply[Any]] = set()
+        """Replies that are to call somebody back, so that they stay although nobody may hold them."""
+        self._fresh: set[_Key] = set()
+        """Asked for since the last look."""
+        self._pause = service.shared.settings.poll_interval.total_seconds()
+        limit = service.shared.settings.unhealthy_after.total_seconds()
+        self._loop = Loop("endings", self._step, service.shared.telemetry, limit=limit) if has_threads else None
+        self._is_started = False
+        self._is_stopped = False
+        self._look_at = 0.0
+        """When to look at all of them again, in case another process ended one (monotonic time)."""
+        self._is_running = service.committer.is_running
+        service.on_ended = self._ended
+
+    def reply(self, told: Told) -> EndReply[Any]:
+        """An answer to come with the end of an instance."""
+        kind = DrivenEndReply if self._loop is None else EndReply
+        return kind(told, self._called_back)
+
+    def wait(self, tenant: str, instance: InstanceId, reply: EndReply[T], bring: Bring[T]) -> None:
+        """Have a reply answered once an instance has ended."""
+        key = tenant, instance
+        with self._lock:
+            is_stopped = self._is_stopped
+            if not is_stopped:
+                self._waiting.setdefault(key, WeakKeyDictionary())[reply] = bring
+        if is_stopped:
+            reply.set_error(StoppedError("the engine is stopped"))
+        elif self._loop is None:
+            self._look([key])
+        else:
+            self._look_soon(key)
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loop that looks, once somebody waits."""
+        return [self._loop] if self._loop is not None and self._is_started else []
+
+    def _look_soon(self, key: _Key) -> None:
+        """Have the loop look, at once if the instance may have ended already."""
+        assert self._loop is not None
+        with self._lock:
+            is_new = not self._is_running(key[1])  # Whoever ends it after this will tell: the reply is waiting.
+            if is_new:
+                self._fresh.add(key)
+            if not self._is_started and not self._is_stopped:
+                self._is_started = True
+                self._loop.start()
+        if is_new:
+            self._loop.wake()
+
+    def stop(self) -> None:
+        """Nobody will tell any more."""
+        with self._lock:
+            self._is_stopped = True
+        for loop in self.loops:
+            loop.stop()
+            loop.join(1.0)
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for replies in waiting.values():
+            for reply in list(replies):
+                reply.set_error(StoppedError("the engine is stopped"))
+
+    def _ended(self, instances: Sequence[Ended]) -> None:
+        if self._waiting:
+            for header, state in instances:
+                key = header.tenant, header.id
+                if key in self._waiting:
+                    self._tell(key, Ending(header, self._summarize(state)))
+
+    def _step(self) -> float:
+        """Look at those that were asked for since the last time; now and then at all of them, however many are asked for meanwhile."""
+        now = time.monotonic()
+        with self._lock:
+            self._waiting = {key: waiting for key, waiting in self._waiting.items() if waiting}
+            keys = list(self._waiting) if now >= self._look_at else list(self._fresh)
+            self._fresh = set()
+        if now >= self._look_at:
+            self._look_at = now + self._pause
+        try:
+            self._look(keys)
+        except BaseException:
+            self._look_at = now  # At all of them, because those that were asked for are not known any more.
+            raise
+        return max(0.0, self._look_at - time.monotonic())
+
+    def _look(self, keys: Sequence[_Key]) -> None:
+        by_tenant: defaultdict[str, list[InstanceId]] = defaultdict(list)
+        for tenant, instance in keys:
+            by_tenant[tenant].append(instance)
+        turns = Turns()
+        for tenant, instances in by_tenant.items():
+            turns.take(partial(self._look_at_tenant, tenant, instances), None)
+        turns.end()
+
+    def _look_at_tenant(self, tenant: str, instances: Sequence[InstanceId]) -> None:
+        found = {header.id: header for header in self._lookup(tenant, instances)}
+        for instance in instances:
+            header = found.get(instance)
+            if header is None:
+                self._tell((tenant, instance), None)
+            elif header.ended_at is not None:
+                self._tell((tenant, instance), Ending(header))
+
+    def _tell(self, key: _Key, ending: Ending | None) -> None:
+        with self._lock:
+            waiting = self._waiting.pop(key, None)
+        for reply, bring in list(waiting.items()) if waiting else ():
+            if ending is None:
+                reply.set_error(NotFoundError("instance", key[1]))
+            else:
+                bring(ending, reply)

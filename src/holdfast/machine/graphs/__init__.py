@@ -1,0 +1,1 @@
+"""Graphs as data: their parts, the checks, the index that runs use, their pictures."""

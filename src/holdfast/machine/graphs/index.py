@@ -1,0 +1,126 @@
+"""A graph made ready to run: ways by outcome, joins by split, expressions compiled. Computed once for each graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from holdfast.expressions import Expression
+from holdfast.expressions.tree import Variable
+from holdfast.machine.graphs.graph import ANSWERING, Call, Condition, Edge, Graph, Human, Join, Node, Split
+
+ANY_OUTCOME = "*"
+DATA = "input"
+"""What expressions call the data of a token."""
+
+
+class GraphIndex:
+    """What the machine asks of its graph."""
+
+    def __init__(self, graph: Graph, limit: int) -> None:
+        self.graph = graph
+        self.limit = limit
+        """How large the data of a token may be, in bytes."""
+        self.policies = graph.policies
+        ways: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
+        for edge in sorted(graph.edges, key=lambda edge: (edge.priority, edge.id)):
+            ways[edge.source, edge.on].append(edge)
+        self._ways = {key: tuple(edges) for key, edges in ways.items()}
+        self._joins = {node.op.split: node for node in graph.nodes.values() if isinstance(node.op, Join)}
+        self._conditions = {
+            node.id: Expression.from_data(node.op.expression)
+            for node in graph.nodes.values()
+            if isinstance(node.op, Condition)
+        }
+        self._items = {
+            node.id: Expression.from_data(node.op.items)
+            for node in graph.nodes.values()
+            if isinstance(node.op, Split) and node.op.items is not None
+        }
+        self._lists = {name: _place(expression) for name, expression in self._items.items()}
+        self._answering = frozenset(node.id for node in graph.nodes.values() if isinstance(node.op, ANSWERING))
+        self._named = frozenset(node.id for node in graph.nodes.values() if isinstance(node.op, Call | Human))
+        self._answers = {
+            node.id: node.op.split if node.op.split in self._items else node.op.answer or node.id
+            for node in graph.nodes.values()
+            if isinstance(node.op, Join)
+        }
+        self._templates = {
+            node.id: Expression.from_data(node.op.template)
+            for node in graph.nodes.values()
+            if isinstance(node.op, Human) and node.op.template is not None
+        }
+        self._shown = {
+            node.id: {name: Expression.from_data(stored) for name, stored in node.op.shows.items()}
+            for node in graph.nodes.values()
+            if isinstance(node.op, Human) and node.op.shows
+        }
+        self._guards = {edge.id: Expression.from_data(edge.when) for edge in graph.edges if edge.when is not None}
+        self._assigns = {
+            edge.id: {name: Expression.from_data(stored) for name, stored in edge.assign.items()}
+            for edge in graph.edges
+            if edge.assign
+        }
+
+    def node(self, name: str) -> Node:
+        """The node with this name."""
+        return self.graph.nodes[name]
+
+    def ways(self, node: str, outcome: str) -> tuple[Edge, ...]:
+        """The edges that an outcome may take, in the order in which they are tried."""
+        return self._ways.get((node, outcome), ()) or self._ways.get((node, ANY_OUTCOME), ())
+
+    def join_of(self, split: str) -> Node | None:
+        """The join where the branches of a split meet, if there is one."""
+        return self._joins.get(split)
+
+    def condition(self, node: str) -> Expression:
+        """The question that a condition asks."""
+        return self._conditions[node]
+
+    def items(self, node: str) -> Expression | None:
+        """What gives the list of a split over items."""
+        return self._items.get(node)
+
+    def list_place(self, node: str) -> tuple[str, ...]:
+        """Where in the data the list of a split over items is found; empty if it is computed."""
+        return self._lists[node]
+
+    def is_answering(self, node: str) -> bool:
+        """Whether a node is of a kind that answers."""
+        return node in self._answering
+
+    def is_named(self, node: str) -> bool:
+        """Whether the answer of a node is found under a name, whatever it is."""
+        return node in self._named
+
+    def answer_name(self, node: str) -> str:
+        """The name under which the answer of a node is found, where it is not laid over the data."""
+        return self._answers.get(node, node)
+
+    def item_name(self, node: str) -> str:
+        """The name under which a branch of a split over items finds its item."""
+        op = self.graph.nodes[node].op
+        assert isinstance(op, Split)
+        return op.item
+
+    def template(self, node: str) -> Expression | None:
+        """The subject of a question, if it has holes to be filled in."""
+        return self._templates.get(node)
+
+    def shown(self, node: str) -> dict[str, Expression]:
+        """What a question shows of the data."""
+        return self._shown.get(node, {})
+
+    def guard(self, edge: Edge) -> Expression | None:
+        """What must hold for an edge to be taken."""
+        return self._guards.get(edge.id)
+
+    def assigns(self, edge: Edge) -> dict[str, Expression]:
+        """What an edge adds to the data."""
+        return self._assigns.get(edge.id, {})
+
+
+def _place(expression: Expression) -> tuple[str, ...]:
+    """The path into the data that an expression is, if it is nothing but one."""
+    tree = expression.tree
+    return tree.path[1:] if isinstance(tree, Variable) and tree.path[0] == DATA else ()

@@ -1,0 +1,65 @@
+"""What an answer does to the data of a token: where it is found there, and whether there is room for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import msgspec
+
+from holdfast.kernel.decision import Rejection
+from holdfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
+from holdfast.machine.graphs.index import GraphIndex
+
+Data = dict[str, object]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def name_of(routes: GraphIndex, node: str, output: object) -> str:
+    """The name under which the data holds an answer; empty if an object is laid over the data, name by name."""
+    return "" if isinstance(output, dict) and not routes.is_named(node) else routes.answer_name(node)
+
+
+def merged(routes: GraphIndex, data: Data, node: str, output: object) -> Data:
+    """A token's data after the answer of a step; no answer changes nothing."""
+    if output is None:
+        return data
+    name = name_of(routes, node, output)
+    return {**data, name: output} if name else {**data, **cast("Data", output)}
+
+
+def without(data: Data, place: Sequence[str]) -> Data:
+    """The data without what is found at this place."""
+    head, *rest = place
+    inner = data.get(head)
+    if not rest:
+        return {name: value for name, value in data.items() if name != head}
+    return {**data, head: without(inner, rest)} if isinstance(inner, dict) else data
+
+
+def is_within(routes: GraphIndex, value: object) -> bool:
+    """Whether a value is small and flat enough to be the data of a token."""
+    try:
+        data = _encode(value)
+    except RecursionError:
+        return False
+    return len(data) <= routes.limit and (is_flat_json(data) or not is_deep(value))
+
+
+def fits(routes: GraphIndex, data: Data, node: str, output: object) -> bool:
+    """Whether a token with this data can take an answer."""
+    return output is None or is_within(routes, merged(routes, data, node, output))
+
+
+def overflow(routes: GraphIndex, what: str) -> str:
+    """What is wrong with something that does not fit."""
+    return (
+        f"{what} would make the data larger than {routes.limit} bytes, or deeper than {DEEPEST} levels: "
+        "keep large data elsewhere and pass a reference, or raise max_payload_bytes"
+    )
+
+
+def too_large(routes: GraphIndex, what: str) -> Rejection:
+    """What somebody is told who sends something that does not fit."""
+    return Rejection(code="too_large", message=overflow(routes, what))

@@ -1,0 +1,418 @@
+"""What a run answers to a command: a function for each command, found in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from holdfast.kernel.decision import Answer, Ignored, Message, Rejection
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.moment import SYSTEM, Moment
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.answers import is_within, too_large
+from holdfast.machine.runs.ending import abort
+from holdfast.machine.runs.events import (
+    ChildUndone,
+    CompensationWaived,
+    HandlerMissing,
+    StepRequeued,
+    StepRolledBack,
+    WorkflowCompleted,
+    WorkflowResumed,
+    WorkflowStarted,
+)
+from holdfast.machine.runs.failures import take_answer
+from holdfast.machine.runs.leaving import end, leave_by, look_at_branches, way_out
+from holdfast.machine.runs.losers import is_stopping, undo_dropped
+from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
+from holdfast.machine.runs.nodes.human import decide_step, decided_before
+from holdfast.machine.runs.nodes.task import failed, resume, returned
+from holdfast.machine.runs.nodes.wait import signal
+from holdfast.machine.runs.rollback import (
+    DEADLINE,
+    GRACE,
+    NOT_UNDONE,
+    cancel,
+    end_grace,
+    go_on,
+    is_awaited,
+    is_to_undo,
+    retry_undoing,
+    stopped,
+    undo,
+    undoing_failed,
+    undone,
+    work_of,
+)
+from holdfast.machine.runs.state import ROOT, Executed, State, Stay, Step, Token
+from holdfast.machine.runs.turn import Turn, step_timer
+
+START = "start"
+
+LATE = Ignored(reason="nobody waits for this any more")
+
+_OPERATIONS = (
+    c.CancelWorkflow,
+    c.AbortWorkflow,
+    c.RequeueStep,
+    c.ResumeWorkflow,
+    c.DecideStep,
+    c.SendSignal,
+)
+"""What people ask for: they are told that the run has ended. The others are late answers of the run's own work."""
+
+
+def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer:
+    """The answer to a command. The state is changed as far as the answer is a decision."""
+    refusal = _refusal(routes, state, command, moment)
+    if refusal is not None:
+        return refusal
+    turn = Turn(routes, state, moment, kind_of)
+    answer = _TABLE[type(command)](turn, command)
+    if answer is not None:
+        return answer
+    turn.run()
+    if state.rollback is not None:
+        go_on(turn)
+    if state.dropped is not None:
+        undo_dropped(turn)
+    _complete(turn)
+    if state.parent and turn.has_ended:
+        _tell_parent(turn)
+    return turn.decision() if turn.has_happened else LATE
+
+
+def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer | None:
+    """The answer to a command that the run does not go on from."""
+    if state.status == "new":
+        is_start = isinstance(command, c.StartWorkflow)
+        return None if is_start else Rejection(code="not_started", message="there is no such workflow")
+    if isinstance(command, c.StartWorkflow):
+        return _started_before(moment)
+    if isinstance(command, c.DecideStep) and command.step in state.decided:
+        return decided_before(state, command, moment)
+    if not state.is_terminal or isinstance(command, c.RetryCompensation) or _frees(state, command):
+        return None
+    if isinstance(command, c.CompleteStep | c.FailStep):
+        return _late_end(Turn(routes, state, moment, kind_of), command)
+    if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
+        return LATE
+    if isinstance(command, _OPERATIONS):
+        return Rejection(code="already_terminal", message=f"already in terminal state: {state.status}")
+    return LATE
+
+
+def _started_before(moment: Moment) -> Rejection:
+    which = f"{moment.key!r} is the key of instance {moment.instance}, which" if moment.key else f"{moment.instance}"
+    told = f"{which} was started before; look at that one, or give another key. A start that may be repeated has an idempotency_key"
+    return Rejection(code="already_started", message=told)
+
+
+def _frees(state: State, command: c.Command) -> bool:
+    """Whether a run that has halted because a child could not be undone hears that it is."""
+    if not isinstance(command, c.EndChild) or state.rollback is None or not is_undone(command):
+        return False
+    executed = state.executed.get(command.step)
+    return executed is not None and bool(executed.not_undone)
+
+
+def _late_end(turn: Turn, command: c.CompleteStep | c.FailStep) -> Answer:
+    """A call that was under way when the run ended has come back: it counts, and nothing follows from it."""
+    if not is_awaited(turn, command.step):
+        return LATE
+    match command:
+        case c.CompleteStep() if work_of(turn, command.step).transactional:  # What it wrote goes with this refusal.
+            return Rejection(code="already_terminal", message=f"already in terminal state: {turn.state.status}")
+        case c.CompleteStep():
+            stopped(turn, command.step, came_back=True, is_done=True, output=command.output)
+        case c.FailStep(was_called=True):
+            stopped(turn, command.step, came_back=True)
+        case c.FailStep():
+            return LATE
+    return turn.decision()
+
+
+def _complete(turn: Turn) -> None:
+    """A run without tokens is over, once what it did in vain is undone."""
+    state = turn.state
+    if not state.may_begin or state.tokens or state.parked or state.open:
+        return
+    if state.dropped is None:
+        turn.emit(WorkflowCompleted())
+    elif state.dropped.stuck is not None:
+        node = state.executed[state.dropped.stuck].node
+        turn.pause(NOT_UNDONE, f"{node!r}, of a branch that was not needed, could not be undone")
+
+
+def _tell_parent(turn: Turn) -> None:
+    state = turn.state
+    result = state.result if state.status == "completed" else None
+    told = c.EndChild(
+        step=state.parent_step, status=state.status, result=result, error=state.error, reason=state.reason
+    )
+    parent = InstanceId(UUID(state.parent))
+    turn.send(Message(decider=state.parent_definition, command=told, instance=parent))
+
+
+# -- the start
+
+
+def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
+    if not command.parent and not is_within(turn.routes, command.input):
+        return too_large(turn.routes, "the input")
+    turn.emit(
+        WorkflowStarted(
+            input=command.input,
+            delay_ms=command.delay_ms,
+            parent=command.parent,
+            parent_definition=command.parent_definition,
+            parent_step=command.parent_step,
+        )
+    )
+    deadline = turn.routes.policies.deadline_ms
+    if deadline is not None:
+        turn.set_timer(DEADLINE, command.delay_ms + deadline, c.PassDeadline())
+    if command.delay_ms > 0:
+        turn.set_timer(START, command.delay_ms, c.BeginWorkflow())
+    else:
+        _enter(turn)
+    return None
+
+
+def _begin(turn: Turn, _command: c.BeginWorkflow) -> Answer | None:
+    if turn.moment.fired_timer != START:
+        return LATE
+    _enter(turn)
+    return None
+
+
+def _enter(turn: Turn) -> None:
+    turn.move(ROOT, turn.routes.graph.entry)
+
+
+# -- what comes back from handlers, timers, people and the world
+
+
+def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
+    if is_awaited(turn, command.step):
+        stopped(turn, command.step, came_back=True, is_done=True, output=command.output)
+        return None
+    step = _called(turn, command.step)
+    if step is None:
+        return LATE
+    if step.of is not None:
+        undone(turn, step)
+    else:
+        turn.cancel_step_timer(step)
+        take_answer(turn, step, command.output)
+    return None
+
+
+def _fail_step(turn: Turn, command: c.FailStep) -> Answer | None:
+    if is_awaited(turn, command.step):
+        stopped(turn, command.step, came_back=command.was_called)
+        return None
+    step = _called(turn, command.step)
+    if step is None:
+        return LATE
+    if step.of is not None:
+        undoing_failed(turn, step, command)
+    else:
+        failed(turn, step, command)
+    return None
+
+
+def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
+    if is_awaited(turn, command.step):
+        stopped(turn, command.step, came_back=False)
+        return None
+    step = _called(turn, command.step)
+    if step is None:
+        return LATE
+    returned(turn, step)
+    return None
+
+
+def _called(turn: Turn, number: int) -> Step | None:
+    """The open step with this number, if it has a call under way."""
+    step = turn.state.open.get(number)
+    return step if step is not None and step.effect is not None else None
+
+
+def _time_out(turn: Turn, command: c.TimeOut) -> Answer | None:
+    step = turn.state.open.get(command.step)
+    if step is None or turn.moment.fired_timer != step_timer(command.step):
+        return LATE
+    turn.kind(step).time_out(turn, step)
+    return None
+
+
+def _pass_deadline(turn: Turn, _command: c.PassDeadline) -> Answer | None:
+    if turn.moment.fired_timer != DEADLINE:
+        return LATE
+    cancel(turn, SYSTEM, "the deadline has passed")
+    return None
+
+
+def _end_grace(turn: Turn, _command: c.EndGrace) -> Answer | None:
+    if turn.moment.fired_timer != GRACE:
+        return LATE
+    end_grace(turn)
+    return None
+
+
+def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
+    executed = turn.state.executed.get(command.step)
+    if executed is not None and executed.child and command.step in turn.state.stopping:
+        child_stopped(turn, executed, command)
+        return None
+    caller = executed or turn.state.dead.get(command.step)
+    if caller is not None and caller.not_undone and is_undone(command):
+        _child_undone(turn, caller)
+        return None
+    step = turn.state.open.get(command.step)
+    if step is None or not step.child:
+        return LATE
+    child_ended(turn, step, command)
+    return None
+
+
+def _child_undone(turn: Turn, caller: Executed | Step) -> None:
+    """A child is undone that could not be: whoever has halted because of it goes on."""
+    state = turn.state
+    halted = state.rollback or state.dropped
+    if not isinstance(caller, Executed) or halted is None or halted.stuck != caller.number:
+        turn.emit(ChildUndone(step=caller.number))
+        return
+    if state.rollback is not None:
+        turn.emit(WorkflowResumed())
+    elif state.status == "paused" and state.reason == NOT_UNDONE:
+        _go_on(turn)
+    turn.emit(ChildUndone(step=caller.number))
+    if not is_to_undo(turn, caller):
+        turn.emit(StepRolledBack(step=turn.next_step, of=caller.number))
+    elif state.rollback is not None:
+        undo(turn, caller)
+
+
+def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
+    if _called(turn, command.step) is None:
+        return LATE
+    turn.emit(HandlerMissing(step=command.step, handler=command.handler))
+    return None
+
+
+# -- what people ask for
+
+
+def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
+    rollback = turn.state.rollback
+    if rollback is None:
+        cancel(turn, turn.moment.actor, command.reason)
+        return None
+    if command.by_parent:
+        return LATE  # It undoes what it did already, and will tell when it has ended.
+    word = "cancellation" if rollback.cause == "cancel" else "rollback"
+    return Rejection(code="rollback_in_progress", message=f"a {word} is in progress already")
+
+
+def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> None:
+    abort(turn, turn.moment.actor, command.reason)
+
+
+def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
+    step = turn.state.dead.get(command.step)
+    if step is None:
+        return Rejection(code="not_dead", message=f"step {command.step} is not among the dead letters")
+    if command.input is not None and not is_within(turn.routes, command.input):
+        return too_large(turn.routes, "the input")
+    turn.emit(StepRequeued(step=command.step, actor=turn.moment.actor, input=command.input))
+    turn.move(step.token, step.node, is_asked=True)
+    if turn.state.status == "paused":
+        _go_on(turn)
+    return None
+
+
+def _resume(turn: Turn, _command: c.ResumeWorkflow) -> Answer | None:
+    state = turn.state
+    if state.status != "paused":
+        return Rejection(code="not_paused", message="the workflow does not wait for an operator")
+    if state.dead:
+        steps = ", ".join(repr(step.node) for step in state.dead.values())
+        return Rejection(code="dead_letters", message=f"steps gave up and have to be requeued first: {steps}")
+    if state.reason == NOT_UNDONE and state.dropped is not None and state.dropped.stuck is not None:
+        turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor))
+    _go_on(turn)
+    return None
+
+
+def _go_on(turn: Turn) -> None:
+    """What was taken back is called again, tokens that were held go on, and branches are looked at that ended meanwhile."""
+    state = turn.state
+    held = [(token, token.stay) for token in state.tokens.values() if token.stay is not None]
+    turn.emit(WorkflowResumed())
+    for step in list(state.frozen.values()):
+        resume(turn, step)
+    for token, stay in held:
+        if stay.target:
+            turn.move(token.id, stay.target, is_asked=True)
+        else:
+            _leave_or_end(turn, token, stay)
+    for number in list(state.scopes):
+        look_at_branches(turn, number)
+
+
+def _leave_or_end(turn: Turn, token: Token, stay: Stay) -> None:
+    """A token that no edge led on from: if none does now, its way is over."""
+    edge = way_out(turn, token, stay.node, stay.outcome)
+    if edge is None:
+        end(turn, token)
+    else:
+        leave_by(turn, token, edge)
+
+
+def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | None:
+    state = turn.state
+    halted = state.rollback or state.dropped
+    if halted is None or halted.stuck is None or halted.stuck != command.step:
+        return Rejection(
+            code="not_dead", message=f"the compensation of step {command.step} is not among the dead letters"
+        )
+    executed = state.executed[halted.stuck]
+    if executed.not_undone:
+        told = f"the workflow {executed.child} that {executed.node!r} started has to be undone first: try its own compensation again"
+        return Rejection(code="child_not_undone", message=told)
+    if state.rollback is not None:
+        retry_undoing(turn, executed)
+        return None
+    if state.dropped is not None and is_stopping(turn, state.dropped):
+        return Rejection(
+            code="still_stopping", message="handlers of this branch are still being stopped; try again when they have"
+        )
+    if state.status == "paused" and state.reason == NOT_UNDONE:
+        _go_on(turn)
+    undo(turn, executed, is_asked=True)
+    return None
+
+
+_TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
+    c.StartWorkflow: _start,
+    c.BeginWorkflow: _begin,
+    c.CompleteStep: _complete_step,
+    c.FailStep: _fail_step,
+    c.ReturnStep: _return_step,
+    c.TimeOut: _time_out,
+    c.PassDeadline: _pass_deadline,
+    c.EndGrace: _end_grace,
+    c.DecideStep: decide_step,
+    c.SendSignal: signal,
+    c.CancelWorkflow: _cancel_workflow,
+    c.AbortWorkflow: _abort_workflow,
+    c.RequeueStep: _requeue,
+    c.ResumeWorkflow: _resume,
+    c.RetryCompensation: _retry_compensation,
+    c.EndChild: _end_child,
+    c.NoteMissingHandler: _note_missing,
+}

@@ -1,0 +1,251 @@
+"""What can happen to a run. Names are those of the specifications; every change of status has its event."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from holdfast.kernel.vocabulary import message
+from holdfast.machine.runs.events.happening import Data, Happening
+from holdfast.machine.runs.events.step import (
+    Approved,
+    ChildNotUndone,
+    ChildStarted,
+    ChildUndone,
+    CompensationExhausted,
+    CompensationRetried,
+    CompensationStarted,
+    CompensationSucceeded,
+    CompensationWaived,
+    HandlerMissing,
+    Rejected,
+    StepCompleted,
+    StepFailed,
+    StepPaused,
+    StepRequeued,
+    StepResumed,
+    StepRetried,
+    StepRolledBack,
+    StepStarted,
+    StepStopped,
+    StepWithdrawn,
+    TimedOut,
+)
+from holdfast.machine.runs.events.token import (
+    BranchesClosed,
+    BranchesDropped,
+    BranchesMet,
+    BranchesOpened,
+    BranchesUndone,
+    DataAssigned,
+    ItemsBegun,
+    JoinArrived,
+    TokenEnded,
+    TokenHeld,
+)
+
+__all__ = [
+    "AbortStarted",
+    "Approved",
+    "BranchesClosed",
+    "BranchesDropped",
+    "BranchesMet",
+    "BranchesOpened",
+    "BranchesUndone",
+    "CancellationStarted",
+    "ChildNotUndone",
+    "ChildStarted",
+    "ChildUndone",
+    "CompensationExhausted",
+    "CompensationRetried",
+    "CompensationStarted",
+    "CompensationSucceeded",
+    "CompensationWaived",
+    "DataAssigned",
+    "Ended",
+    "Event",
+    "HandlerMissing",
+    "ItemsBegun",
+    "JoinArrived",
+    "PauseReason",
+    "Rejected",
+    "RollbackPlanned",
+    "RollbackStarted",
+    "SignalReceived",
+    "SignalTaken",
+    "StepCompleted",
+    "StepFailed",
+    "StepPaused",
+    "StepRequeued",
+    "StepResumed",
+    "StepRetried",
+    "StepRolledBack",
+    "StepStarted",
+    "StepStopped",
+    "StepWithdrawn",
+    "TimedOut",
+    "TokenEnded",
+    "TokenHeld",
+    "WorkflowAborted",
+    "WorkflowCancelled",
+    "WorkflowCompleted",
+    "WorkflowFailed",
+    "WorkflowPaused",
+    "WorkflowResumed",
+    "WorkflowStarted",
+]
+
+
+PauseReason = Literal["dlq", "step_failed", "no_edge", "chain_limit", "max_visits", "compensation_failed"]
+"""What a run waits for an operator for."""
+
+
+@message(name="workflow_started")
+class WorkflowStarted(Happening, frozen=True, kw_only=True):
+    """The run began."""
+
+    input: Data
+    delay_ms: int = 0
+    """How long the first node is not entered."""
+    parent: str = ""
+    parent_definition: str = ""
+    parent_step: int = 0
+
+
+@message(name="signal_received")
+class SignalReceived(Happening, frozen=True, kw_only=True):
+    """A signal came; it is kept until somebody waits for it."""
+
+    name: str
+    payload: object = None
+
+
+@message(name="signal_taken")
+class SignalTaken(Happening, frozen=True, kw_only=True):
+    """A signal that was kept is given to a step that waits for it."""
+
+    name: str
+
+
+@message(name="rollback_started")
+class RollbackStarted(Happening, frozen=True, kw_only=True):
+    """The run turns back after a failure."""
+
+    error: str
+    failed_step: int | None = None
+    """None if it is not a step that failed."""
+
+
+@message(name="rollback_planned")
+class RollbackPlanned(Happening, frozen=True, kw_only=True):
+    """Nothing runs any more: these steps are undone, in this order."""
+
+    chain: list[int]
+
+
+@message(name="cancellation_started")
+class CancellationStarted(Happening, frozen=True, kw_only=True):
+    """Somebody cancelled the run."""
+
+    requested_by: str
+    reason: str
+
+
+@message(name="abort_started")
+class AbortStarted(Happening, frozen=True, kw_only=True):
+    """Somebody aborted the run."""
+
+    requested_by: str
+    reason: str
+
+
+@message(name="workflow_completed")
+class WorkflowCompleted(Happening, frozen=True, kw_only=True):
+    """The run ended well."""
+
+
+@message(name="workflow_failed")
+class WorkflowFailed(Happening, frozen=True, kw_only=True):
+    """The run ended badly."""
+
+    error: str
+    reason: str = ""
+
+
+@message(name="workflow_cancelled")
+class WorkflowCancelled(Happening, frozen=True, kw_only=True):
+    """The run was cancelled, and what had to be undone is undone."""
+
+    requested_by: str
+    reason: str
+
+
+@message(name="workflow_aborted")
+class WorkflowAborted(Happening, frozen=True, kw_only=True):
+    """The run was ended at once."""
+
+    requested_by: str
+    reason: str
+
+
+@message(name="workflow_paused")
+class WorkflowPaused(Happening, frozen=True, kw_only=True):
+    """The run waits for an operator."""
+
+    reason: PauseReason
+    error: str = ""
+
+
+@message(name="workflow_resumed")
+class WorkflowResumed(Happening, frozen=True, kw_only=True):
+    """The run goes on."""
+
+
+Ended: TypeAlias = WorkflowCompleted | WorkflowFailed | WorkflowCancelled | WorkflowAborted
+
+Event: TypeAlias = (
+    WorkflowStarted
+    | StepStarted
+    | StepCompleted
+    | StepRetried
+    | StepFailed
+    | StepStopped
+    | StepWithdrawn
+    | StepResumed
+    | StepPaused
+    | DataAssigned
+    | TokenHeld
+    | TokenEnded
+    | BranchesOpened
+    | ItemsBegun
+    | JoinArrived
+    | BranchesMet
+    | BranchesClosed
+    | BranchesDropped
+    | BranchesUndone
+    | Approved
+    | Rejected
+    | TimedOut
+    | SignalReceived
+    | SignalTaken
+    | CompensationStarted
+    | CompensationRetried
+    | CompensationSucceeded
+    | CompensationExhausted
+    | CompensationWaived
+    | StepRolledBack
+    | RollbackStarted
+    | RollbackPlanned
+    | CancellationStarted
+    | AbortStarted
+    | WorkflowCompleted
+    | WorkflowFailed
+    | WorkflowCancelled
+    | WorkflowAborted
+    | WorkflowPaused
+    | StepRequeued
+    | WorkflowResumed
+    | ChildStarted
+    | ChildNotUndone
+    | ChildUndone
+    | HandlerMissing
+)

@@ -1,0 +1,452 @@
+"""How events change the state: a function for each event, found in a table. The state is changed in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.machine.graphs.graph import CONFIRMED, REJECTED
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.answers import merged, name_of, without
+from holdfast.machine.runs.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
+
+
+def evolve(routes: GraphIndex, state: State, event: e.Event) -> State:
+    """The state after an event."""
+    _TABLE[type(event)](routes, state, event)
+    return state
+
+
+def _workflow_started(_routes: GraphIndex, state: State, event: e.WorkflowStarted) -> None:
+    state.status = "running"
+    state.parent, state.parent_definition = event.parent, event.parent_definition
+    state.parent_step = event.parent_step
+    state.tokens[ROOT] = Token(id=ROOT, data=event.input)
+
+
+# -- steps
+
+
+def _step_started(routes: GraphIndex, state: State, event: e.StepStarted) -> None:
+    state.open[event.step] = Step(
+        number=event.step,
+        node=event.node,
+        token=event.token,
+        effect=event.effect,
+        first=event.first,
+        retry_of=event.retry_of,
+    )
+    state.chain += event.effect is not None
+    _enter(routes, state, event)
+
+
+def _enter(routes: GraphIndex, state: State, event: e.StepStarted | e.StepCompleted) -> None:
+    state.next_step = event.step + 1
+    token, node = state.tokens[event.token], event.node
+    token.visits[node] = token.visits.get(node, 0) + 1
+    token.node = node
+    if token.scope is not None and routes.is_answering(node):
+        token.answerer = node
+    token.retry_of, token.first = None, 0
+
+
+def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) -> None:
+    step = state.open.pop(event.step, None)
+    if step is None:
+        step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of)
+        _enter(routes, state, event)
+    token = state.tokens[step.token]
+    _execute(routes, state, step, Executed(number=step.number, node=step.node, token=step.token, output=event.output))
+    if event.output is not None:
+        token.data = merged(routes, token.data, step.node, event.output)
+        token.last_output, token.answer = event.output, name_of(routes, step.node, event.output)
+
+
+def _execute(routes: GraphIndex, state: State, step: Step, executed: Executed) -> None:
+    """Remember a step that ended; what only its undoing would need is kept only if it can be undone."""
+    token = state.token(step.token)
+    if routes.node(step.node).compensation is None:
+        executed.output = None
+    elif token is not None:
+        executed.input = token.data
+    executed.retry_of, executed.first = step.retry_of, step.first
+    state.executed[step.number] = executed
+    if executed.was_called:
+        _stand_for(state, executed)
+
+
+def _stand_for(state: State, executed: Executed) -> None:
+    """A repeated step does the work of the one before: only the last one is undone."""
+    if executed.retry_of is not None:
+        state.executed.pop(executed.retry_of, None)
+
+
+def _retried(_routes: GraphIndex, state: State, event: e.StepRetried | e.CompensationRetried) -> None:
+    step = state.open[event.step]
+    step.attempt, step.effect = event.attempt + 1, event.effect
+    if event.was_called:
+        step.made = event.attempt
+
+
+def _step_failed(routes: GraphIndex, state: State, event: e.StepFailed) -> None:
+    waits_for_operator = event.step in state.dead
+    step = state.open.pop(event.step, None) or state.dead.pop(event.step, None) or state.frozen.pop(event.step)
+    if step.of is not None:
+        if event.awaits_stop:
+            _await_undoing(state, step)
+        return
+    is_stopped = bool(event.reason) and not waits_for_operator
+    executed = Executed(
+        number=step.number,
+        node=step.node,
+        token=step.token,
+        error=step.error or event.error,
+        status="skipped" if is_stopped else "failed",
+        was_called=step.made > 0 or (event.was_called and not is_stopped),
+        child=step.child,
+        not_undone=step.not_undone,
+        attempt=step.attempt if event.awaits_stop and step.effect is not None else 0,
+    )
+    _execute(routes, state, step, executed)
+    if event.awaits_stop:
+        state.stopping.append(event.step)
+
+
+def _await_undoing(state: State, step: Step) -> None:
+    """The run ends while a compensation is under way: whether it was called is told when it comes back."""
+    state.executed[step.number] = Executed(
+        number=step.number, node=step.node, token=step.token, status="skipped", attempt=step.attempt, of=step.of
+    )
+    state.stopping.append(step.number)
+
+
+def _step_stopped(_routes: GraphIndex, state: State, event: e.StepStopped) -> None:
+    state.stopping.remove(event.step)
+    executed = state.executed[event.step]
+    executed.was_called = executed.was_called or event.attempt > 0 or event.is_done
+    executed.is_done = event.is_done
+    executed.output = event.output
+    if executed.was_called:
+        _stand_for(state, executed)
+
+
+def _step_withdrawn(routes: GraphIndex, state: State, event: e.StepWithdrawn) -> None:
+    step = state.open.pop(event.step)
+    if state.status == "paused":
+        state.frozen[event.step] = step
+        return
+    executed = Executed(number=step.number, node=step.node, token=step.token, status="skipped")
+    executed.was_called = step.made > 0
+    _execute(routes, state, step, executed)
+
+
+def _step_resumed(_routes: GraphIndex, state: State, event: e.StepResumed) -> None:
+    step = state.frozen.pop(event.step, None) or state.open[event.step]
+    step.effect = event.effect
+    state.open[event.step] = step
+
+
+def _step_paused(_routes: GraphIndex, state: State, event: e.StepPaused) -> None:
+    step = state.dead[event.step] = state.open.pop(event.step)
+    step.error = event.error
+
+
+def _step_requeued(routes: GraphIndex, state: State, event: e.StepRequeued) -> None:
+    state.chain = 0
+    step = state.dead.pop(event.step)
+    executed = Executed(number=step.number, node=step.node, token=step.token, error=step.error, status="failed")
+    _execute(routes, state, step, executed)
+    token = state.tokens[step.token]
+    token.retry_of = event.step
+    if event.input is None:
+        token.first = step.first or step.number
+    else:
+        token.data = event.input
+
+
+def _child_started(_routes: GraphIndex, state: State, event: e.ChildStarted) -> None:
+    state.open[event.step].child = event.child
+
+
+def _child_not_undone(_routes: GraphIndex, state: State, event: e.ChildNotUndone) -> None:
+    _caller(state, event.step).not_undone = event.error
+
+
+def _child_undone(_routes: GraphIndex, state: State, event: e.ChildUndone) -> None:
+    _caller(state, event.step).not_undone = ""
+    halted = state.rollback or state.dropped
+    if halted is not None and halted.stuck == event.step:
+        halted.stuck = None
+
+
+def _caller(state: State, number: int) -> Step | Executed:
+    """The step that started a run, which may have ended before it."""
+    return state.open.get(number) or state.dead.get(number) or state.executed[number]
+
+
+# -- tokens
+
+
+def _data_assigned(_routes: GraphIndex, state: State, event: e.DataAssigned) -> None:
+    token = state.tokens[event.token]
+    token.data = {**token.data, **event.data}
+
+
+def _token_held(_routes: GraphIndex, state: State, event: e.TokenHeld) -> None:
+    state.tokens[event.token].stay = Stay(target=event.target, node=event.node, outcome=event.outcome)
+
+
+def _token_ended(_routes: GraphIndex, state: State, event: e.TokenEnded) -> None:
+    token = state.tokens.pop(event.token, None) or state.parked.pop(event.token)
+    if token.scope is None:
+        state.result = token.data
+        return
+    scope = state.scopes.get(token.scope)
+    if scope is not None:
+        scope.live.remove(event.token)
+        if event.reason == "failed":
+            scope.failed.append(token.node)
+
+
+def _branches_opened(_routes: GraphIndex, state: State, event: e.BranchesOpened) -> None:
+    split = state.executed[event.step]
+    items = None if event.items is None else list(event.items)
+    scope = Scope(step=event.step, node=split.node, parent=split.token, items=items)
+    state.scopes[event.step] = scope
+    state.parked[split.token] = state.tokens.pop(split.token)
+    for _ in range(event.branches):
+        _begin_branch(state, scope, state.parked[split.token].data)
+
+
+def _items_begun(routes: GraphIndex, state: State, event: e.ItemsBegun) -> None:
+    scope = state.scopes[event.step]
+    assert scope.items is not None
+    data, name, place = state.parked[scope.parent].data, routes.item_name(scope.node), routes.list_place(scope.node)
+    if place:  # Each branch has its item; with the whole list in each, a list would take the square of its size.
+        data = without(data, place)
+    for item in scope.items[: event.count]:
+        _begin_branch(state, scope, {**data, name: item})
+    del scope.items[: event.count]
+
+
+def _begin_branch(state: State, scope: Scope, data: dict[str, object]) -> None:
+    scope.begun += 1
+    name = f"{scope.parent}/{scope.step}.{scope.begun}"
+    state.tokens[name] = Token(id=name, data=data, scope=scope.step)
+    scope.live.append(name)
+
+
+def _join_arrived(_routes: GraphIndex, state: State, event: e.JoinArrived) -> None:
+    scope = state.tokens[event.token].scope
+    assert scope is not None
+    state.scopes[scope].arrived.append(event.token)
+
+
+def _branches_met(_routes: GraphIndex, state: State, event: e.BranchesMet) -> None:
+    scope = state.scopes.pop(event.step)
+    for name in scope.arrived:
+        del state.tokens[name]
+    state.tokens[scope.parent] = state.parked.pop(scope.parent)
+
+
+def _branches_closed(_routes: GraphIndex, state: State, event: e.BranchesClosed) -> None:
+    scope = state.scopes.pop(event.step)
+    if scope.parent in state.parked:
+        state.tokens[scope.parent] = state.parked.pop(scope.parent)
+
+
+def _branches_dropped(_routes: GraphIndex, state: State, event: e.BranchesDropped) -> None:
+    dropped = state.dropped = state.dropped or Dropped()
+    dropped.tokens.update(dict.fromkeys(event.tokens, event.error))
+
+
+def _branches_undone(_routes: GraphIndex, state: State, _event: e.BranchesUndone) -> None:
+    state.dropped = None
+
+
+# -- the world
+
+
+def _decided(_routes: GraphIndex, state: State, event: e.Approved | e.Rejected) -> None:
+    state.chain = 0
+    state.decided[event.step] = decision_of(event)
+
+
+def decision_of(event: e.Approved | e.Rejected) -> Data:
+    """What a person decided, as the steps behind find it."""
+    return {
+        "status": CONFIRMED if isinstance(event, e.Approved) else REJECTED,
+        "decided_by": event.actor,
+        "decided_at": event.at,
+        "comment": event.comment,
+        "data": event.data,
+    }
+
+
+def _noted(_routes: GraphIndex, _state: State, _event: e.TimedOut | e.HandlerMissing) -> None:
+    """What follows from it has events of its own."""
+
+
+def _signal_received(_routes: GraphIndex, state: State, event: e.SignalReceived) -> None:
+    state.chain = 0
+    state.signals.setdefault(event.name, []).append(event.payload)
+
+
+def _signal_taken(_routes: GraphIndex, state: State, event: e.SignalTaken) -> None:
+    kept = state.signals[event.name]
+    kept.pop(0)
+    if not kept:
+        del state.signals[event.name]
+
+
+# -- the way back
+
+
+def _rollback_started(_routes: GraphIndex, state: State, event: e.RollbackStarted) -> None:
+    _turn_back(state, Rollback(cause="failure", failed_step=event.failed_step, error=event.error))
+
+
+def _cancellation_started(_routes: GraphIndex, state: State, event: e.CancellationStarted) -> None:
+    _turn_back(state, Rollback(cause="cancel", requested_by=event.requested_by, reason=event.reason))
+
+
+def _turn_back(state: State, rollback: Rollback) -> None:
+    state.rollback = rollback
+    state.status, state.reason, state.error = "running", "", ""
+    if state.dropped is not None:  # The rollback will try it again.
+        state.dropped.stuck = None
+
+
+def _rollback_planned(_routes: GraphIndex, state: State, event: e.RollbackPlanned) -> None:
+    assert state.rollback is not None
+    state.rollback.chain = event.chain[::-1]
+    state.dropped = None
+
+
+def _compensation_started(_routes: GraphIndex, state: State, event: e.CompensationStarted) -> None:
+    of = state.executed[event.of]
+    state.next_step = event.step + 1
+    state.open[event.step] = Step(number=event.step, node=of.node, token=of.token, effect=event.effect, of=event.of)
+    _undone(state, event.of)
+
+
+def _undone(state: State, number: int) -> None:
+    """A step is undone, or about to be: nothing is stuck, and the next one follows."""
+    if state.rollback is None:
+        assert state.dropped is not None
+        state.dropped.stuck = None
+        return
+    state.rollback.stuck = None
+    chain = state.rollback.chain
+    if chain and chain[-1] == number:
+        chain.pop()
+
+
+def _step_rolled_back(_routes: GraphIndex, state: State, event: e.StepRolledBack) -> None:
+    state.next_step = event.step + 1
+    _undone(state, event.of)
+    if state.rollback is None:
+        del state.executed[event.of]
+
+
+def _compensation_succeeded(_routes: GraphIndex, state: State, event: e.CompensationSucceeded) -> None:
+    of = state.open.pop(event.step).of
+    if (
+        state.rollback is None or state.rollback.chain is None
+    ):  # A rollback that is still to be planned must not find it.
+        del state.executed[of or 0]
+
+
+def _compensation_exhausted(_routes: GraphIndex, state: State, event: e.CompensationExhausted) -> None:
+    halted = state.rollback or state.dropped
+    assert halted is not None
+    halted.stuck = state.open.pop(event.step).of
+
+
+def _compensation_waived(_routes: GraphIndex, state: State, event: e.CompensationWaived) -> None:
+    assert state.dropped is not None
+    state.dropped.stuck = None
+    del state.executed[event.step]
+
+
+# -- the run
+
+
+def _abort_started(_routes: GraphIndex, state: State, _event: e.AbortStarted) -> None:
+    state.rollback = state.dropped = None
+
+
+def _paused(_routes: GraphIndex, state: State, event: e.WorkflowPaused) -> None:
+    state.status, state.reason, state.error = "paused", event.reason, event.error
+
+
+def _resumed(_routes: GraphIndex, state: State, _event: e.WorkflowResumed) -> None:
+    state.status, state.reason, state.error, state.chain = "running", "", "", 0
+    for token in state.tokens.values():
+        token.stay = None
+
+
+def _completed(_routes: GraphIndex, state: State, _event: e.WorkflowCompleted) -> None:
+    state.status = "completed"
+
+
+def _failed(_routes: GraphIndex, state: State, event: e.WorkflowFailed) -> None:
+    state.status, state.reason, state.error = "failed", event.reason, event.error
+
+
+def _cancelled(_routes: GraphIndex, state: State, event: e.WorkflowCancelled) -> None:
+    state.status, state.reason, state.error = "cancelled", "", event.reason
+    state.rollback = state.dropped = None
+
+
+def _aborted(_routes: GraphIndex, state: State, event: e.WorkflowAborted) -> None:
+    state.status, state.reason, state.error = "aborted", "", event.reason
+
+
+_TABLE: dict[type[e.Event], Callable[..., None]] = {
+    e.WorkflowStarted: _workflow_started,
+    e.StepStarted: _step_started,
+    e.StepCompleted: _step_completed,
+    e.StepRetried: _retried,
+    e.StepFailed: _step_failed,
+    e.StepStopped: _step_stopped,
+    e.StepWithdrawn: _step_withdrawn,
+    e.StepResumed: _step_resumed,
+    e.StepPaused: _step_paused,
+    e.StepRequeued: _step_requeued,
+    e.ChildStarted: _child_started,
+    e.ChildNotUndone: _child_not_undone,
+    e.ChildUndone: _child_undone,
+    e.DataAssigned: _data_assigned,
+    e.TokenHeld: _token_held,
+    e.TokenEnded: _token_ended,
+    e.BranchesOpened: _branches_opened,
+    e.ItemsBegun: _items_begun,
+    e.JoinArrived: _join_arrived,
+    e.BranchesMet: _branches_met,
+    e.BranchesClosed: _branches_closed,
+    e.BranchesDropped: _branches_dropped,
+    e.BranchesUndone: _branches_undone,
+    e.Approved: _decided,
+    e.Rejected: _decided,
+    e.TimedOut: _noted,
+    e.HandlerMissing: _noted,
+    e.SignalReceived: _signal_received,
+    e.SignalTaken: _signal_taken,
+    e.RollbackStarted: _rollback_started,
+    e.RollbackPlanned: _rollback_planned,
+    e.CompensationStarted: _compensation_started,
+    e.CompensationRetried: _retried,
+    e.CompensationSucceeded: _compensation_succeeded,
+    e.CompensationExhausted: _compensation_exhausted,
+    e.CompensationWaived: _compensation_waived,
+    e.StepRolledBack: _step_rolled_back,
+    e.CancellationStarted: _cancellation_started,
+    e.AbortStarted: _abort_started,
+    e.WorkflowPaused: _paused,
+    e.WorkflowResumed: _resumed,
+    e.WorkflowCompleted: _completed,
+    e.WorkflowFailed: _failed,
+    e.WorkflowCancelled: _cancelled,
+    e.WorkflowAborted: _aborted,
+}

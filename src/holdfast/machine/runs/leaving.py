@@ -1,0 +1,253 @@
+"""How tokens leave nodes, and what becomes of the branches of a split: when they meet, which are no longer needed, when nothing is left of them."""
+
+from __future__ import annotations
+
+from holdfast.errors import ExpressionError
+from holdfast.expressions import Expression
+from holdfast.machine.graphs.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
+from holdfast.machine.graphs.index import DATA
+from holdfast.machine.runs.answers import fits, is_within, merged, overflow
+from holdfast.machine.runs.ending import NOT_NEEDED, stop_step, unended
+from holdfast.machine.runs.events import (
+    BranchesClosed,
+    BranchesMet,
+    DataAssigned,
+    ItemsBegun,
+    StepCompleted,
+    TokenEnded,
+    TokenHeld,
+)
+from holdfast.machine.runs.losers import drop
+from holdfast.machine.runs.rollback import DEADLINE, roll_back
+from holdfast.machine.runs.state import Data, Scope, Step, Token
+from holdfast.machine.runs.turn import Turn
+
+_ENOUGH = "another branch was enough"
+_FAILED = "the branch failed"
+
+# -- leaving a node
+
+
+def finish(turn: Turn, step: Step, outcome: str = OK, output: object = None) -> None:
+    """An open step ended well: its token moves on."""
+    token = turn.state.tokens[step.token]
+    edge, to = _choose(turn, token, step.node, outcome, data=merged(turn.routes, token.data, step.node, output))
+    turn.emit(StepCompleted(step=step.number, outcome=outcome, output=output, to=to))
+    _take(turn, token, edge, node=step.node, outcome=outcome)
+
+
+def pass_through(turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None) -> None:
+    """A node that takes no time is done: the token moves on."""
+    edge, to = _choose(turn, token, node.id, outcome, data=merged(turn.routes, token.data, node.id, output))
+    complete_at_once(turn, token, node, outcome, output=output, to=to)
+    _take(turn, token, edge, node=node.id, outcome=outcome)
+
+
+def complete_at_once(
+    turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None, to: str = ""
+) -> int:
+    """A node that takes no time is done, and its token does not move on by itself; the number of the step."""
+    number = turn.next_step
+    turn.emit(
+        StepCompleted(
+            step=number,
+            outcome=outcome,
+            output=output,
+            to=to,
+            node=node.id,
+            token=token.id,
+            visit=token.visits.get(node.id, 0) + 1,
+            retry_of=token.retry_of,
+        )
+    )
+    return number
+
+
+def way_out(turn: Turn, token: Token, node: str, outcome: str, *, data: Data | None = None) -> Edge | None:
+    """The edge that a token would leave a node by, with this data if it is to have other; None if none leads on."""
+    return _choose(turn, token, node, outcome, data=token.data if data is None else data)[0]
+
+
+def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
+    """A token moves on from a node whose end is told already."""
+    _take(turn, token, edge, node=edge.source, outcome=edge.on)
+
+
+def _choose(turn: Turn, token: Token, node: str, outcome: str, *, data: Data) -> tuple[Edge | None, str]:
+    """The first edge of this outcome whose condition holds of the data, and where it leads if there was a choice."""
+    ways = turn.routes.ways(node, outcome)
+    if len(ways) == 1 and ways[0].when is None:
+        return ways[0], ""
+    asked = turn.data_for(token, node)
+    asked[DATA] = data
+    for edge in ways:
+        guard = turn.routes.guard(edge)
+        try:
+            if guard is None or guard.holds(asked):
+                return edge, edge.target
+        except ExpressionError:
+            continue  # A condition that cannot be answered lets nobody through.
+    return None, ""
+
+
+def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: str) -> None:
+    if turn.state.rollback is not None or turn.state.is_terminal:
+        return
+    if edge is None:
+        _stay_or_end(turn, token, node, outcome)
+        return
+    assigns = turn.routes.assigns(edge)
+    if assigns:
+        data = turn.data_for(token, node)
+        values = {name: value_of(each, data) for name, each in assigns.items()}
+        if not is_within(turn.routes, {**token.data, **values}):
+            values = dict.fromkeys(values)
+        turn.emit(DataAssigned(token=token.id, data=values))
+    turn.move(token.id, edge.target)
+
+
+def value_of(expression: Expression, data: dict[str, object]) -> object:
+    """The value of an expression where nothing can fail any more: what is not there is null."""
+    try:
+        return expression.evaluate(data)
+    except ExpressionError:
+        return None
+
+
+def _stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
+    """No edge leads on."""
+    match turn.routes.policies.on_no_edge:
+        case "complete":
+            end(turn, token)
+        case "pause":
+            turn.pause("no_edge", f"no edge leads on from {node!r} by {outcome!r}")
+            turn.emit(TokenHeld(token=token.id, node=node, outcome=outcome))
+        case "fail":
+            roll_back(turn, f"no edge leads on from {node!r} by {outcome!r}")
+
+
+def end(turn: Turn, token: Token) -> None:
+    """A token's way is over."""
+    turn.emit(TokenEnded(token=token.id))
+    if token.scope is not None:
+        look_at_branches(turn, token.scope)
+    else:  # What is left to do is about losers, and a deadline would undo the work of the winners.
+        turn.cancel_timer(DEADLINE)
+
+
+# -- branches
+
+
+def begin_items(turn: Turn, scope: Scope) -> None:
+    """Begin branches for as many items as may run now."""
+    op = turn.routes.node(scope.node).op
+    assert isinstance(op, Split)
+    waiting = len(scope.items or ())
+    room = waiting if op.limit is None else op.limit - (len(scope.live) - len(scope.arrived))
+    count = min(waiting, room)
+    if count < 1:
+        return
+    begun = scope.begun
+    turn.emit(ItemsBegun(step=scope.step, count=count))
+    target = turn.routes.ways(scope.node, BRANCH)[0].target
+    for place in range(begun + 1, begun + count + 1):
+        turn.move(f"{scope.parent}/{scope.step}.{place}", target)
+
+
+def look_at_branches(turn: Turn, number: int) -> None:
+    """A branch has arrived or ended: look whether enough have met, or whether nothing is left of them."""
+    scope = turn.state.scopes.get(number)
+    if scope is None or not turn.state.may_begin:
+        return
+    join = turn.routes.join_of(scope.node)
+    if join is not None and _have_met(scope, join):
+        _meet(turn, scope, join)
+    elif scope.items:
+        begin_items(turn, scope)
+    elif not scope.live:
+        _close(turn, scope)
+
+
+def _have_met(scope: Scope, join: Node) -> bool:
+    assert isinstance(join.op, Join)
+    if join.op.strategy != "all" and len(scope.arrived) >= _needed(join.op):
+        return True
+    everybody_is_there = not scope.items and len(scope.arrived) == len(scope.live)
+    return everybody_is_there and (bool(scope.arrived) or not scope.begun)
+
+
+def _needed(op: Join) -> int:
+    return op.count if op.strategy == "count" else 1
+
+
+def _meet(turn: Turn, scope: Scope, join: Node) -> None:
+    """Enough branches are there: the token that was split goes on, and the join says what becomes of the others."""
+    assert isinstance(join.op, Join)
+    arrived = set(scope.arrived)
+    losers = [name for name in scope.live if name not in arrived]
+    if join.op.losers != "finish":
+        for branch in losers:
+            end_branch(turn, branch, error=_ENOUGH)
+    branches = [turn.state.tokens[name] for name in scope.arrived]
+    names = [turn.routes.answer_name(token.node) for token in branches]
+    output = _answers(turn, scope, branches)
+    turn.emit(BranchesMet(step=scope.step, completed=[name for name in names if name], failed=list(scope.failed)))
+    if join.op.losers == "undo":
+        drop(turn, losers, _ENOUGH)
+    token = turn.state.tokens[scope.parent]
+    if fits(turn.routes, token.data, join.id, output):
+        pass_through(turn, token, join, output=output)
+    else:
+        turn.fail(token, join, overflow(turn.routes, f"what the branches of {scope.node!r} answered"))
+
+
+def _answers(turn: Turn, scope: Scope, branches: list[Token]) -> Data | list[object]:
+    """The last answers of the branches, by the name of each one's last step that can answer; over a list they are a list."""
+    if scope.items is None:
+        return {turn.routes.answer_name(each.answerer): each.last_output for each in branches if each.answerer}
+    ordered = sorted(branches, key=lambda token: int(token.id.rsplit(".", 1)[1]))
+    return [token.last_output for token in ordered]
+
+
+def _close(turn: Turn, scope: Scope) -> None:
+    """All branches have ended and there is nothing to meet for: the token that was split ends too."""
+    turn.emit(BranchesClosed(step=scope.step))
+    end(turn, turn.state.tokens[scope.parent])
+
+
+def end_branch(turn: Turn, name: str, *, error: str, has_failed: bool = False) -> None:
+    """End a branch with everything below it."""
+    state = turn.state
+    below = [each for each in (*state.tokens, *state.parked) if each == name or each.startswith(f"{name}/")]
+    for step in [each for each in unended(turn) if each.token in below and each.of is None]:
+        stop_step(turn, step, "undo", error=error, reason=NOT_NEEDED)
+    for scope in [each for each in state.scopes.values() if each.parent in below]:
+        turn.emit(BranchesClosed(step=scope.step))
+    for each in sorted(below, key=lambda each: (-len(each), each)):
+        turn.emit(TokenEnded(token=each, reason="failed" if has_failed else "cancelled"))
+
+
+def is_outlived(turn: Turn, name: str) -> bool:
+    """Whether the failure of a branch leaves enough others; then it is ended, and the others go on."""
+    state = turn.state
+    while (token := state.token(name)) is not None and token.scope is not None:
+        scope = state.scopes.get(token.scope)
+        if scope is None:  # The others have met without it.
+            _lose(turn, name, losers="finish")
+            return True
+        join = turn.routes.join_of(scope.node)
+        if join is not None and isinstance(join.op, Join) and join.op.strategy != "all":
+            others = len(scope.live) - 1 + len(scope.items or ())
+            if others >= _needed(join.op):
+                _lose(turn, name, losers=join.op.losers)
+                look_at_branches(turn, scope.step)
+                return True
+        name = scope.parent
+    return False
+
+
+def _lose(turn: Turn, name: str, *, losers: Losers) -> None:
+    """A branch failed that is not needed; unless the join leaves everything as it is, what it did is undone."""
+    end_branch(turn, name, error=_FAILED, has_failed=True)
+    if losers != "stop":
+        drop(turn, [name], _FAILED)

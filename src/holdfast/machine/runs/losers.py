@@ -1,0 +1,64 @@
+"""Branches that were not needed: what they did is undone while the run goes on, one step after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.machine.graphs.graph import NoReturn
+from holdfast.machine.runs.events import BranchesDropped, BranchesUndone
+from holdfast.machine.runs.rollback import is_kept, is_to_undo, lies_within, undo
+from holdfast.machine.runs.state import Dropped, Executed
+from holdfast.machine.runs.turn import Turn
+
+
+def drop(turn: Turn, branches: Sequence[str], error: str) -> None:
+    """These branches have ended: have undone what they did, if there is anything to undo."""
+    if not branches:
+        return
+    within, executed = frozenset(branches), turn.state.executed.values()
+    if any(lies_within(each.token, within) and _may_need_undoing(turn, each) for each in executed):
+        turn.emit(BranchesDropped(tokens=list(branches), error=error))
+
+
+def _may_need_undoing(turn: Turn, executed: Executed) -> bool:
+    """Whether there is a compensation, or a child that is being undone or could not be."""
+    if turn.routes.node(executed.node).compensation is not None or executed.not_undone:
+        return True
+    return bool(executed.child) and executed.number in turn.state.stopping
+
+
+def undo_dropped(turn: Turn) -> None:
+    """Undo the next step of dropped branches, once none of their handlers runs any more."""
+    state = turn.state
+    dropped = state.dropped
+    if dropped is None or dropped.stuck is not None or not state.may_begin:
+        return
+    if any(step.of is not None for step in state.open.values()):
+        return
+    if is_stopping(turn, dropped):
+        return
+    executed = _last(turn, dropped)
+    if executed is None:
+        turn.emit(BranchesUndone())
+    else:
+        undo(turn, executed)
+
+
+def is_stopping(turn: Turn, dropped: Dropped) -> bool:
+    """Whether a handler or a child of dropped branches has not come back yet."""
+    state = turn.state
+    return any(lies_within(state.executed[number].token, dropped.tokens) for number in state.stopping)
+
+
+def _last(turn: Turn, dropped: Dropped) -> Executed | None:
+    """The step that ended last among those that are still to be undone."""
+    bounds: list[tuple[str, bool]] = []
+    for each in reversed(turn.state.executed.values()):
+        if not lies_within(each.token, dropped.tokens):
+            continue
+        node = turn.routes.node(each.node)
+        if isinstance(node.op, NoReturn):
+            bounds.append((each.token, True))
+        elif is_to_undo(turn, each) and not is_kept(each.token, bounds):
+            return each
+    return None

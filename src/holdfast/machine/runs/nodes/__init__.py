@@ -1,0 +1,48 @@
+"""The kinds of nodes, a module for each. Every one says: entered when, may do, left when, on compensation."""
+
+from __future__ import annotations
+
+from holdfast.machine.graphs.graph import (
+    Call,
+    Condition,
+    End,
+    Human,
+    Join,
+    Node,
+    NoReturn,
+    Op,
+    SavePoint,
+    Split,
+    Task,
+    WaitEvent,
+    WaitTimer,
+)
+from holdfast.machine.runs.nodes.call import CallKind
+from holdfast.machine.runs.nodes.condition import ConditionKind
+from holdfast.machine.runs.nodes.end import EndKind
+from holdfast.machine.runs.nodes.human import HumanKind
+from holdfast.machine.runs.nodes.join import JoinKind
+from holdfast.machine.runs.nodes.marker import MarkerKind
+from holdfast.machine.runs.nodes.split import SplitKind
+from holdfast.machine.runs.nodes.task import TaskKind
+from holdfast.machine.runs.nodes.wait import WaitEventKind, WaitTimerKind
+from holdfast.machine.runs.turn import NodeKind
+
+_KINDS: dict[type[Op], NodeKind] = {
+    Task: TaskKind(),
+    Condition: ConditionKind(),
+    Split: SplitKind(),
+    Join: JoinKind(),
+    SavePoint: MarkerKind(),
+    NoReturn: MarkerKind(),
+    Human: HumanKind(),
+    WaitTimer: WaitTimerKind(),
+    WaitEvent: WaitEventKind(),
+    Call: CallKind(),
+    End: EndKind(),
+}
+
+
+def kind_of(node: Node) -> NodeKind:
+    """What a node does."""
+    return _KINDS[type(node.op)]

@@ -1,0 +1,30 @@
+"""An end says how a token's way ends, and with `failed` or `cancelled` how the whole run does.
+
+Entered when: a token arrives. May do: nothing. Left when: never; the token's way is over. On compensation: nothing to undo.
+"""
+
+from __future__ import annotations
+
+from holdfast.kernel.moment import SYSTEM
+from holdfast.machine.graphs.graph import End, Node
+from holdfast.machine.runs.leaving import complete_at_once, end
+from holdfast.machine.runs.nodes.kind import Kind
+from holdfast.machine.runs.rollback import cancel
+from holdfast.machine.runs.state import Token
+from holdfast.machine.runs.turn import Turn
+
+
+class EndKind(Kind):
+    """Ends a token's way."""
+
+    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+        """End."""
+        assert isinstance(node.op, End)
+        if node.op.status == "failed":
+            self.fail(turn, token, node, f"the run ended at {node.id!r}")
+            return
+        complete_at_once(turn, token, node)
+        if node.op.status == "cancelled":
+            cancel(turn, SYSTEM, f"the run ended at {node.id!r}")
+        else:
+            end(turn, token)

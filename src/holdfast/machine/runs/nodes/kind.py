@@ -1,0 +1,48 @@
+"""What kinds of nodes have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.kernel.records import Record
+from holdfast.machine.graphs.graph import TIMEOUT, Node
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.events import TimedOut
+from holdfast.machine.runs.failures import fail_at_once, give_up
+from holdfast.machine.runs.leaving import finish, way_out
+from holdfast.machine.runs.state import Data, Executed, Step, Token
+from holdfast.machine.runs.turn import Ending, Turn
+
+
+class Kind:
+    """A kind of node that asks for nothing that would have to be taken back."""
+
+    wait_kind = ""
+
+    def fail(self, turn: Turn, token: Token, node: Node, error: str) -> None:
+        """Its step has failed."""
+        fail_at_once(turn, token, node, error)
+
+    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:  # noqa: ARG002 - see the docstring
+        """Nothing was asked for."""
+        return False
+
+    def abandon(self, turn: Turn, executed: Executed) -> None:
+        """Nothing is under way, or it does not matter."""
+
+    def time_out(self, turn: Turn, step: Step) -> None:
+        """Leave by `timeout` if an edge says so; otherwise the step has failed."""
+        turn.emit(TimedOut(step=step.number))
+        self.stop(turn, step, "drop")
+        if way_out(turn, turn.state.tokens[step.token], step.node, TIMEOUT) is not None:
+            finish(turn, step, TIMEOUT)
+        else:
+            give_up(turn, step, f"{step.node!r} waited too long")
+
+    def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+        """Only the step's own row begins."""
+        return ()
+
+    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+        """Only the step's own row ends."""
+        return ()

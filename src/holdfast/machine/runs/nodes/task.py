@@ -1,0 +1,105 @@
+"""A task calls a handler.
+
+Entered when: a token arrives. May do: one effect for each call, by its retry rule. Left when: the handler came back (`ok`), or gave up
+(`error`, if there is such an edge). On compensation: its own undoing work is called, if it has any.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from holdfast.machine.graphs.graph import Node, Task
+from holdfast.machine.runs.commands import FailStep, RunStep
+from holdfast.machine.runs.events import StepResumed, StepRetried, StepWithdrawn
+from holdfast.machine.runs.failures import give_up
+from holdfast.machine.runs.nodes.kind import Kind
+from holdfast.machine.runs.state import Step, Token
+from holdfast.machine.runs.turn import Ending, Turn, policy_of
+
+_NOW = timedelta(0)
+
+
+class TaskKind(Kind):
+    """Calls a handler."""
+
+    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+        """Have the handler called, after its start delay; what an operator asks for does not wait."""
+        assert isinstance(node.op, Task)
+        delay_ms = node.op.work.start_after_ms if token.retry_of is None else 0
+        step = turn.open_step(token, node, effect=turn.next_effect, delay_ms=delay_ms)
+        _call(turn, step, timedelta(milliseconds=delay_ms) if delay_ms else _NOW)
+
+    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:  # noqa: ARG002 - a call counts, however the run ends
+        """Tell the handler to stop. What will be undone is undone only after the handler came back."""
+        turn.recall(step, stop=True)
+        return True
+
+
+def failed(turn: Turn, step: Step, command: FailStep) -> None:
+    """A call failed: make another one, or give up."""
+    work = _task(turn, step).work
+    may_retry = not command.is_final and policy_of(work.retry).allows_another(step.attempt)
+    if not may_retry or turn.state.rollback is not None:
+        give_up(turn, step, command.error, was_called=command.was_called)
+    elif turn.state.status == "paused":  # It is called again once the run goes on.
+        turn.emit(_retried(step, command, effect=None))
+        turn.emit(StepWithdrawn(step=step.number))
+    else:
+        delay = command.after if command.after is not None else turn.wait_after(work.retry, step.attempt)
+        turn.emit(_retried(step, command, effect=turn.next_effect))
+        _call(turn, step, delay)
+
+
+def _retried(step: Step, command: FailStep, *, effect: int | None) -> StepRetried:
+    return StepRetried(
+        step=step.number, attempt=step.attempt, error=command.error, effect=effect, was_called=command.was_called
+    )
+
+
+def returned(turn: Turn, step: Step) -> None:
+    """The work was taken back before anybody began it. If the run goes on by now, it is called after all."""
+    if turn.state.may_begin:
+        resume(turn, step)
+    else:
+        turn.emit(StepWithdrawn(step=step.number))
+
+
+def resume(turn: Turn, step: Step) -> None:
+    """Have the handler called whose work was taken back; the start delay of a first call begins anew."""
+    is_first = step.attempt == 1 and step.retry_of is None
+    delay_ms = _task(turn, step).work.start_after_ms if is_first else 0
+    turn.emit(StepResumed(step=step.number, effect=turn.next_effect))
+    _call(turn, step, timedelta(milliseconds=delay_ms))
+
+
+def _call(turn: Turn, step: Step, delay: timedelta) -> None:
+    token, node = turn.state.tokens[step.token], turn.routes.node(step.node)
+    place = _held_at(token)
+    body = RunStep(
+        step=step.number,
+        node=step.node,
+        input=token.data,
+        attempt=step.attempt,
+        first=step.first or step.number,
+        previous=token.last_output if place is None else None,
+        previous_at=place,
+        metadata=node.metadata,
+    )
+    turn.call(_task(turn, step).work, body, priority=node.priority, delay=delay)
+
+
+def _held_at(token: Token) -> str | list[str] | None:
+    """Where a token's data still holds its last answer, so that it need not be sent twice; None if it does not."""
+    answer, data = token.last_output, token.data
+    if answer is None:
+        return None
+    if token.answer:
+        return token.answer if token.answer in data and data[token.answer] == answer else None
+    assert isinstance(answer, dict)
+    return list(answer) if all(name in data and data[name] == value for name, value in answer.items()) else None
+
+
+def _task(turn: Turn, step: Step) -> Task:
+    op = turn.routes.node(step.node).op
+    assert isinstance(op, Task)
+    return op

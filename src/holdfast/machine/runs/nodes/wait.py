@@ -1,0 +1,103 @@
+"""Waiting for time to go by, or for a signal.
+
+Entered when: a token arrives. May do: set a timer, or wait for a signal; one that came early is taken at once. Left when: the time is over or the signal is
+there (`ok`), or the signal did not come in time (`timeout`). On compensation: nothing to undo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.kernel.decision import Answer, Rejection
+from holdfast.kernel.records import Record, SubscriptionClosed, SubscriptionOpened
+from holdfast.machine.graphs.graph import Node, WaitEvent, WaitTimer
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.answers import fits, is_within, too_large
+from holdfast.machine.runs.commands import SendSignal, TimeOut
+from holdfast.machine.runs.events import SignalReceived, SignalTaken
+from holdfast.machine.runs.failures import take_answer
+from holdfast.machine.runs.leaving import finish
+from holdfast.machine.runs.nodes.kind import Kind
+from holdfast.machine.runs.state import Data, Step, Token
+from holdfast.machine.runs.turn import Turn, step_timer
+
+MOST_KEPT = 1000
+"""Signals that a run keeps until a step waits for them, all names together: they are part of its state, which has to stay small."""
+
+
+class WaitTimerKind(Kind):
+    """Waits for time to go by."""
+
+    wait_kind = "timer"
+
+    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+        """Set the timer."""
+        assert isinstance(node.op, WaitTimer)
+        step = turn.open_step(token, node)
+        turn.set_timer(step_timer(step.number), node.op.duration_ms, TimeOut(step=step.number))
+
+    def time_out(self, turn: Turn, step: Step) -> None:
+        """That is what it waited for."""
+        finish(turn, step)
+
+
+class WaitEventKind(Kind):
+    """Waits for a signal."""
+
+    wait_kind = "event"
+
+    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+        """Take a signal that came early, or wait."""
+        assert isinstance(node.op, WaitEvent)
+        kept = turn.state.signals.get(node.op.signal)
+        step = turn.open_step(token, node)
+        if kept:
+            payload = kept[0]
+            turn.emit(SignalTaken(name=node.op.signal))
+            turn.cancel_step_timer(step)
+            take_answer(turn, step, payload)
+
+    def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - a signal has a name
+        """The wait."""
+        assert isinstance(node.op, WaitEvent)
+        return [SubscriptionOpened(number=step, signal=node.op.signal)]
+
+    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - it is over anyhow
+        """It is over."""
+        return [SubscriptionClosed(number=step)]
+
+
+def signal(turn: Turn, command: SendSignal) -> Answer | None:
+    """Something has happened: the step that waits for it goes on; if none does, the signal is kept."""
+    step, payload = _waiting(turn, command.name), command.payload
+    if step is None:
+        if not is_within(turn.routes, payload):
+            return too_large(turn.routes, f"the signal {command.name!r}")
+        if sum(map(len, turn.state.signals.values())) >= MOST_KEPT:
+            return _too_many(command.name)
+        turn.emit(SignalReceived(name=command.name, payload=payload))
+        return None
+    if not fits(turn.routes, turn.state.tokens[step.token].data, step.node, payload):
+        return too_large(turn.routes, f"the signal {command.name!r}")
+    turn.emit(SignalReceived(name=command.name, payload=payload))
+    turn.emit(SignalTaken(name=command.name))
+    turn.cancel_step_timer(step)
+    finish(turn, step, output=payload)
+    return None
+
+
+def _too_many(name: str) -> Rejection:
+    return Rejection(
+        code="too_many_signals",
+        message=f"{MOST_KEPT} signals are kept for this workflow already, and no step waits for {name!r} now; "
+        "send it again when one does, or send one signal that stands for many",
+    )
+
+
+def _waiting(turn: Turn, name: str) -> Step | None:
+    """The step that waits for a signal, if there is one; of several the first."""
+    for step in turn.state.open.values():
+        op = turn.routes.node(step.node).op
+        if step.of is None and isinstance(op, WaitEvent) and op.signal == name:
+            return step
+    return None

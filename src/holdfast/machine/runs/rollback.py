@@ -1,0 +1,273 @@
+"""Going back: wait for what runs, then undo what was done, one step after the other, in reverse order of completion.
+
+Only what was executed is undone. A failed step's own undoing comes first. A rollback after a failure stops at the nearest save point on the way of
+each branch; one after a cancellation goes to the root. Neither crosses a point of no return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Final
+
+from holdfast.machine.graphs.graph import NoReturn, SavePoint, Task, Work
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.answers import name_of
+from holdfast.machine.runs.commands import EndGrace, FailStep, RunStep
+from holdfast.machine.runs.ending import stop_everything, stop_step, unended
+from holdfast.machine.runs.events import (
+    CancellationStarted,
+    CompensationExhausted,
+    CompensationRetried,
+    CompensationStarted,
+    CompensationSucceeded,
+    RollbackPlanned,
+    RollbackStarted,
+    StepFailed,
+    StepRolledBack,
+    StepStopped,
+    WorkflowCancelled,
+    WorkflowFailed,
+    WorkflowResumed,
+)
+from holdfast.machine.runs.state import ROOT, Executed, Rollback, State, Step
+from holdfast.machine.runs.turn import Turn, policy_of
+
+GRACE = "grace"
+DEADLINE = "deadline"
+FAILED_ELSEWHERE = "a step of another branch failed"
+NOT_UNDONE: Final = "compensation_failed"
+"""Why a run ended, or waits for an operator, that could not undo what it had to."""
+
+
+def roll_back(turn: Turn, error: str, *, failed_step: int | None = None) -> None:
+    """Turn back after a failure. What runs may finish and is waited for; nothing new begins."""
+    turn.cancel_timer(DEADLINE)
+    turn.emit(RollbackStarted(error=error, failed_step=failed_step))
+    for step in unended(turn):
+        if step.of is not None:
+            continue  # What is being undone is undone to its end.
+        if step.number in turn.state.open and step.effect is not None:
+            turn.recall(step, stop=False)
+        else:
+            stop_step(turn, step, "undo", error=FAILED_ELSEWHERE)
+
+
+def cancel(turn: Turn, actor: str, reason: str) -> None:
+    """Stop everything, and undo what was done if that is the policy."""
+    turn.cancel_timer(DEADLINE)
+    turn.emit(CancellationStarted(requested_by=actor, reason=reason))
+    undoes = turn.routes.policies.on_cancel == "compensate"
+    stop_everything(turn, "undo" if undoes else "drop")
+    if not undoes:
+        turn.emit(WorkflowCancelled(requested_by=actor, reason=reason))
+    elif awaited_calls(turn):
+        turn.set_timer(GRACE, turn.routes.policies.stop_grace_ms, EndGrace())
+
+
+def stopped(turn: Turn, step: int, *, came_back: bool, is_done: bool = False, output: object = None) -> None:
+    """The call of a step that was stopped has come back, or was never made; earlier calls of the step may have been."""
+    attempt = turn.state.executed[step].attempt if came_back else 0
+    turn.emit(StepStopped(step=step, attempt=attempt, is_done=is_done, output=output))
+
+
+def end_grace(turn: Turn) -> None:
+    """Handlers that were told to stop have had their time: they are not waited for any more."""
+    for step in awaited_calls(turn):
+        stopped(turn, step, came_back=True)
+
+
+def is_awaited(turn: Turn, step: int) -> bool:
+    """Whether a step was stopped and its handler may still be running."""
+    return step in turn.state.stopping and turn.state.executed[step].attempt > 0
+
+
+def work_of(turn: Turn, step: int) -> Work:
+    """What a step that was stopped had called."""
+    executed = turn.state.executed[step]
+    node = turn.routes.node(executed.node)
+    work = node.compensation if executed.of is not None else node.op.work if isinstance(node.op, Task) else None
+    assert work is not None
+    return work
+
+
+def awaited_calls(turn: Turn) -> list[int]:
+    """The stopped steps whose handlers may still be running; children take the time that their own rollback needs."""
+    return [step for step in turn.state.stopping if turn.state.executed[step].attempt]
+
+
+def go_on(turn: Turn) -> None:
+    """Undo the next step, if nothing runs any more."""
+    state = turn.state
+    rollback = state.rollback
+    if rollback is None or state.is_terminal or state.stopping or state.open:
+        return
+    if rollback.chain is None:
+        turn.cancel_timer(GRACE)
+        turn.emit(RollbackPlanned(chain=plan(turn.routes, state)))
+    assert rollback.chain is not None
+    while rollback.chain:
+        executed = state.executed[rollback.chain[-1]]
+        if is_to_undo(turn, executed):
+            undo(turn, executed)
+            return
+        turn.emit(StepRolledBack(step=turn.next_step, of=executed.number))
+    _finish(turn, rollback)
+
+
+def is_to_undo(turn: Turn, executed: Executed) -> bool:
+    """Whether something has to be done to undo a step; any other is rolled past."""
+    has_work = turn.routes.node(executed.node).compensation is not None
+    return bool(executed.not_undone) or (has_work and is_concerned(turn.routes, executed))
+
+
+def undone(turn: Turn, step: Step) -> None:
+    """A compensation came back."""
+    turn.emit(CompensationSucceeded(step=step.number))
+
+
+def undoing_failed(turn: Turn, step: Step, command: FailStep) -> None:
+    """A compensation failed: try again, or give up."""
+    work = turn.routes.node(step.node).compensation
+    assert work is not None
+    if command.is_final or not policy_of(work.retry).allows_another(step.attempt):
+        _exhaust(turn, step, command.error, was_called=command.was_called)
+        return
+    delay = command.after if command.after is not None else turn.wait_after(work.retry, step.attempt)
+    turn.emit(
+        CompensationRetried(
+            step=step.number,
+            attempt=step.attempt,
+            error=command.error,
+            effect=turn.next_effect,
+            was_called=command.was_called,
+        )
+    )
+    _call(turn, step, work, delay)
+
+
+def retry_undoing(turn: Turn, executed: Executed) -> None:
+    """An operator wants a step undone that could not be; the rest of the rollback follows."""
+    turn.emit(WorkflowResumed())
+    undo(turn, executed, is_asked=True)
+
+
+def undo(turn: Turn, executed: Executed, *, is_asked: bool = False) -> None:
+    """Have the compensation of a step called; what an operator asks for does not wait."""
+    work = turn.routes.node(executed.node).compensation
+    number = turn.next_step
+    if work is None or executed.not_undone or work.retry.max_calls == 0:
+        turn.emit(CompensationStarted(step=number, of=executed.number))
+        child = f"the workflow {executed.child} that it started could not be undone: {executed.not_undone}"
+        _exhaust(turn, turn.state.open[number], child if executed.not_undone else "no call is allowed")
+        return
+    delay_ms = 0 if is_asked else work.start_after_ms
+    turn.emit(CompensationStarted(step=number, of=executed.number, effect=turn.next_effect, delay_ms=delay_ms))
+    _call(turn, turn.state.open[number], work, timedelta(milliseconds=delay_ms))
+
+
+def _call(turn: Turn, step: Step, work: Work, delay: timedelta) -> None:
+    assert step.of is not None
+    executed = turn.state.executed[step.of]
+    failed, cause = _cause(turn.state, executed)
+    node = turn.routes.node(step.node)
+    priority, metadata = node.compensation_priority, node.compensation_metadata
+    body = RunStep(
+        step=step.number,
+        node=step.node,
+        input=executed.input or {},
+        attempt=step.attempt,
+        first=executed.first or executed.number,
+        is_compensation=True,
+        output=executed.output,
+        output_name=name_of(turn.routes, step.node, executed.output),
+        error=executed.error or cause,
+        failed_step=failed,
+        metadata=node.metadata if metadata is None else metadata,
+    )
+    turn.call(work, body, priority=node.priority if priority is None else priority, delay=delay)
+
+
+def _cause(state: State, executed: Executed) -> tuple[str, str]:
+    """Why a step is undone: the name of the step that failed and led to it, if there is one, and what was said."""
+    rollback, dropped = state.rollback, state.dropped
+    if rollback is not None and rollback.chain is not None:
+        failed = state.executed.get(rollback.failed_step or 0)
+        return failed.node if failed else "", rollback.error or rollback.reason
+    assert dropped is not None
+    return "", next(error for branch, error in dropped.tokens.items() if _lies_below(executed.token, branch))
+
+
+def _exhaust(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> None:
+    """A step could not be undone: the chain halts here, and an operator has to look."""
+    rollback = turn.state.rollback
+    if rollback is not None and rollback.chain is None:  # It was a dropped branch's; the rollback will try it again.
+        turn.emit(StepFailed(step=step.number, error=error, was_called=was_called))
+        return
+    turn.emit(CompensationExhausted(step=step.number, error=error, was_called=was_called))
+    if rollback is not None:
+        told = f"{step.node!r} could not be undone: {error}"
+        turn.emit(WorkflowFailed(error=told, reason=NOT_UNDONE))
+
+
+def _finish(turn: Turn, rollback: Rollback) -> None:
+    if rollback.cause == "cancel":
+        turn.emit(WorkflowCancelled(requested_by=rollback.requested_by, reason=rollback.reason))
+    else:
+        turn.emit(WorkflowFailed(error=rollback.error))
+
+
+def plan(routes: GraphIndex, state: State) -> list[int]:
+    """The executed steps to undo, in the order of undoing."""
+    rollback = state.rollback
+    assert rollback is not None
+    failed = state.executed.get(rollback.failed_step or 0)
+    order = [failed.number] if failed is not None and failed.was_called else []
+    dropped = state.dropped.tokens if state.dropped is not None else ()
+    bounds: list[tuple[str, bool]] = []
+    inner: list[tuple[str, bool]] = []
+    """Those of branches that were not needed: nothing else protects what such a branch did."""
+    for each in reversed(state.executed.values()):
+        is_dropped = bool(dropped) and lies_within(each.token, dropped)
+        op = routes.node(each.node).op
+        if isinstance(op, NoReturn):
+            bounds.append((each.token, True))
+            if is_dropped:
+                inner.append((each.token, True))
+        elif isinstance(op, SavePoint):
+            if rollback.cause == "failure" and not is_dropped:
+                bounds.append((each.token, failed is not None and _lies_below(failed.token, each.token)))
+        elif each is failed or is_kept(each.token, inner if is_dropped else bounds):
+            continue
+        elif is_concerned(routes, each):
+            order.append(each.number)
+    return order
+
+
+def is_concerned(routes: GraphIndex, executed: Executed) -> bool:
+    """Whether there is anything to undo: a step that was stopped has done nothing, or half of its work, or all of it."""
+    if executed.not_undone:
+        return True
+    if executed.status != "skipped":
+        return executed.was_called
+    if executed.is_done and routes.node(executed.node).compensation is not None:
+        return True
+    return executed.was_called and executed.token != ROOT
+
+
+def is_kept(token: str, bounds: list[tuple[str, bool]]) -> bool:
+    """Whether a boundary that was passed later protects a step: its own way, and the tokens above it where the boundary says so."""
+    return any(_lies_below(token, bound) or (reaches_up and _lies_below(bound, token)) for bound, reaches_up in bounds)
+
+
+def _lies_below(token: str, other: str) -> bool:
+    return token == other or token.startswith(f"{other}/")
+
+
+def lies_within(token: str, branches: Collection[str]) -> bool:
+    """Whether a token is one of these branches, or lies below one."""
+    while token:
+        if token in branches:
+            return True
+        token = token.rpartition("/")[0]
+    return False

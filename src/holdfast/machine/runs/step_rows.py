@@ -1,0 +1,296 @@
+"""The rows that events leave in the inline projections: steps, questions to people, dead letters, waits.
+
+They are made from events alone, so they can be made again: that is how a run is verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from holdfast.kernel.records import (
+    DeadLetterRaised,
+    DeadLetterSettled,
+    Record,
+    StepMoved,
+    StepOpened,
+    TaskClosed,
+)
+from holdfast.machine.graphs.graph import CONFIRMED, REJECTED, Node
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.state import Data, Executed, State, Step
+
+DLQ_REASON = "dlq enabled: rollback/compensation skipped"
+FAILURE_REASON = "the step failed and waits for an operator"
+COMPENSATION_REASON = "compensation max retries exceeded"
+CHILD_REASON = "compensation_failed"
+"""The word that the child itself ended with."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class NodeRows(Protocol):
+    """What the steps of a kind of node leave in the projections besides their own row."""
+
+    wait_kind: str
+    """What an open step waits for, or empty."""
+
+    def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:
+        """Rows that begin with a step of a token with this data."""
+        ...
+
+    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:
+        """Rows that end with it."""
+        ...
+
+
+Rows = Callable[[Node], NodeRows]
+
+
+class Projection:
+    """The rows of one run."""
+
+    __slots__ = ("_rows", "routes", "state")
+
+    def __init__(self, routes: GraphIndex, rows: Rows, state: State) -> None:
+        self.routes = routes
+        self.state = state
+        self._rows = rows
+
+    def records_of(self, event: e.Event) -> Sequence[Record]:
+        """The rows that change with an event; the state is still the one before it."""
+        make = _TABLE.get(type(event))
+        return make(self, event) if make is not None else ()
+
+    def data_of(self, name: str) -> Data:
+        """What a step of this token works on."""
+        token = self.state.token(name)
+        return token.data if token is not None else {}
+
+    def input_of(self, name: str) -> bytes:
+        """The same, as a row holds it."""
+        return _encode(self.data_of(name))
+
+    def rows_of(self, node: Node) -> NodeRows:
+        """What its steps leave besides their own row."""
+        return self._rows(node)
+
+    def closed(self, step: Step, outcome: str) -> Sequence[Record]:
+        """What ends with a step besides its own row; a decision has closed its question already."""
+        if step.number in self.state.decided:
+            return ()
+        node = self.routes.node(step.node)
+        return self._rows(node).closed(node, step.number, outcome)
+
+    def type_of(self, node: str) -> str:
+        """The kind of a node, as it is called in graphs."""
+        return type(self.routes.node(node).op).__struct_config__.tag  # type: ignore[return-value]
+
+
+def _step_started(view: Projection, event: e.StepStarted) -> list[Record]:
+    node = view.routes.node(event.node)
+    rows = view.rows_of(node)
+    data = view.data_of(event.token)
+    return [
+        StepOpened(
+            number=event.step,
+            node=event.node,
+            token=event.token,
+            visit=event.visit,
+            retry_of=event.retry_of,
+            wait_kind=rows.wait_kind,
+            input=_encode(data),
+        ),
+        *rows.opened(view.routes, node, event.step, data=data),
+    ]
+
+
+def _step_completed(view: Projection, event: e.StepCompleted) -> list[Record]:
+    output = None if event.output is None else _encode(event.output)
+    step = view.state.open.get(event.step)
+    if step is not None:
+        attempts = None if step.effect is None else step.attempt
+        moved = StepMoved(
+            number=event.step, status="completed", outcome=event.outcome, output=output, attempts=attempts
+        )
+        return [moved, *view.closed(step, event.outcome)]
+    return [
+        StepOpened(
+            number=event.step,
+            node=event.node,
+            token=event.token,
+            visit=event.visit,
+            retry_of=event.retry_of,
+            status="completed",
+            outcome=event.outcome,
+            input=view.input_of(event.token),
+            output=output,
+        )
+    ]
+
+
+def _retried(_view: Projection, event: e.StepRetried | e.CompensationRetried) -> list[Record]:
+    attempts = event.attempt if event.was_called else None
+    return [StepMoved(number=event.step, status="running", attempts=attempts, error=event.error)]
+
+
+def _step_failed(view: Projection, event: e.StepFailed) -> list[Record]:
+    if event.step in view.state.dead:
+        return [DeadLetterSettled(source="step", number=event.step)]  # Its row has said that it failed.
+    step = view.state.open.get(event.step) or view.state.frozen[event.step]
+    if step.of is not None:
+        if event.reason:
+            return [StepMoved(number=event.step, status="skipped", error=event.error)]
+        return [StepMoved(number=event.step, status="failed", error=event.error, attempts=_calls(step, event))]
+    if event.reason:
+        moved = StepMoved(number=event.step, status="skipped", error=event.error)
+        return [moved, *view.closed(step, "cancelled")]
+    moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=_calls(step, event))
+    return [moved, *view.closed(step, "failed")]
+
+
+def _calls(step: Step, event: e.StepFailed | e.StepPaused | e.CompensationExhausted) -> int:
+    """How many calls of a step that gave up were made."""
+    return step.attempt if step.effect is not None and event.was_called else step.made
+
+
+def _step_stopped(_view: Projection, event: e.StepStopped) -> list[Record]:
+    return [StepMoved(number=event.step, status="skipped", attempts=event.attempt)] if event.attempt else []
+
+
+def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
+    step = view.state.open[event.step]
+    waits = view.routes.policies.on_failure == "pause"
+    attempts = _calls(step, event)
+    letter = DeadLetterRaised(
+        source="step",
+        number=event.step,
+        name=step.node,
+        type=view.type_of(step.node),
+        reason=FAILURE_REASON if waits else DLQ_REASON,
+        error=event.error,
+        attempts=attempts,
+        payload=view.input_of(step.token),
+    )
+    moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
+    return [moved, letter, *view.closed(step, "failed")]
+
+
+def _step_withdrawn(view: Projection, event: e.StepWithdrawn) -> list[Record]:
+    if view.state.status == "paused":
+        return []  # It is called after all once the run goes on.
+    return [StepMoved(number=event.step, status="skipped")]
+
+
+def _step_requeued(_view: Projection, event: e.StepRequeued) -> list[Record]:
+    return [DeadLetterSettled(source="step", number=event.step)]
+
+
+def _approved(_view: Projection, event: e.Approved) -> list[Record]:
+    return [TaskClosed(number=event.step, outcome=CONFIRMED, actor=event.actor, comment=event.comment)]
+
+
+def _rejected(_view: Projection, event: e.Rejected) -> list[Record]:
+    return [TaskClosed(number=event.step, outcome=REJECTED, actor=event.actor, comment=event.comment)]
+
+
+def _compensation_started(view: Projection, event: e.CompensationStarted) -> list[Record]:
+    return [*_settled(view, event.of), _undoing(view.state.executed[event.of], event.step)]
+
+
+def _settled(view: Projection, number: int) -> Sequence[Record]:
+    """The dead letter of a compensation goes, if this is the one that gave up."""
+    halted = view.state.rollback or view.state.dropped
+    is_stuck = halted is not None and halted.stuck == number
+    return [DeadLetterSettled(source="compensation", number=number)] if is_stuck else []
+
+
+def _turned_back(
+    view: Projection, _event: e.RollbackStarted | e.CancellationStarted | e.AbortStarted
+) -> Sequence[Record]:
+    """Whoever could not be undone while the run went on is undone with all the others now, or not at all."""
+    stuck = None if view.state.dropped is None else view.state.dropped.stuck
+    return () if stuck is None else _settled(view, stuck)
+
+
+def _undoing(of: Executed, number: int) -> StepOpened:
+    return StepOpened(
+        number=number,
+        node=of.node,
+        token=of.token,
+        kind="compensation",
+        compensates=of.number,
+        input=_encode(of.input or {}),
+    )
+
+
+def _compensation_succeeded(view: Projection, event: e.CompensationSucceeded) -> list[Record]:
+    return [StepMoved(number=event.step, status="completed", attempts=view.state.open[event.step].attempt)]
+
+
+def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) -> list[Record]:
+    step = view.state.open[event.step]
+    assert step.of is not None
+    of = view.state.executed[step.of]
+    calls = _calls(step, event)
+    letter = DeadLetterRaised(
+        source="compensation",
+        number=of.number,
+        name=of.node,
+        type=view.type_of(of.node),
+        reason=CHILD_REASON if of.not_undone else COMPENSATION_REASON,
+        error=event.error,
+        attempts=calls,
+        payload=_encode(of.input or {}),
+    )
+    return [StepMoved(number=event.step, status="failed", error=event.error, attempts=calls), letter]
+
+
+def _child_undone(view: Projection, event: e.ChildUndone) -> Sequence[Record]:
+    return _settled(view, event.step)
+
+
+def _compensation_waived(_view: Projection, event: e.CompensationWaived) -> list[Record]:
+    return [DeadLetterSettled(source="compensation", number=event.step)]  # The row of the compensation stays failed.
+
+
+def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]:
+    of = view.state.executed[event.of]
+    return [
+        StepOpened(
+            number=event.step,
+            node=of.node,
+            token=of.token,
+            kind="compensation",
+            compensates=event.of,
+            status="completed",
+            outcome="rolled_back",
+        ),
+    ]
+
+
+_TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
+    e.StepStarted: _step_started,
+    e.StepCompleted: _step_completed,
+    e.StepRetried: _retried,
+    e.StepFailed: _step_failed,
+    e.StepStopped: _step_stopped,
+    e.StepPaused: _step_paused,
+    e.StepWithdrawn: _step_withdrawn,
+    e.StepRequeued: _step_requeued,
+    e.Approved: _approved,
+    e.Rejected: _rejected,
+    e.CompensationStarted: _compensation_started,
+    e.CompensationRetried: _retried,
+    e.CompensationSucceeded: _compensation_succeeded,
+    e.CompensationExhausted: _compensation_exhausted,
+    e.CompensationWaived: _compensation_waived,
+    e.ChildUndone: _child_undone,
+    e.StepRolledBack: _step_rolled_back,
+    e.RollbackStarted: _turned_back,
+    e.CancellationStarted: _turned_back,
+    e.AbortStarted: _turned_back,
+}

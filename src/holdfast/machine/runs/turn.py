@@ -1,0 +1,285 @@
+"""One decision in the making: events are applied as they are emitted, and the work they ask for is gathered beside them.
+
+What a node does is the business of its module in `nodes`; the turn knows no kind of node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Literal, Protocol
+
+from holdfast.kernel.decision import Decision, Effect, Message, Recall, Timer
+from holdfast.kernel.moment import Moment
+from holdfast.kernel.records import Record
+from holdfast.kernel.retry import NO_RETRY, RetryPolicy
+from holdfast.machine.graphs.graph import Execution, Node, Retry, Work
+from holdfast.machine.graphs.index import DATA, GraphIndex
+from holdfast.machine.runs.commands import ReturnStep, RunStep, TimeOut
+from holdfast.machine.runs.events import Ended, Event, PauseReason, StepStarted, TokenHeld, WorkflowPaused
+from holdfast.machine.runs.evolution import evolve
+from holdfast.machine.runs.state import Executed, State, Step, Token
+from holdfast.machine.runs.step_rows import NodeRows, Projection
+
+Ending = Literal["undo", "drop", "abort"]
+"""How work is stopped: it will be undone, and its end is waited for; it is not wanted any more; or everything ends at once."""
+
+_NOW = timedelta(0)
+_CALLING: frozenset[Execution] = frozenset({"effect", "transactional"})
+
+
+class NodeKind(NodeRows, Protocol):
+    """What a kind of node does."""
+
+    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+        """A token arrives."""
+        ...
+
+    def fail(self, turn: Turn, token: Token, node: Node, error: str) -> None:
+        """A node that takes no time cannot do its work."""
+        ...
+
+    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
+        """An open step is not wanted any more: take back what it asked for. Whether it will still be told how that ended."""
+        ...
+
+    def abandon(self, turn: Turn, executed: Executed) -> None:
+        """The end of a step that was stopped is not waited for any more, because everything ends at once."""
+        ...
+
+    def time_out(self, turn: Turn, step: Step) -> None:
+        """The time of an open step is over."""
+        ...
+
+
+class _Rarely:
+    """What few decisions ask for."""
+
+    __slots__ = ("cancelled", "messages", "recalls", "timers")
+
+    def __init__(self) -> None:
+        self.timers: list[Timer] = []
+        self.cancelled: list[str] = []
+        self.recalls: list[Recall] = []
+        self.messages: list[Message] = []
+
+
+class Turn:
+    """A decision in the making."""
+
+    __slots__ = (
+        "_effects",
+        "_entering",
+        "_events",
+        "_kinds",
+        "_projection",
+        "_rarely",
+        "_records",
+        "moment",
+        "routes",
+        "state",
+    )
+
+    def __init__(self, routes: GraphIndex, state: State, moment: Moment, kinds: Callable[[Node], NodeKind]) -> None:
+        self.routes = routes
+        self.state = state
+        self.moment = moment
+        self._kinds = kinds
+        self._events: list[Event] = []
+        self._effects: list[Effect] = []
+        self._records: list[Record] = []
+        self._rarely: _Rarely | None = None
+        self._entering: list[tuple[str, str, bool]] = []
+        self._projection = Projection(routes, kinds, state)
+
+    # -- what happens
+
+    def emit(self, event: Event) -> None:
+        """Something happened: the state knows it from now on."""
+        self._records += self._projection.records_of(event)
+        evolve(self.routes, self.state, event)
+        self._events.append(event)
+
+    def decision(self) -> Decision:
+        """All that came of the turn."""
+        events, effects, records = tuple(self._events), tuple(self._effects), tuple(self._records)
+        rarely = self._rarely
+        if rarely is None:
+            return Decision(events=events, effects=effects, records=records, state=self.state)
+        return Decision(
+            events=events,
+            effects=effects,
+            timers=tuple(rarely.timers),
+            cancelled_timers=tuple(rarely.cancelled),
+            recalls=tuple(rarely.recalls),
+            messages=tuple(rarely.messages),
+            records=records,
+            state=self.state,
+        )
+
+    @property
+    def has_happened(self) -> bool:
+        """Whether there is anything to decide."""
+        return bool(self._events)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run ends with this decision."""
+        return self.state.is_terminal and any(isinstance(event, Ended) for event in self._events)
+
+    # -- how tokens enter nodes
+
+    def move(self, token: str, target: str, *, is_asked: bool = False) -> None:
+        """Send a token to a node; it enters when those before it have. What an operator asks for is not a loop."""
+        self._entering.append((token, target, is_asked))
+
+    def run(self) -> None:
+        """Let tokens enter nodes until all of them rest."""
+        for name, target, is_asked in self._entering:  # It grows while tokens move on.
+            token = self.state.tokens.get(name)
+            if token is None or self.state.rollback is not None or self.state.is_terminal:
+                continue
+            node = self.routes.node(target)
+            if not is_asked:
+                self._watch_loops(token, node)
+            if self.state.status == "paused":
+                self.emit(TokenHeld(token=name, target=target))
+            else:
+                self._kinds(node).enter(self, token, node)
+        self._entering.clear()
+
+    def _watch_loops(self, token: Token, node: Node) -> None:
+        """A run that goes in circles by itself waits for an operator."""
+        policies, calls = self.routes.policies, self.state.chain
+        if token.visits.get(node.id, 0) >= policies.max_visits:
+            self.pause("max_visits", f"{node.id!r} was entered {policies.max_visits} times")
+        elif policies.chain_limit is not None and calls >= policies.chain_limit and node.execution in _CALLING:
+            self.pause("chain_limit", f"{calls} automatic steps in a row")
+
+    def pause(self, reason: PauseReason, error: str) -> None:
+        """Have the run wait for an operator: nothing new begins, and work that nobody has begun is taken back."""
+        if self.state.status != "running":
+            return
+        self.emit(WorkflowPaused(reason=reason, error=error))
+        for step in self.state.open.values():
+            if step.effect is not None and step.of is None:  # What is being undone is undone to its end.
+                self.recall(step, stop=False)
+
+    def fail(self, token: Token, node: Node, error: str) -> None:
+        """Have a node fail that a token has come to."""
+        self._kinds(node).fail(self, token, node, error)
+
+    def kind(self, step: Step | Executed) -> NodeKind:
+        """What the node of a step does."""
+        return self._kinds(self.routes.node(step.node))
+
+    def data_for(self, token: Token, node: str) -> dict[str, object]:
+        """What expressions may read."""
+        return {
+            DATA: token.data,
+            "instance_id": str(self.moment.instance),
+            "step_name": node,
+            "now": self.moment.now,
+            "actor": {"id": self.moment.actor},
+        }
+
+    # -- work
+
+    @property
+    def next_step(self) -> int:
+        """The number of the next step."""
+        return self.state.next_step
+
+    @property
+    def next_effect(self) -> int:
+        """The number that the next effect will get."""
+        return self.moment.issued + len(self._effects)
+
+    def open_step(self, token: Token, node: Node, *, effect: int | None = None, delay_ms: int = 0) -> Step:
+        """A step for a node that takes time."""
+        number = self.next_step
+        visit = token.visits.get(node.id, 0) + 1
+        self.emit(
+            StepStarted(
+                step=number,
+                node=node.id,
+                token=token.id,
+                visit=visit,
+                effect=effect,
+                retry_of=token.retry_of,
+                first=token.first,
+                delay_ms=delay_ms,
+            )
+        )
+        if node.timeout_ms is not None:
+            self.set_timer(step_timer(number), node.timeout_ms, TimeOut(step=number))
+        return self.state.open[number]
+
+    def call(self, work: Work, body: RunStep, *, priority: int, delay: timedelta = _NOW) -> None:
+        """Have a handler called."""
+        timeout = None if work.timeout_ms is None else timedelta(milliseconds=work.timeout_ms)
+        self._effects.append(
+            Effect(
+                body=body,
+                handler=work.handler,
+                priority=priority,
+                delay=delay,
+                once=work.once,
+                transactional=work.transactional,
+                timeout=timeout,
+                retry=NO_RETRY,  # Every failure comes back as a command: the machine decides what follows.
+            )
+        )
+
+    def recall(self, step: Step, *, stop: bool) -> None:
+        """Take the work of a step back if nobody has begun it; it comes back by itself otherwise, sooner if told to stop."""
+        assert step.effect is not None
+        self._more.recalls.append(Recall(effect=step.effect, command=ReturnStep(step=step.number), stop=stop))
+
+    def set_timer(self, key: str, after_ms: int, command: object) -> None:
+        """Have a command sent later."""
+        self._more.timers.append(Timer(command=command, after=timedelta(milliseconds=after_ms), key=key))
+
+    def cancel_timer(self, key: str) -> None:
+        """A timer is not wanted any more."""
+        if self._rarely is not None:
+            self._rarely.timers = [timer for timer in self._rarely.timers if timer.key != key]
+        if key in self.moment.pending_timers:
+            self._more.cancelled.append(key)
+
+    def cancel_step_timer(self, step: Step) -> None:
+        """The time of a step does not run any more."""
+        if self.moment.pending_timers or self._rarely is not None:
+            self.cancel_timer(step_timer(step.number))
+
+    def wait_after(self, retry: Retry, attempt: int) -> timedelta:
+        """How long to wait after the failure of a call; what is left to chance is the same each time this is decided."""
+        chance = self.moment.derive_id("jitter", self.next_effect).int % 1000 / 1000 if retry.jitter_percent else 0.0
+        return policy_of(retry).wait_after(attempt, chance)
+
+    def send(self, message: Message) -> None:
+        """Tell another run something."""
+        self._more.messages.append(message)
+
+    @property
+    def _more(self) -> _Rarely:
+        if self._rarely is None:
+            self._rarely = _Rarely()
+        return self._rarely
+
+
+def step_timer(step: int) -> str:
+    """The key of the timer of a step."""
+    return f"step:{step}"
+
+
+def policy_of(retry: Retry) -> RetryPolicy:
+    """The arithmetic of a graph's retry rule."""
+    return RetryPolicy(
+        max_attempts=retry.max_calls,
+        delay=timedelta(milliseconds=retry.delay_ms),
+        backoff=retry.backoff,
+        factor=retry.factor_percent / 100,
+        cap=timedelta(milliseconds=retry.cap_ms),
+        jitter=retry.jitter_percent / 100,
+    )

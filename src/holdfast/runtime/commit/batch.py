@@ -1,0 +1,198 @@
+"""One pass over a batch: every command decided in the order of arrival, on drafts of its instance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from uuid import UUID
+
+from holdfast.errors import (
+    CommandError,
+    HoldfastError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    ReusedIdError,
+)
+from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.commit.cache import CachedInstance
+from holdfast.runtime.commit.draft import Draft, VoidClaimError
+from holdfast.runtime.commit.header import new_header
+from holdfast.runtime.commit.submissions import Outcome, Submission, is_same
+from holdfast.runtime.commit.surroundings import Surroundings
+from holdfast.runtime.mishaps import is_interrupt
+from holdfast.store.shapes import Address, Claim, Observation, ReceiptKey
+
+Answer = tuple[Submission, Outcome | None, BaseException | None]
+
+Found = dict[Address, CachedInstance | HoldfastError]
+"""The instances that exist, by address; an error stands for one that cannot be read."""
+
+Name = int | Address
+"""How a batch tells instances apart: by the number that their id is, or, while they are not there, by the address that names them."""
+
+_VOID = Outcome(None, 0, "the claim is void")
+_ID_VERSION = 7
+
+
+class Batch:
+    """What came of a batch: the answers, and the drafts that were written."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.written: list[Draft] = []
+        self.doubtful: list[Submission] = []
+        """Must be looked at again, the careful way."""
+        self.spent: list[Claim] = []
+        """Used up, because what they ask for was carried out before."""
+        self.observations: list[Observation] = []
+        """Still to be written, because the transaction was not ours."""
+
+    def accept(self, submission: Submission, outcome: Outcome) -> None:
+        """The command was carried out, or there was nothing to do."""
+        self.answers.append((submission, outcome, None))
+
+    def refuse(self, submission: Submission, error: BaseException) -> None:
+        """The command failed."""
+        self.answers.append((submission, None, error))
+
+    def add(self, other: Batch) -> None:
+        """Take over what came of a part."""
+        self.answers += other.answers
+        self.written += other.written
+        self.doubtful += other.doubtful
+
+
+class Round:
+    """Decides a batch. A quick round doubts what it cannot prove and leaves it, with all that follows on the same instance.
+
+    Any round leaves what follows a failed decision, because a decider that fails may have spoilt the state in memory.
+    """
+
+    def __init__(
+        self,
+        around: Surroundings,
+        found: Found,
+        batch: Batch,
+        *,
+        now: datetime,
+        new_id: Callable[[datetime], UUID],
+        forget: Callable[[InstanceId], None],
+        is_careful: bool,
+    ) -> None:
+        self._around = around
+        self._found = found
+        self._batch = batch
+        self._now = now
+        self._new_id = new_id
+        self._forget = forget
+        self._is_careful = is_careful
+        self._drafts: dict[Name, Draft] = {}
+        self._answers: dict[Name, list[Answer]] = {}
+        self._doubted: set[Name] = set()
+        self._receipts: dict[ReceiptKey, tuple[Name, Outcome, bytes]] = {}
+
+    def decide(self, submissions: Iterable[Submission]) -> list[Draft]:
+        """Decide all commands; the drafts to write. The answers are in the batch and hold once the drafts are written."""
+        for each in submissions:
+            tracked = self._found.get(each.address)
+            if isinstance(tracked, HoldfastError):
+                self._batch.refuse(each, tracked)
+            else:
+                self._decide(each, tracked)
+        for answers in self._answers.values():
+            self._batch.answers += answers
+        return list(self._drafts.values())
+
+    def _decide(self, each: Submission, tracked: CachedInstance | None) -> None:
+        name: Name = tracked.header.id.int if tracked else each.address
+        if each.receipt is not None and each.receipt in self._receipts:
+            name = self._receipts[each.receipt][0]  # Whatever its address says: the first one with this receipt tells.
+        if self._doubted and name in self._doubted:
+            self._batch.doubtful.append(each)
+            return
+        answer = self._answer(each, name, tracked)
+        outcome = answer[1]
+        if (outcome is None or outcome.ignored) and self._may_be_wrong(each, tracked):
+            self._doubt(each, name)
+            return
+        before = self._answers.get(name)
+        if before is None:
+            self._answers[name] = [answer]
+        else:
+            before.append(answer)
+        if outcome is None and name in self._drafts and self._drafts[name].is_tainted:
+            self._doubted.add(name)  # The state may be spoilt: what follows is decided on a new one.
+
+    def _answer(self, each: Submission, name: Name, tracked: CachedInstance | None) -> Answer:
+        if each.receipt is not None and each.receipt in self._receipts:
+            return self._repeated(each, each.receipt, name)
+        try:
+            draft = self._drafts.get(name)
+            if draft is None:
+                draft = self._drafts[name] = self._begin(each, tracked)
+            outcome = draft.apply(each, self._now)
+        except VoidClaimError:
+            return each, _VOID, None
+        except RejectedError as error:
+            return each, None, error
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            if name in self._drafts:
+                self._drafts[name].is_tainted = True
+            return each, None, error if isinstance(error, HoldfastError) else _failure(each, error)
+        if each.receipt is not None:
+            self._receipts[each.receipt] = (name, outcome, each.digest)
+        return each, outcome, None
+
+    def _repeated(self, each: Submission, receipt: ReceiptKey, name: Name) -> Answer:
+        """The same id twice in one batch: the same command is answered like the first one, another one is refused."""
+        _, outcome, digest = self._receipts[receipt]
+        if not is_same(digest, each.digest):
+            return each, None, ReusedIdError(receipt.key)
+        if each.claim is not None:
+            self._drafts[name].finished = (*self._drafts[name].finished, each.claim)
+        return each, outcome, None
+
+    def _begin(self, each: Submission, tracked: CachedInstance | None) -> Draft:
+        if tracked is not None:
+            return Draft(self._around, tracked.header, tracked.program, tracked)
+        address = each.address
+        if not (each.may_create and address.definition):
+            raise NotFoundError("instance", address.instance or address.key)
+        program = self._around.programs(address.definition, each.definition_version)
+        identity = address.instance or each.identity
+        if identity is not None and identity.version != _ID_VERSION:
+            raise PayloadError(
+                f"{identity} cannot be the id of an instance: give a UUIDv7, which tells when it was made"
+            )
+        identity = identity or InstanceId(self._new_id(self._now))
+        return Draft(self._around, new_header(each, identity, program, self._now), program, None)
+
+    def _may_be_wrong(self, each: Submission, tracked: CachedInstance | None) -> bool:
+        """Whether an answer that writes nothing needs proof: the state is from memory, or the command may have been carried out."""
+        if self._is_careful:
+            return False
+        return each.receipt is not None or (tracked is not None and not tracked.is_fresh)
+
+    def _doubt(self, each: Submission, name: Name) -> None:
+        """Leave the whole instance to the careful way, so that its commands stay in order."""
+        self._doubted.add(name)
+        self._batch.doubtful += [before for before, _, _ in self._answers.pop(name, [])]
+        self._batch.doubtful.append(each)
+        draft = self._drafts.pop(name, None)
+        if draft is not None:
+            draft.give_up()
+            self._forget(draft.header.id)
+
+
+def _failure(each: Submission, error: BaseException) -> CommandError:
+    definition = each.address.definition
+    try:
+        said = repr(error)
+    except BaseException:  # noqa: BLE001 - an error that cannot even be shown
+        said = type(error).__name__
+    told = CommandError(f"{definition!r} raised {said} on {type(each.command).__name__}", decider=definition)
+    told.__cause__ = error
+    return told

@@ -1,0 +1,291 @@
+"""One batch of commands, one transaction.
+
+There are two ways to commit. The quick one decides on what is in memory or was just read, and writes with the version of each instance
+as the gate: one round trip. The careful one locks, reads, checks claims and receipts, decides and writes in one transaction. Whatever
+cannot be trusted after the quick way goes the careful way: a lost race, a refusal that was decided on a state from memory, a repeated
+command, an answer that never came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from holdfast.errors import (
+    ConflictError,
+    HoldfastError,
+    NotFoundError,
+    ReusedIdError,
+    StoreError,
+    StoreUnavailableError,
+)
+from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.chance import Chance
+from holdfast.runtime.clock import Clock
+from holdfast.runtime.commit.batch import Batch, Found, Round
+from holdfast.runtime.commit.cache import CachedInstance, InstanceCache, folded
+from holdfast.runtime.commit.draft import Draft, VoidClaimError
+from holdfast.runtime.commit.submissions import Outcome, Submission, is_same
+from holdfast.runtime.commit.surroundings import Surroundings
+from holdfast.runtime.mishaps import as_exception
+from holdfast.store.port import LostRaceError, Unit, Writer
+from holdfast.store.shapes import Address, Change, Claim, Loaded, Receipt
+
+_ROUNDS = 8
+"""How often a race may be lost in a row before the caller is told; each round somebody else has won."""
+
+
+class Committer:
+    """Carries out batches on one writer."""
+
+    def __init__(
+        self, writer: Writer, around: Surroundings, *, clock: Clock, chance: Chance, cache: InstanceCache
+    ) -> None:
+        self._writer = writer
+        self._around = around
+        self._clock = clock
+        self._chance = chance
+        self._cache = cache
+
+    def commit(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
+        """Carry out the commands, and use up work that ended without one. StoreUnavailableError leaves all of it undone or unknown."""
+        if any(each.is_uncertain for each in submissions):
+            self._writer.write([], finished=finished, now=self._clock.now())
+            batch = self._carefully(submissions)
+        else:
+            batch = self._quickly(submissions, finished)
+        while batch.doubtful:
+            again, batch.doubtful = batch.doubtful, []
+            batch.add(self._carefully(again))
+        return batch
+
+    # -- the quick way
+
+    def _quickly(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
+        batch = Batch()
+        drafts: list[Draft] = []
+        now = self._clock.now()
+        try:
+            found = self._remembered(submissions)
+            drafts = self._round(found, batch, now, is_careful=False).decide(submissions)
+            used = [*finished, *(claim for draft in drafts for claim in draft.finished)]
+            seen = [observation for draft in drafts for observation in draft.observations]
+            changes = _changes(drafts)
+            if changes or used or seen:
+                self._writer.write(changes, finished=used, observations=seen, now=now)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is found out whose fault it is
+            self._undo(drafts, finished, error)
+            batch = Batch()
+            batch.doubtful = list(submissions)
+            return batch
+        self._keep(drafts, batch)
+        return batch
+
+    def _remembered(self, submissions: Sequence[Submission]) -> Found:
+        if self._cache.outdated:
+            self._cache.forget_outdated()
+        found: Found = {}
+        missing: dict[Address, None] = {}
+        for each in submissions:
+            tracked = self._cache.find(each.address)
+            if tracked is not None:
+                found[each.address] = tracked
+            else:
+                missing[each.address] = None
+        if missing:
+            found |= self._fold(list(missing), self._writer.load(list(missing)), self._writer)
+        return found
+
+    def _undo(self, drafts: Sequence[Draft], finished: Sequence[Claim], error: Exception) -> None:
+        """Nothing was written, or nobody knows: forget what was computed. What ended without a command has no part in it."""
+        self._forget(drafts)
+        if isinstance(error, StoreUnavailableError):
+            raise error
+        if finished:
+            self._writer.write([], finished=finished, now=self._clock.now())
+
+    # -- the careful way
+
+    def _carefully(self, submissions: Sequence[Submission]) -> Batch:
+        for _ in range(_ROUNDS):
+            try:
+                return self._locked(submissions)
+            except LostRaceError as error:
+                lost = error
+            except StoreUnavailableError:
+                raise
+            except HoldfastError as error:
+                return self._isolated(submissions, error)
+            except Exception as error:  # noqa: BLE001 - one of them provokes it, and it must fail alone
+                return self._isolated(submissions, _unexpected(error))
+        return self._isolated(submissions, ConflictError(f"somebody else was first {_ROUNDS} times in a row: {lost}"))
+
+    def _isolated(self, submissions: Sequence[Submission], error: HoldfastError) -> Batch:
+        """One of the commands spoils the transaction: halve it until the culprit is alone."""
+        batch = Batch()
+        if len(submissions) == 1:
+            batch.refuse(submissions[0], error)
+            return batch
+        middle = len(submissions) // 2
+        for half in (submissions[:middle], submissions[middle:]):
+            batch.add(self._carefully(half))
+        return batch
+
+    def _locked(self, submissions: Sequence[Submission]) -> Batch:
+        batch = Batch()
+        drafts: list[Draft] = []
+        now = self._clock.now()
+        try:
+            with self._writer.unit() as unit:
+                addresses = list(dict.fromkeys(each.address for each in submissions))
+                found = self._fold(addresses, unit.load(addresses), unit)
+                left = self._settled_before(submissions, found, unit, batch)
+                drafts = self._round(found, batch, now, is_careful=True).decide(left)
+                changes = _changes(drafts)
+                if changes:
+                    unit.write(changes, now)
+                receipts = [each for draft in drafts if draft.is_empty for each in draft.change.receipts]
+                if receipts:
+                    unit.remember(receipts, now)
+            used = [*batch.spent, *(claim for draft in drafts for claim in draft.finished)]
+            seen = [observation for draft in drafts for observation in draft.observations]
+            if used or seen:
+                self._writer.write([], finished=used, observations=seen, now=now)
+        except BaseException:
+            self._forget(drafts)
+            raise
+        self._keep(drafts, batch)
+        return batch
+
+    def commit_inside(self, unit: Unit, submission: Submission) -> Batch:
+        """Carry out one command inside a transaction that the caller has open and will commit.
+
+        VoidClaimError if what the command comes from was taken over: then nothing of the transaction may stand.
+        """
+        batch = Batch()
+        now = self._clock.now()
+        found = self._fold([submission.address], unit.load([submission.address]), unit)
+        if submission.claim is not None and unit.void([submission.claim]):
+            raise VoidClaimError
+        drafts = self._round(found, batch, now, is_careful=True).decide([submission])
+        changes = _changes(drafts)
+        if changes:
+            unit.write(changes, now)
+        used = [claim for draft in drafts for claim in draft.finished]
+        if used:
+            unit.consume(used)
+        batch.observations = [observation for draft in drafts for observation in draft.observations]
+        self._keep(drafts, batch)
+        return batch
+
+    def _settled_before(
+        self, submissions: Sequence[Submission], found: Found, unit: Unit, batch: Batch
+    ) -> list[Submission]:
+        """Answer what was carried out already, and what nobody has a right to any more; the rest is still to do."""
+        keys = [each.receipt for each in submissions if each.receipt is not None]
+        receipts = unit.receipts(keys) if keys else {}
+        known = self._known_causes(submissions, found, unit)
+        claims = [each.claim for each in submissions if each.claim is not None]
+        void = unit.void(claims) if claims else set()
+        left = []
+        for each in submissions:
+            tracked = found.get(each.address)
+            if each.receipt is not None and each.receipt in receipts:
+                receipt = receipts[each.receipt]
+                if not is_same(receipt.digest, each.digest):
+                    batch.refuse(each, ReusedIdError(each.receipt.key))
+                    continue
+                batch.accept(each, _outcome(receipt))
+                batch.spent += [each.claim] if each.claim is not None and each.claim not in void else []
+            elif each.cause in known and isinstance(tracked, CachedInstance):
+                batch.accept(each, Outcome(tracked.header.id, tracked.header.version))
+            elif each.claim is not None and each.claim in void:
+                batch.accept(each, Outcome(None, 0, "the claim is void"))
+            else:
+                left.append(each)
+        return left
+
+    def _known_causes(self, submissions: Sequence[Submission], found: Found, unit: Unit) -> set[str]:
+        """Which of the commands whose commit got no answer are in the history after all."""
+        asked: list[tuple[InstanceId, str]] = []
+        for each in submissions:
+            tracked = found.get(each.address)
+            if each.is_uncertain and isinstance(tracked, CachedInstance):
+                asked.append((tracked.header.id, each.cause))
+        return unit.causes([each[0] for each in asked], [each[1] for each in asked]) if asked else set()
+
+    # -- what both share
+
+    def _round(self, found: Found, batch: Batch, now: datetime, *, is_careful: bool) -> Round:
+        return Round(
+            self._around,
+            found,
+            batch,
+            now=now,
+            new_id=self._chance.new_id,
+            forget=self._cache.forget,
+            is_careful=is_careful,
+        )
+
+    def _fold(self, addresses: Sequence[Address], loaded: Sequence[Loaded | None], source: Writer | Unit) -> Found:
+        """The states of stored instances; an error stands for one that cannot be folded, so that it fails alone."""
+        found: Found = {}
+        for address, each in zip(addresses, loaded, strict=True):
+            if each is None:
+                continue
+            try:
+                found[address] = self._folded(address, each, source)
+            except HoldfastError as error:
+                found[address] = error
+            except BaseException as error:  # noqa: BLE001 - see above
+                found[address] = _unexpected(as_exception(error))
+        return found
+
+    def _folded(self, address: Address, loaded: Loaded, source: Writer | Unit) -> CachedInstance:
+        program = self._around.programs(loaded.header.definition, loaded.header.definition_version)
+        if address.definition and address.definition != loaded.header.definition:
+            raise NotFoundError("instance", address.instance or address.key)
+        tracked = folded(loaded, program, lambda: source.load([address], whole=True)[0])
+        if tracked is None:
+            raise NotFoundError("instance", address.instance or address.key)
+        return tracked
+
+    def _keep(self, drafts: Sequence[Draft], batch: Batch) -> None:
+        for draft in drafts:
+            if not draft.is_empty:
+                batch.written.append(draft)
+            if draft.is_tainted:
+                self._cache.forget(draft.header.id)
+            elif not draft.is_empty:
+                self._cache.keep(draft.after())
+            elif draft.before is not None:
+                draft.before.is_fresh = False
+                draft.before.timers = draft.timers
+                self._cache.keep(draft.before)
+
+    def _forget(self, drafts: Sequence[Draft]) -> None:
+        for draft in drafts:
+            draft.give_up()
+            self._cache.forget(draft.header.id)
+
+
+def _changes(drafts: Sequence[Draft]) -> list[Change]:
+    """The changes in the order of their instances' ids, which is the order in which rows are locked everywhere."""
+    try:
+        changes = [draft.finish() for draft in drafts if not draft.is_empty]
+    except Exception:
+        raise
+    except BaseException as error:
+        raise as_exception(error) from error
+    changes.sort(key=lambda change: change.header.id.int)
+    return changes
+
+
+def _unexpected(error: Exception) -> StoreError:
+    told = StoreError(f"the commit failed: {error!r}")
+    told.__cause__ = error
+    return told
+
+
+def _outcome(receipt: Receipt) -> Outcome:
+    return Outcome(receipt.instance, receipt.version)

@@ -1,0 +1,450 @@
+"""Computing a commit: commands applied to the state of an instance one after the other, and the rows that result.
+
+No I/O happens here. A command that is rejected, or on which the decider fails, leaves its draft as it was, so that its neighbours in
+the same batch do not notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.errors import PayloadError, RejectedError
+from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
+from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
+from holdfast.kernel.moment import Moment
+from holdfast.kernel.program import Program
+from holdfast.kernel.records import has_begun, merge, taken
+from holdfast.kernel.vocabulary import Encoded
+from holdfast.runtime.commit.cache import NO_SNAPSHOTS, CachedInstance
+from holdfast.runtime.commit.header import moved_header
+from holdfast.runtime.commit.limits import UNNAMED, check_decision, check_text
+from holdfast.runtime.commit.submissions import Outcome, Submission
+from holdfast.runtime.commit.surroundings import Surroundings
+from holdfast.runtime.commit.work_rows import effect_row, message_row, recall_row, restored_timer, timer_row
+from holdfast.store.shapes import (
+    Change,
+    Claim,
+    DeadLetter,
+    EffectClaim,
+    Header,
+    LetterClaim,
+    Observation,
+    Receipt,
+    Snapshot,
+    StoredMessage,
+    StoredRecall,
+    TimerClaim,
+)
+
+_NO_KEYS: frozenset[str] = frozenset()
+
+
+class VoidClaimError(Exception):
+    """What the command comes from was withdrawn, cancelled or taken over meanwhile."""
+
+
+class _Rest(NamedTuple):
+    """What few decisions ask for."""
+
+    timers: list[Encoded]
+    recalls: list[StoredRecall]
+    messages: list[StoredMessage]
+
+
+class Draft:
+    """All that one commit will do to one instance."""
+
+    __slots__ = (
+        "_around",
+        "before",
+        "change",
+        "ends",
+        "finished",
+        "header",
+        "is_tainted",
+        "observations",
+        "program",
+        "state",
+        "timers",
+    )
+
+    def __init__(self, around: Surroundings, header: Header, program: Program, before: CachedInstance | None) -> None:
+        self._around = around
+        self.program = program
+        self.before = before
+        self.header = header
+        """The row as it will be."""
+        self.state = before.state if before else program.initial()
+        self.timers = dict(before.timers) if before else {}
+        self.change = Change(header=header, expected=header.version)
+        self.finished: Sequence[Claim] = ()
+        """Claims that are used up without a change."""
+        self.observations: Sequence[Observation] = ()
+        self.ends = False
+        """Whether the change ends the instance."""
+        self.is_tainted = False
+        """Whether the decider failed on it: a state that it may have spoilt is not kept."""
+
+    def apply(self, submission: Submission, now: datetime) -> Outcome:
+        """Decide one command and add what follows from it. Raises, and adds nothing, if it is refused or fails."""
+        fired = ""
+        if submission.claim is not None:
+            self._check_claim(submission.claim)
+            if type(submission.claim) is LetterClaim:
+                return self._restore_timer(submission, now)
+            if type(submission.claim) is TimerClaim and not submission.claim.key.startswith(UNNAMED):
+                fired = submission.claim.key
+        header = self.header
+        if submission.is_own:
+            self.program.check_own(submission.command, header.key, f"what {self.program.type!r} says of an effect")
+        moment = Moment(
+            now=now,
+            instance=header.id,
+            key=header.key,
+            tenant=header.tenant,
+            actor=submission.actor,
+            comment=submission.comment,
+            version=header.version,
+            issued=header.issued,
+            pending_timers=_NO_KEYS if not self.timers else self._pending(fired),
+            fired_timer=fired,
+        )
+        answer = self.program.answer(self.state, submission.command, moment)
+        if isinstance(answer, Decision):
+            return self._accept(answer, submission, now)
+        if isinstance(answer, Rejection):
+            raise RejectedError(reason=answer.code, message=answer.message)
+        return self._skip(answer, submission, now)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the instance stays as it is."""
+        return not self.change.events
+
+    def finish(self) -> Change:
+        """The change to write."""
+        change = self.change
+        change.header = self.header
+        self._compare_status()
+        if len(change.records) > 1:
+            change.records = merge(change.records)
+        change.snapshot = self._snapshot()
+        return change
+
+    def after(self) -> CachedInstance:
+        """The instance once the change is written: the tracked one, brought up to date."""
+        change = self.change
+        tracked = self.before or CachedInstance(self.header, self.program, self.state, self.timers)
+        if change.snapshot is not None:
+            tracked.events_since = tracked.bytes_since = 0
+            tracked.snapshot_bytes = len(change.snapshot.data)
+        else:
+            tracked.events_since += len(change.events)
+            tracked.bytes_since += _size(change.events)
+        tracked.header, tracked.state, tracked.timers = self.header, self.state, self.timers
+        tracked.is_fresh = False
+        return tracked
+
+    def give_up(self) -> None:
+        """The change will not be written: let go of what was reserved for it."""
+        leasing = self._around.leasing
+        if leasing is not None:
+            for effect in self.change.effects:
+                if effect.owner is not None:
+                    leasing.release(effect.handler)
+
+    def _pending(self, fired: str) -> frozenset[str]:
+        """What a decision sees of the timers: those that it could cancel, and not the one that has just fired."""
+        return frozenset(key for key in self.timers if key != fired and not key.startswith(UNNAMED))
+
+    def _check_claim(self, claim: Claim) -> None:
+        """A command of this very batch may have voided the claim of a later one."""
+        if isinstance(claim, TimerClaim):
+            if self.timers.get(claim.key) != claim.number:
+                raise VoidClaimError
+        elif isinstance(claim, EffectClaim) and self.change.events and self._is_spent(claim):
+            raise VoidClaimError
+
+    def _is_spent(self, claim: EffectClaim) -> bool:
+        change = self.change
+        return claim.instance == self.header.id and (claim.number in change.withdrawn or claim in change.consumed)
+
+    def _accept(self, decision: Decision, submission: Submission, now: datetime) -> Outcome:
+        program, header, change = self.program, self.header, self.change
+        effects = [program.effects.encode(effect.body) for effect in decision.effects]
+        rest = self._rest_of(decision)
+        check_decision(decision, now)
+        events, state = self._evolved(decision)
+        status = program.status(state)
+        if status.reason:
+            check_text(status.reason, "reason of a status")
+        # Nothing can fail from here on: the draft takes all of it.
+        self.state = state
+        if submission.claim is not None:
+            self._use_up(submission.claim)
+        if effects:
+            self._issue(decision.effects, effects, now)
+        if rest is not None:
+            events += self._take_rest(decision, rest, now)
+        if self.timers and status.is_terminal:
+            self._cancel_timers(tuple(self.timers))
+        self._append(events, submission, now)
+        if decision.records:
+            at = submission.taken_at
+            change.records = (*change.records, *(decision.records if at is None else taken(decision.records, at)))
+        version, issued = header.version + len(events), header.issued + len(effects) + len(decision.timers)
+        begun = header.begun or self._begins(decision)
+        self.header = moved_header(header, status, version=version, issued=issued, begun=begun, now=now)
+        if submission.receipt is not None:
+            change.receipts = (*change.receipts, Receipt(submission.receipt, header.id, version, submission.digest))
+        if self._around.observe:
+            self._observe(submission, header, skipped=False, now=now)
+        return Outcome(header.id, version)
+
+    def _evolved(self, decision: Decision) -> tuple[list[Encoded], object]:
+        """The events as they are written, and the state after them: folded from what comes back, as a replay does it."""
+        words, state = self.program.events, self.program.carried_state(decision)
+        if state is not msgspec.UNSET:
+            return [words.encode(event) for event in decision.events], state
+        kept = [words.keep(event) for event in decision.events]
+        return [encoded for encoded, _ in kept], self.program.apply(self.state, [event for _, event in kept])
+
+    def _begins(self, decision: Decision) -> bool:
+        """Whether somebody works on the instance from this decision on, or has before it."""
+        return any(each.owner is not None for each in self.change.effects) or any(map(has_begun, decision.records))
+
+    def _rest_of(self, decision: Decision) -> _Rest | None:
+        """The rows of what few decisions ask for; None if this one does not."""
+        if not (
+            decision.timers
+            or decision.cancelled_timers
+            or decision.withdrawn_effects
+            or decision.recalls
+            or decision.messages
+        ):
+            return None
+        program, header = self.program, self.header
+        for timer in decision.timers:
+            program.check_own(timer.command, header.key, f"a timer of {program.type!r}")
+        return _Rest(
+            timers=[program.commands.encode(timer.command) for timer in decision.timers],
+            recalls=[recall_row(each, program, header) for each in decision.recalls],
+            messages=[message_row(each, program, self._around.programs, header.tenant) for each in decision.messages],
+        )
+
+    def _take_rest(self, decision: Decision, rest: _Rest, now: datetime) -> list[Encoded]:
+        """Take it into the change; the events that tell of cancelled timers."""
+        events = self._cancel_timers(decision.cancelled_timers)
+        self._set_timers(decision.timers, rest.timers, self.header.issued + len(decision.effects), now)
+        self._withdraw(decision.withdrawn_effects)
+        for recall in rest.recalls:
+            self._recall(recall)
+        self.change.messages = [*self.change.messages, *rest.messages]
+        return events
+
+    def _skip(self, answer: Ignored, submission: Submission, now: datetime) -> Outcome:
+        if submission.claim is not None:
+            self.finished = (*self.finished, submission.claim)
+            self._stop_timer(submission.claim)
+        if self._around.observe and self.header.version:
+            self._observe(submission, self.header, skipped=True, now=now)
+        identity, version = self.header.id if self.header.version else None, self.header.version
+        if submission.receipt is not None:  # Sent again, it must not act when there is something to do by then.
+            kept = Receipt(submission.receipt, identity, version, submission.digest)
+            self.change.receipts = (*self.change.receipts, kept)
+        return Outcome(identity, version, answer.reason or "nothing to do")
+
+    def _restore_timer(self, submission: Submission, now: datetime) -> Outcome:
+        """Put a timer back that gave up, due at once. It says so in the history, so that everybody who knows the instance notices."""
+        letter, header, claim = submission.command, self.header, submission.claim
+        assert isinstance(letter, DeadLetter)
+        assert claim is not None
+        if letter.name in self.timers or header.ended_at is not None:
+            self.finished = (*self.finished, claim)
+            return Outcome(header.id, header.version, "a newer timer has its key, or the instance has ended")
+        self._use_up(claim)
+        self.timers[letter.name] = letter.number
+        self.change.timers = [*self.change.timers, restored_timer(header, letter, now)]
+        self._append([_told(TIMER_REQUEUED, letter.name)], submission, now)
+        self.header = msgspec.structs.replace(header, version=header.version + 1, updated_at=now)
+        return Outcome(header.id, self.header.version)
+
+    def _append(self, events: list[Encoded], submission: Submission, now: datetime) -> None:
+        header, change = self.header, self.change
+        new = [
+            StoredEvent(
+                instance=header.id,
+                sequence=sequence,
+                type=encoded.type,
+                version=encoded.version,
+                data=encoded.data,
+                at=now,
+                actor=submission.actor,
+                comment=submission.comment,
+                cause=submission.cause,
+                tenant=header.tenant,
+            )
+            for sequence, encoded in enumerate(events, start=header.version + 1)
+        ]
+        change.events = [*change.events, *new] if change.events else new
+
+    def _issue(self, effects: Sequence[Effect], bodies: Sequence[Encoded], now: datetime) -> None:
+        header, change, around, program = self.header, self.change, self._around, self.program
+        leasing = around.leasing
+        new = []
+        for number, (effect, encoded) in enumerate(zip(effects, bodies, strict=True), start=header.issued):
+            handler = effect.handler or program.type
+            owner = leasing.worker if leasing and not effect.delay and leasing.reserve(handler) else None
+            new.append(
+                effect_row(
+                    header,
+                    effect,
+                    encoded,
+                    program=program,
+                    number=number,
+                    owner=owner,
+                    now=now,
+                    ageing=around.ageing,
+                )
+            )
+        change.effects = [*change.effects, *new] if change.effects else new
+
+    def _withdraw(self, numbers: tuple[int, ...]) -> None:
+        for number in numbers:
+            if not self._drop_effect(number):
+                self._forget_recall(number)
+                self.change.withdrawn = (*self.change.withdrawn, number)
+
+    def _recall(self, recall: StoredRecall) -> None:
+        """Take an effect back. One that is not even written is; one that has just ended, or that nobody wants, needs nothing."""
+        change, number = self.change, recall.number
+        if self._drop_effect(number):
+            change.messages = [*change.messages, recall.message]
+        elif number not in change.withdrawn and not any(
+            isinstance(claim, EffectClaim) and claim.instance == self.header.id and claim.number == number
+            for claim in change.consumed
+        ):
+            before = self._forget_recall(number)
+            # Of two commands that recall it the first one takes it back; either may ask for it to be stopped.
+            both = recall if before is None else msgspec.structs.replace(before, stop=before.stop or recall.stop)
+            change.recalls = (*change.recalls, both)
+
+    def _forget_recall(self, number: int) -> StoredRecall | None:
+        recalls = self.change.recalls
+        found = next((each for each in recalls if each.number == number), None) if recalls else None
+        if found is not None:
+            self.change.recalls = [each for each in recalls if each is not found]
+        return found
+
+    def _drop_effect(self, number: int) -> bool:
+        """Take an effect of this very change out of it; False if it is none."""
+        dropped = next((each for each in self.change.effects if each.number == number), None)
+        if dropped is None:
+            return False
+        self.change.effects = [each for each in self.change.effects if each is not dropped]
+        if dropped.owner is not None and self._around.leasing:
+            self._around.leasing.release(dropped.handler)
+        return True
+
+    def _set_timers(self, timers: Sequence[Timer], commands: Sequence[Encoded], first: int, now: datetime) -> None:
+        new = {}
+        for number, (timer, encoded) in enumerate(zip(timers, commands, strict=True), start=first):
+            key = timer.key or f"{UNNAMED}{number}"
+            if key not in new:
+                self._drop_timer(key)
+            self.timers[key] = number
+            new[key] = timer_row(
+                self.header, timer, encoded, language=self.program.language, key=key, number=number, now=now
+            )
+        self.change.timers = [*self.change.timers, *new.values()]
+
+    def _cancel_timers(self, keys: tuple[str, ...]) -> list[Encoded]:
+        """Drop the timers that are pending, and say so in the words of the history."""
+        pending = [key for key in dict.fromkeys(keys) if key in self.timers]
+        for key in pending:
+            self._drop_timer(key)
+        return [_told(TIMER_CANCELLED, key) for key in pending]
+
+    def _drop_timer(self, key: str) -> None:
+        number = self.timers.pop(key, None)
+        if number is None:
+            return
+        change = self.change
+        left = [timer for timer in change.timers if timer.number != number]
+        if len(left) < len(change.timers):
+            change.timers = left
+        else:
+            change.cancelled = (*change.cancelled, key)
+
+    def _use_up(self, claim: Claim) -> None:
+        self.change.consumed = (*self.change.consumed, claim)
+        self._stop_timer(claim)
+        if self.change.recalls and isinstance(claim, EffectClaim) and claim.instance == self.header.id:
+            self._forget_recall(claim.number)
+
+    def _stop_timer(self, claim: Claim) -> None:
+        """A timer that has fired is no longer pending."""
+        if isinstance(claim, TimerClaim):
+            self.timers.pop(claim.key, None)
+
+    def _observe(self, submission: Submission, before: Header, *, skipped: bool, now: datetime) -> None:
+        header = self.header
+        seen = Observation(
+            tenant=header.tenant,
+            instance=header.id,
+            definition=header.definition,
+            input=type(submission.command).__name__,
+            from_status=_word(before) if before.version else "",
+            to_status=_word(header),
+            skipped=skipped,
+            at=now,
+        )
+        self.observations = (*self.observations, seen)
+
+    def _snapshot(self) -> Snapshot | None:
+        """A snapshot when the events since the last one outweigh it: so histories of any length stay cheap to load."""
+        if self.is_tainted:
+            return None
+        before = self.before
+        kept = before.snapshot_bytes if before else 0
+        if self._events_since() < self._around.snapshot_events or kept == NO_SNAPSHOTS or self._bytes_since() < kept:
+            return None
+        try:
+            data = self.program.snapshot(self.state)
+        except PayloadError as error:
+            self._around.warn_of_snapshots(self.program.type, error)
+            if before:
+                before.snapshot_bytes = NO_SNAPSHOTS
+            return None
+        return Snapshot(version=self.header.version, state_version=self.program.state_version, data=data)
+
+    def _compare_status(self) -> None:
+        """What the change makes of the status."""
+        old, new = self.before.header if self.before else None, self.header
+        if old is not None and old.status == new.status and old.reason == new.reason and old.begun == new.begun:
+            self.change.keeps_status = old.ended_at == new.ended_at
+        self.ends = new.ended_at is not None and (old is None or old.ended_at is None)
+
+    def _events_since(self) -> int:
+        return len(self.change.events) + (self.before.events_since if self.before else 0)
+
+    def _bytes_since(self) -> int:
+        return _size(self.change.events) + (self.before.bytes_since if self.before else 0)
+
+
+def _told(type_: str, key: str) -> Encoded:
+    """What the kernel itself says about a timer."""
+    return Encoded(type_, 1, msgspec.json.encode({"key": key}))
+
+
+def _size(events: Sequence[StoredEvent]) -> int:
+    return sum(len(event.data) for event in events)
+
+
+def _word(header: Header) -> str:
+    """How a decider calls the state of an instance: what it gives as the reason of the status, or else the status itself."""
+    return header.reason or header.status

@@ -1,0 +1,110 @@
+"""A command on its way into a commit, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from holdfast.errors import HoldfastError, PayloadError
+from holdfast.kernel.codecs import fingerprint
+from holdfast.kernel.defaults import beyond_defaults
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.moment import SYSTEM
+from holdfast.kernel.vocabulary import wire_name
+from holdfast.runtime.mishaps import code_of, describe
+from holdfast.runtime.telemetry import CommandRefused
+from holdfast.store.shapes import Address, Claim, ReceiptKey
+
+_VERSION_AT = len(fingerprint())
+_SAID_AT = _VERSION_AT + 2
+
+
+def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:
+    """What makes a command with this id idempotent for its instance; None for a command without one."""
+    return ReceiptKey(address.tenant, address.name, command_id) if command_id else None
+
+
+def digest_of(address: Address, command: object) -> bytes:
+    """What `is_same` needs to know of a command with a receipt: its name, the key that it names, its version and what it says.
+
+    The key matters where the receipt is for a whole definition.
+    """
+    name, version = wire_name(type(command))
+    try:
+        said = fingerprint(beyond_defaults(command))
+    except PayloadError:  # A codec of the user's own may store what others cannot even compare.
+        said = b""
+    return fingerprint(name, address.key) + version.to_bytes(_SAID_AT - _VERSION_AT) + said
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """Whether two commands with one receipt are the same, by their digests.
+
+    What two versions of a class say cannot be compared: a command that is sent again after a deployment is taken at its name.
+    """
+    if one[:_VERSION_AT] != other[:_VERSION_AT]:
+        return False
+    return one[_VERSION_AT:_SAID_AT] != other[_VERSION_AT:_SAID_AT] or one[_SAID_AT:] == other[_SAID_AT:]
+
+
+class Outcome(msgspec.Struct, frozen=True, gc=False):
+    """What became of a command."""
+
+    instance: InstanceId | None
+    """The instance it was for; None if it was ignored and there is none."""
+    version: int
+    """The instance's version afterwards."""
+    ignored: str = ""
+    """Why nothing was written; empty when something was."""
+
+
+Settled = Callable[[Outcome | None, BaseException | None], None]
+"""Called once, with the outcome or with the error."""
+
+
+class Submission(msgspec.Struct, kw_only=True, eq=False, gc=False):
+    """One command for one instance."""
+
+    address: Address
+    command: object
+    cause: str
+    """Names this command in the history; how an unknown outcome is found out."""
+    settled: Settled
+    actor: str = SYSTEM
+    comment: str = ""
+    receipt: ReceiptKey | None = None
+    """Makes the command idempotent for its caller."""
+    digest: bytes = b""
+    """Of a command with a receipt: tells whether another one with that receipt is the same."""
+    claim: Claim | None = None
+    """The effect, timer or message that the commit uses up."""
+    taken_at: datetime | None = None
+    """When the work began that the command tells the end of; None if the commit that asked for it handed it over, or for no work."""
+    definition_version: str = ""
+    """Version of the definition that a new instance is pinned to; empty for deciders."""
+    may_create: bool = False
+    """Whether the command may be the first of its instance."""
+    identity: InstanceId | None = None
+    """Id of a new instance, where the address names a key; None means one that is made for it."""
+    parent: InstanceId | None = None
+    """The instance that asked for this one to be started."""
+    deadline: float | None = None
+    """Monotonic time after which nobody waits any more; None for work that must go in whenever the database is back."""
+    is_own: bool = False
+    """Whether the decider of the very instance wrote the command, so that it must not name another one."""
+    is_uncertain: bool = False
+    """Whether a commit of it was sent and no answer came."""
+
+
+def refused(submission: Submission, error: BaseException) -> CommandRefused:
+    """What telemetry hears of a command that failed."""
+    address = submission.address
+    return CommandRefused(
+        definition=address.definition,
+        instance=address.instance,
+        command=type(submission.command).__name__,
+        code=code_of(error) if isinstance(error, HoldfastError) else "unexpected",
+        error=describe(error),
+    )

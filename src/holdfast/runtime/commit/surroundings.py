@@ -1,0 +1,49 @@
+"""What drafts need to know besides their instance."""
+
+from __future__ import annotations
+
+import logging
+
+from holdfast.errors import PayloadError
+from holdfast.kernel.program import Programs
+from holdfast.runtime.commit.work_rows import Leasing
+from holdfast.runtime.settings import Settings
+
+_log = logging.getLogger("holdfast")
+
+
+class Surroundings:
+    """The same for all drafts of a committer."""
+
+    def __init__(self, programs: Programs, *, ageing: float, snapshot_events: int, observe: bool) -> None:
+        self.programs = programs
+        self.ageing = ageing
+        self.snapshot_events = snapshot_events
+        self.observe = observe
+        self.leasing: Leasing | None = None
+        """Set while this process has a worker."""
+        self._warned: set[str] = set()
+
+    @classmethod
+    def of(cls, programs: Programs, settings: Settings) -> Surroundings:
+        """What the settings say."""
+        return cls(
+            programs,
+            ageing=settings.ageing_rate,
+            snapshot_events=settings.snapshot_events,
+            observe=settings.observe_inputs,
+        )
+
+    def without_leasing(self) -> Surroundings:
+        """The same for commits that hand nothing over, because nobody learns for certain what became of them."""
+        other = Surroundings(
+            self.programs, ageing=self.ageing, snapshot_events=self.snapshot_events, observe=self.observe
+        )
+        other._warned = self._warned
+        return other
+
+    def warn_of_snapshots(self, decider: str, reason: PayloadError) -> None:
+        """A state cannot be kept as a snapshot. That is said once for each decider: all is well, but long histories are slow."""
+        if decider not in self._warned:
+            self._warned.add(decider)
+            _log.warning("an instance of %r gets no snapshots, so each load replays its history: %s", decider, reason)

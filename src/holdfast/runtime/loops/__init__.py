@@ -1,0 +1,1 @@
+"""What runs on and on: loops, and what they look after."""

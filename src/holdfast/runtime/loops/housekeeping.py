@@ -1,0 +1,86 @@
+"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from functools import partial
+
+from holdfast.runtime.context import EngineContext
+from holdfast.runtime.loop import Turns
+from holdfast.runtime.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
+from holdfast.runtime.work.unreadable import Throttle, UnreadWork
+from holdfast.store.port import NeededError, Parts
+from holdfast.store.shapes import Address
+
+_log = logging.getLogger("holdfast.housekeeping")
+
+_INTERVAL = timedelta(seconds=30)
+_MOST = 1000
+
+
+class Housekeeping:
+    """Keeps the database tidy. One thread steps it."""
+
+    def __init__(self, parts: Parts, shared: EngineContext) -> None:
+        self._keeper = parts.keeper()
+        self._shared = shared
+        self._tidy_at: datetime | None = None
+        """When to tidy up next; None means now."""
+        self._throttle = Throttle(shared)
+        self.missing = MissingHandlers(parts, shared)
+        self.unread = UnreadWork(parts, shared)
+
+    def step(self) -> float:
+        """One round."""
+        now, turns = self._shared.clock.now(), Turns()
+        if self._tidy_at is None or not self._tidy_at - _INTERVAL <= now < self._tidy_at:
+            turns.take(lambda: self._keeper.tidy(now), None)
+            has_more = turns.take(self.prune, 0) > 0 or turns.error is not None
+            self._tidy_at = None if has_more else now + _INTERVAL
+        turns.take(lambda: bool(self.missing.look()), otherwise=False)
+        turns.take(lambda: bool(self.unread.look()), otherwise=False)
+        turns.end()
+        settings = self._shared.settings
+        spread = settings.missing_handler_jitter * (2 * self._shared.chance.share() - 1)
+        wait = settings.missing_handler_cooldown.total_seconds() * (1 + spread)
+        shortest = SHORTEST_PAUSE.total_seconds()
+        left = shortest if self._tidy_at is None else (self._tidy_at - now).total_seconds()
+        return max(shortest, min(wait, left))
+
+    def catch_up(self) -> None:
+        """Without a thread: do all that has come due by now, but for what only the files of a database need."""
+        while self.prune():
+            pass
+        self.missing.look()
+        self.unread.look()
+
+    def prune(self) -> int:
+        """Delete what is past its time; how much of it there was, up to a limit."""
+        settings, now = self._shared.settings, self._shared.clock.now()
+        gone = self._keeper.prune(receipts_before=now - settings.keep_receipts, signals_before=now, limit=_MOST)
+        if settings.keep_finished is None:
+            return gone
+        turns, before = Turns(), now - settings.keep_finished
+        for address in self._keeper.expired(ended_before=before, limit=_MOST):
+            gone += turns.take(partial(self._delete, address), otherwise=False)
+        turns.take(partial(self._tell_of_late_readers, before), None)
+        turns.end()
+        return gone
+
+    def _delete(self, address: Address) -> bool:
+        assert address.instance is not None
+        try:
+            return self._keeper.delete(address.instance, tenant=address.tenant)
+        except NeededError:  # Since it was found, somebody has asked something of it.
+            return False
+
+    def _tell_of_late_readers(self, before: datetime) -> None:
+        """Whoever is only a little behind will have caught up by the next round."""
+        for name in self._keeper.late_readers(before=before - self._shared.settings.unhealthy_after):
+            if self._throttle.allows(name):
+                _log.warning(
+                    "finished instances are kept beyond keep_finished, because the projection %r has not read their events; "
+                    "let it catch up, or call drop_projection if nobody feeds it any more",
+                    name,
+                )

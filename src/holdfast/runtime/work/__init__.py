@@ -1,0 +1,1 @@
+"""How effects are done: claims, calls of handlers, their ends and failures."""

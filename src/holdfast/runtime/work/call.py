@@ -1,0 +1,179 @@
+"""One call of one handler: what is known about it, and where it can end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TypeVar, cast
+
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.program import Program
+from holdfast.runtime.commit.work_rows import EffectOptions
+from holdfast.runtime.handlers import EffectContext, Handler
+from holdfast.store.shapes import StoredEffect
+
+T = TypeVar("T")
+
+Key = tuple[int, int]
+"""Names an effect, whoever runs it: the number that its instance's id is, which is compared faster than the id, and its own."""
+
+
+def key_of(instance: InstanceId, number: int) -> Key:
+    """The key of an effect."""
+    return instance.int, number
+
+
+class Execution:
+    """One call of one handler."""
+
+    __slots__ = (
+        "_settled",
+        "claim",
+        "context",
+        "deadline",
+        "effect",
+        "handler",
+        "has_slot",
+        "is_begun",
+        "is_stopping",
+        "key",
+        "limit",
+        "needs_thread",
+        "options",
+        "program",
+        "started",
+        "take_back",
+        "task",
+        "thread",
+    )
+
+    def __init__(
+        self,
+        effect: StoredEffect,
+        program: Program,
+        handler: Handler,
+        options: EffectOptions,
+        *,
+        since: float,
+        find_key: Callable[[str, InstanceId], str],
+    ) -> None:
+        self.effect = effect
+        self.key = key_of(effect.instance, effect.number)
+        self.claim = effect.claim
+        self.program = program
+        """Reads the effect, and knows its instance's words."""
+        self.handler = handler
+        self.options = options
+        self.needs_thread = not handler.is_async or options.transactional
+        """Whether it is called on a thread; else it is a coroutine on the event loop."""
+        self.is_begun = False
+        """Whether the handler was called, or is just being called."""
+        self.is_stopping = False
+        """Whether the instance asked the handler to stop; what comes of the call still counts, but it is not tried again."""
+        self.has_slot = True
+        """Whether a slot of the worker is taken for it."""
+        self.started = since
+        """When the handler was called, by the ticks of the engine's clock; until then, when the effect came in hand."""
+        self.limit: float | None = None
+        """Seconds that the call may take; None means any number."""
+        self.deadline: float | None = None
+        """Monotonic time at which the call counts as failed, or is written off; None while it has no limit, and when it is over."""
+        self.task: asyncio.Task[None] | None = None
+        self.thread: int | None = None
+        """The id of the thread that a plain function keeps busy."""
+        self.take_back: Callable[[], None] | None = None
+        """Takes the connection from a transactional handler that is running; None while there is none to take."""
+        self.context = EffectContext(
+            instance=effect.instance,
+            tenant=effect.tenant,
+            decider=effect.definition,
+            number=effect.number,
+            attempt=effect.attempts,
+            find_key=find_key,
+        )
+        self._settled = threading.Lock()
+
+    def body(self) -> object:
+        """What the handler is given: read from the bytes for this call, so that it is the handler's own; PayloadError if it cannot be."""
+        effect = self.effect
+        return self.program.effects.decode(effect.type, effect.version, effect.data)
+
+    def begin(self) -> bool:
+        """Whether to call the handler now: not if its result is no longer wanted, or if it would have to stop at once."""
+        self.is_begun = not self.context.cancelled and not self._settled.locked()
+        return self.is_begun
+
+    def settle(self) -> bool:
+        """Whether this is the first word about the call; later ones do not count."""
+        return self._settled.acquire(blocking=False)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a word was said about the call."""
+        return self._settled.locked()
+
+    def retract(self) -> None:
+        """Take the word back, because it came to nothing; for whoever said it."""
+        self._settled.release()
+
+
+class Ends:
+    """Where a call can end."""
+
+    def __init__(
+        self,
+        *,
+        returned: Callable[[Execution, object], None],
+        failed: Callable[[Execution, BaseException], None],
+        given_back: Callable[[Execution], None],
+        transact: Callable[[Execution], str],
+    ) -> None:
+        self.returned = returned
+        self.failed = failed
+        self.given_back = given_back
+        """The handler was not called: whoever has room for it may do so."""
+        self.transact = transact
+        """Calls the handler of a transactional effect inside a commit of its own; why nothing came of it, empty if something did."""
+
+
+def call_here(execution: Execution) -> object:
+    """Call a handler and come back with its result, also when it is a coroutine."""
+    function = execution.handler.function
+    if not execution.handler.is_async:
+        return function(execution.context, execution.body())
+    make = cast("Callable[[EffectContext, object], Coroutine[object, object, object]]", function)
+    return run_coroutine(lambda: make(execution.context, execution.body()))
+
+
+async def answer_in_time(execution: Execution, limit: float | None) -> object:
+    """What the handler answers, if it does so in time."""
+    call = execution.handler.function(execution.context, execution.body())
+    if limit is None:
+        return await call  # type: ignore[misc]
+    async with asyncio.timeout(limit):
+        return await call  # type: ignore[misc]
+
+
+def cancel_task(execution: Execution) -> None:
+    """A task that has not begun sees for itself; cancelled before its first step, it would not even clear up."""
+    if execution.task is not None and execution.is_begun:
+        execution.task.cancel()
+
+
+def run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
+    """Run a coroutine to its end, also from inside a running event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    context = copy_context()  # What is lent to the caller is lent to the coroutine.
+    with ThreadPoolExecutor(1, thread_name_prefix="holdfast-handler") as thread:
+        return thread.submit(context.run, lambda: asyncio.run(make())).result()
+
+
+def too_slow(limit: float | None) -> TimeoutError:
+    """What becomes of a call that took too long."""
+    return TimeoutError(f"no answer within {limit} s")

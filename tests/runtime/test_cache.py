@@ -1,0 +1,105 @@
+"""What a process remembers of instances, and what it does when memory is small, old or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from holdfast import Decider, Decision, Moment, Settings
+from holdfast.runtime.commit.cache import CachedInstance, InstanceCache
+from holdfast.store.shapes import Address
+from support.engines import Place
+from support.samples import Add, Added, Answer, Counter, Do, Puppet
+
+
+def address(key: str, tenant: str = "default") -> Address:
+    """Where a counter is found."""
+    return Address(tenant=tenant, definition="counter", key=key)
+
+
+def tracked(place: Place, key: str) -> CachedInstance:
+    """A counter as stored."""
+    engine = place.engine().register(Counter())
+    engine.execute(Counter, Add(key)).result()
+    loaded = place.store.reader("default").load(address(key))
+    assert loaded is not None
+    return CachedInstance.of(loaded, engine.registry.get("counter"))
+
+
+def test_memory_keeps_what_was_used_last(place: Place) -> None:
+    """When it is full, the instance that was not used for the longest time is forgotten."""
+    memory = InstanceCache(2)
+    first, second, third = (tracked(place, f"c-{number}") for number in (1, 2, 3))
+    memory.keep(first)
+    memory.keep(second)
+    assert memory.find(address("c-1")) is first
+    memory.keep(third)
+    assert memory.find(address("c-2")) is None
+    assert memory.find(address("c-1")) is first
+    assert memory.find(Address(tenant="default", instance=third.header.id)) is third
+
+
+def test_memory_knows_tenants_apart(place: Place) -> None:
+    """An instance is not found under another tenant's name, by key or by id."""
+    memory = InstanceCache(9)
+    mine = tracked(place, "c-1")
+    memory.keep(mine)
+    assert memory.find(address("c-1", "other")) is None
+    assert memory.find(Address(tenant="other", instance=mine.header.id)) is None
+    memory.forget(mine.header.id)
+    assert memory.find(address("c-1")) is None
+
+
+def test_an_engine_without_memory_works_the_same(place: Place) -> None:
+    """With a cache of nothing every command reads its instance anew."""
+    engine = place.engine(Settings(cache_size=0, snapshot_events=2)).register(Counter())
+    for _ in range(7):
+        engine.execute(Counter, Add("c-1")).result()
+    assert engine.load_state(Counter, "c-1").result() == 7
+
+
+class Secretive(Decider[Callable[[], int], Add, Added, None]):
+    """Its state is a function, which no codec can store."""
+
+    type = "secretive"
+
+    def initial(self) -> Callable[[], int]:
+        return lambda: 0
+
+    def evolve(self, state: Callable[[], int], event: Added) -> Callable[[], int]:
+        total = state() + event.by
+        return lambda: total
+
+    def decide(self, state: Callable[[], int], command: Add, moment: Moment) -> Answer:
+        return Decision.event(Added(command.by))
+
+
+def test_a_state_that_cannot_be_stored_has_no_snapshot(place: Place) -> None:
+    """A decider whose state is no plain data works without snapshots, however long its history."""
+    engine = place.engine(Settings(snapshot_events=2)).register(Secretive())
+    for _ in range(9):
+        engine.execute(Secretive, Add("s-1")).result()
+    assert engine.load_state(Secretive, "s-1").result()() == 9
+    loaded = place.store.reader("default").load(Address(tenant="default", definition="secretive", key="s-1"))
+    assert loaded is not None
+    assert loaded.snapshot is None
+    place.must_fold = False  # Functions cannot be compared.
+
+
+def test_a_snapshot_waits_until_the_events_outweigh_the_last_one(place: Place) -> None:
+    """A state that grows is written down ever more rarely, so that snapshots cost no more than the history itself."""
+    engine = place.engine(Settings(snapshot_events=1)).register(Puppet())
+    reader, where = place.store.reader("default"), Address(tenant="default", definition="puppet", key="p-1")
+    kept: dict[int, int] = {}
+    engine.execute(Puppet, Do("p-1", "first")).result()
+    identity = engine.get(Puppet, "p-1").result().id
+    for number in range(60):
+        engine.execute(Puppet, Do("p-1", f"note {number}")).result()
+        loaded = reader.load(where)
+        assert loaded is not None
+        assert loaded.snapshot is not None
+        kept[loaded.snapshot.version] = len(loaded.snapshot.data)
+    sizes = {event.sequence: len(event.data) for event in reader.events(identity)}
+    assert len(kept) > 3
+    for before, after in pairwise(kept):
+        assert sum(sizes[number] for number in range(before + 1, after + 1)) >= kept[before]
