@@ -30,6 +30,7 @@ from holdfast.errors import (
     UnfinishedError,
     UnknownEventError,
 )
+from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
 from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejection, Timer
@@ -45,6 +46,7 @@ from holdfast.store.findings import ProjectionState, PublishedDefinition
 from holdfast.store.shapes import DeadLetter, Header, InstanceQuery
 
 __all__ = [
+    "Actor",
     "Branch",
     "Calls",
     "Codec",
@@ -89,6 +91,7 @@ __all__ = [
     "Rejection",
     "ReplayError",
     "Reply",
+    "RequestContext",
     "Retry",
     "RetryPolicy",
     "ReusedIdError",

@@ -251,7 +251,7 @@ def test_decisions_get_the_world_as_an_argument(place: Place) -> None:
     calls = engine.as_tenant("default", actor="ann")
     for _ in range(2):
         calls.execute(Puppet, Do("p-1", "x"), comment="because").result()
-    assert [(each.now, each.actor, each.comment, each.version, each.issued) for each in seen] == [
+    assert [(each.now, each.actor.id, each.comment, each.version, each.issued) for each in seen] == [
         (place.clock.now(), "ann", "because", 0, 0),
         (place.clock.now(), "ann", "because", 1, 1),
     ]

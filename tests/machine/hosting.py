@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 from uuid import UUID
 
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
@@ -87,7 +88,7 @@ class Host:
         moment = Moment(
             now=self.now,
             instance=RUN,
-            actor=ACTOR,
+            actor=Actor(id=ACTOR, kind="system", capabilities=frozenset({"*"})),
             version=self.version,
             issued=self.issued,
             pending_timers=frozenset(key for key in self.timers if key != timer),

@@ -173,7 +173,7 @@ class DeciderCalls(Desk):
             version=encoded.version,
             data=encoded.data,
             command_id=checked_key(command_id, "command id", may_be_empty=True),
-            actor=self.actor,
+            actor=self.actor.id,
             comment=comment,
         )
 

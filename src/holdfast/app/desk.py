@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+from msgspec.structs import replace
+
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.waiters import Endings
 from holdfast.errors import HoldfastError, PayloadError, StoppedError
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.runtime.commit.cache import CachedInstance, folded
 from holdfast.runtime.commit.limits import check_key, check_text
@@ -40,14 +43,15 @@ class Desk:
         readers: Readers | None,
         *,
         tenant: str,
-        actor: str,
+        actor: Actor,
     ) -> None:
         self._service = service
         self._registry = registry
         self._endings = endings
         self._readers = readers
         self.tenant = checked_tenant(tenant)
-        self.actor = checked_key(actor, "actor")
+        checked_key(actor.id, "actor")
+        self.actor = actor
         self._reader = service.store.reader(tenant)
         self._payload_limit = service.shared.settings.max_payload_bytes
 
@@ -66,7 +70,7 @@ class Desk:
         """Have a command carried out; what came of it."""
         try:
             checked_text(comment, "comment")
-            asking = checked_key(actor, "actor") if actor else self.actor
+            asking = replace(self.actor, id=checked_key(actor, "actor")) if actor else self.actor
         except HoldfastError as error:
             return failed(error)
         reply: Reply[Outcome] = self._reply()

@@ -31,10 +31,10 @@ from holdfast.errors import (
     StoppedError,
     StoreUnavailableError,
 )
+from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.moment import SYSTEM
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.graphs.compiler import compile_data
 from holdfast.machine.graphs.graph import Graph
@@ -300,9 +300,10 @@ class Engine(Calls):
         self.service.shared.telemetry.listen(listener)
         return self
 
-    def as_tenant(self, tenant: str, *, actor: str = SYSTEM) -> Calls:
+    def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> Calls:
         """The calls of this engine on behalf of a tenant and an actor."""
-        return Calls(self.service, self.registry, self._endings, self._readers_of_all, tenant=tenant, actor=actor)
+        who = actor if isinstance(actor, Actor) else Actor(id=actor)
+        return Calls(self.service, self.registry, self._endings, self._readers_of_all, tenant=tenant, actor=who)
 
     # -- life
 

@@ -7,10 +7,8 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.ids import InstanceId, derive_uuid7
-
-SYSTEM = "system"
-"""The actor of everything that no person asked for."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -24,8 +22,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Its business key; empty if it has none."""
     tenant: str = "default"
     """The tenant that the instance belongs to."""
-    actor: str = SYSTEM
-    """Who asked: a user's name or id, or `system`."""
+    actor: Actor = SYSTEM
+    """Who asked, with what they may do."""
     comment: str = ""
     """Why, in the actor's words."""
     version: int = 0

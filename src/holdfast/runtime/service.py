@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.program import Programs
 from holdfast.runtime.chance import Chance
@@ -136,7 +137,7 @@ class Service:
         address: Address,
         command: object,
         *,
-        actor: str,
+        actor: Actor,
         comment: str = "",
         receipt: ReceiptKey | None = None,
         claim: Claim | None = None,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
+from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.decision import Answer, Ignored, Message, Rejection
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.moment import SYSTEM, Moment
+from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.answers import is_within, too_large
@@ -252,7 +253,7 @@ def _time_out(turn: Turn, command: c.TimeOut) -> Answer | None:
 def _pass_deadline(turn: Turn, _command: c.PassDeadline) -> Answer | None:
     if turn.moment.fired_timer != DEADLINE:
         return LATE
-    cancel(turn, SYSTEM, "the deadline has passed")
+    cancel(turn, SYSTEM.id, "the deadline has passed")
     return None
 
 
@@ -310,7 +311,7 @@ def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
 def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
     rollback = turn.state.rollback
     if rollback is None:
-        cancel(turn, turn.moment.actor, command.reason)
+        cancel(turn, turn.moment.actor.id, command.reason)
         return None
     if command.by_parent:
         return LATE  # It undoes what it did already, and will tell when it has ended.
@@ -319,7 +320,7 @@ def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
 
 
 def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> None:
-    abort(turn, turn.moment.actor, command.reason)
+    abort(turn, turn.moment.actor.id, command.reason)
 
 
 def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
@@ -328,7 +329,7 @@ def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
         return Rejection(code="not_dead", message=f"step {command.step} is not among the dead letters")
     if command.input is not None and not is_within(turn.routes, command.input):
         return too_large(turn.routes, "the input")
-    turn.emit(StepRequeued(step=command.step, actor=turn.moment.actor, input=command.input))
+    turn.emit(StepRequeued(step=command.step, actor=turn.moment.actor.id, input=command.input))
     turn.move(step.token, step.node, is_asked=True)
     if turn.state.status == "paused":
         _go_on(turn)
@@ -343,7 +344,7 @@ def _resume(turn: Turn, _command: c.ResumeWorkflow) -> Answer | None:
         steps = ", ".join(repr(step.node) for step in state.dead.values())
         return Rejection(code="dead_letters", message=f"steps gave up and have to be requeued first: {steps}")
     if state.reason == NOT_UNDONE and state.dropped is not None and state.dropped.stuck is not None:
-        turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor))
+        turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor.id))
     _go_on(turn)
     return None
 

@@ -180,7 +180,7 @@ class Turn:
             "instance_id": str(self.moment.instance),
             "step_name": node,
             "now": self.moment.now,
-            "actor": {"id": self.moment.actor},
+            "actor": {"id": self.moment.actor.id},
         }
 
     # -- work

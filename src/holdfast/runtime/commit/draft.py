@@ -283,7 +283,7 @@ class Draft:
                 version=encoded.version,
                 data=encoded.data,
                 at=now,
-                actor=submission.actor,
+                actor=submission.actor.id,
                 comment=submission.comment,
                 cause=submission.cause,
                 tenant=header.tenant,

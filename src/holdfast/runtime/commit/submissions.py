@@ -8,10 +8,10 @@ from datetime import datetime
 import msgspec
 
 from holdfast.errors import HoldfastError, PayloadError
+from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.codecs import fingerprint
 from holdfast.kernel.defaults import beyond_defaults
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.moment import SYSTEM
 from holdfast.kernel.vocabulary import wire_name
 from holdfast.runtime.mishaps import code_of, describe
 from holdfast.runtime.telemetry import CommandRefused
@@ -72,7 +72,7 @@ class Submission(msgspec.Struct, kw_only=True, eq=False, gc=False):
     cause: str
     """Names this command in the history; how an unknown outcome is found out."""
     settled: Settled
-    actor: str = SYSTEM
+    actor: Actor = SYSTEM
     comment: str = ""
     receipt: ReceiptKey | None = None
     """Makes the command idempotent for its caller."""

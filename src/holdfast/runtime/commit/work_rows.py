@@ -9,9 +9,9 @@ from functools import lru_cache
 import msgspec
 
 from holdfast.errors import CommandError, PayloadError
+from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.decision import Effect, Message, Recall, Timer
 from holdfast.kernel.ids import WorkerId
-from holdfast.kernel.moment import SYSTEM
 from holdfast.kernel.program import Program, Programs
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.kernel.vocabulary import Encoded
@@ -137,7 +137,7 @@ def message_row(message: Message, sender: Program, programs: Programs, tenant: s
         version=encoded.version,
         data=encoded.data,
         command_id=message.command_id,
-        actor=SYSTEM,
+        actor=SYSTEM.id,
         definition_version=message.definition_version,
         parent=message.parent,
     )
@@ -152,7 +152,7 @@ def own_message(address: Address, command: object, program: Program) -> StoredMe
         type=encoded.type,
         version=encoded.version,
         data=encoded.data,
-        actor=SYSTEM,
+        actor=SYSTEM.id,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
+from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, receipt_key
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Chores, Turns
@@ -185,7 +186,7 @@ class DueWork:
                 address=where,
                 command=command,
                 cause=f"inbox:{message.id}",
-                actor=message.actor,
+                actor=Actor(id=message.actor) if message.actor != SYSTEM.id else SYSTEM,
                 comment=message.comment,
                 claim=message.claim,
                 receipt=receipt_key(where, message.command_id),

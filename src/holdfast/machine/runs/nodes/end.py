@@ -5,7 +5,7 @@ Entered when: a token arrives. May do: nothing. Left when: never; the token's wa
 
 from __future__ import annotations
 
-from holdfast.kernel.moment import SYSTEM
+from holdfast.kernel.actor import SYSTEM
 from holdfast.machine.graphs.graph import End, Node
 from holdfast.machine.runs.leaving import complete_at_once, end
 from holdfast.machine.runs.nodes.kind import Kind
@@ -25,6 +25,6 @@ class EndKind(Kind):
             return
         complete_at_once(turn, token, node)
         if node.op.status == "cancelled":
-            cancel(turn, SYSTEM, f"the run ended at {node.id!r}")
+            cancel(turn, SYSTEM.id, f"the run ended at {node.id!r}")
         else:
             end(turn, token)

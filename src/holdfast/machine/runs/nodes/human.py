@@ -74,7 +74,7 @@ def decide_step(turn: Turn, command: DecideStep) -> Rejection | None:
     if step is None or not isinstance(op, Human):
         return Rejection(code="not_waiting", message=f"step {command.step} does not wait for a decision")
     token = turn.state.tokens[step.token]
-    actor, at = turn.moment.actor, turn.moment.now.isoformat()
+    actor, at = turn.moment.actor.id, turn.moment.now.isoformat()
     said = Approved if command.decision == CONFIRMED else Rejected
     event = said(step=step.number, actor=actor, at=at, comment=command.comment, data=command.data)
     answer = decision_of(event)
@@ -103,7 +103,7 @@ def decided_before(state: State, command: DecideStep, moment: Moment) -> Answer 
     known = state.decided.get(command.step)
     if known is None:
         return None
-    if (known["status"], known["decided_by"], known["data"]) == (command.decision, moment.actor, command.data):
+    if (known["status"], known["decided_by"], known["data"]) == (command.decision, moment.actor.id, command.data):
         return Ignored(reason="this was decided before, in the same way and by the same person")
     told = f"{known['status']} by {known['decided_by']!r} at {known['decided_at']}"
     return Rejection(code="already_decided", message=f"step {command.step} was {told}, and a decision stands")

@@ -1,0 +1,56 @@
+"""Who acts: a person, a program or the engine itself, with what they may do; and the request in which they do it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Principal = Literal["user", "service", "system"]
+
+_EVERYTHING = "*"
+
+
+class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Somebody who acts. What they may do is said here, once, so that a decision needs to ask nobody else."""
+
+    id: str
+    """A user's or a program's name or id, as the host system knows it."""
+    kind: Principal = "user"
+    """Whether it is a person, a program, or the engine itself."""
+    roles: frozenset[str] = frozenset()
+    """Roles in the organisation, such as `finance_manager`."""
+    capabilities: frozenset[str] = frozenset()
+    """What the actor may do, such as `orders:approve:execute`. A star at the end stands for whatever follows: `invoice.*`, `*`."""
+    on_behalf_of: str = ""
+    """Whom the actor stands in for; empty if it acts for itself."""
+
+    def may(self, capability: str) -> bool:
+        """Whether the actor has a capability. Everybody has the empty one: it is what is asked for where nothing is asked for."""
+        given = self.capabilities
+        if not capability or capability in given or _EVERYTHING in given:
+            return True
+        return any(each.endswith(_EVERYTHING) and capability.startswith(each[:-1]) for each in given)
+
+    def is_one_of(self, roles: frozenset[str]) -> bool:
+        """Whether the actor has one of these roles; the engine itself has every role."""
+        return self.kind == "system" or not roles.isdisjoint(self.roles)
+
+
+SYSTEM = Actor(id="system", kind="system", capabilities=frozenset((_EVERYTHING,)))
+"""The actor of everything that no person asked for, and of a library's calls without a context. It may do everything."""
+
+
+class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """For whom something is asked. It goes with a command all the way, and is kept with whatever is decided later."""
+
+    tenant: str = "default"
+    """The tenant whose data this is about; nothing of another one is seen or changed."""
+    partition: str = ""
+    """A part of the tenant that new instances belong to, such as a site or a department; empty if it has none."""
+    actor: Actor = SYSTEM
+    """Who asks."""
+    trace: str = ""
+    """Names the request in logs and traces (a W3C `traceparent`, or any text); kept with every event that follows from it."""
+    idempotency_key: str = ""
+    """Makes a request that starts something safe to repeat: the same key gets the same instance."""
