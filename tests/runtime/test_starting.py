@@ -12,6 +12,7 @@ import pytest
 
 from holdfast import Decision, Engine, Header, InstanceQuery, Message, Moment, PayloadError
 from holdfast.errors import HoldfastError, NotFoundError
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.submissions import Outcome
@@ -56,7 +57,7 @@ def execute(engine: Engine, what: str, **how: object) -> Reply:
     names = ("key", "instance", "definition", "tenant")
     told = {"tenant": "default", "definition": "puppet"} | {name: how.pop(name) for name in names if name in how}
     reply = Reply()
-    service_of(engine).execute(Address(**told), Do("", what), actor="ada", settled=reply.settle, **how)  # type: ignore[arg-type]
+    service_of(engine).execute(Address(**told), Do("", what), actor=Actor(id="ada"), settled=reply.settle, **how)  # type: ignore[arg-type]
     return reply
 
 

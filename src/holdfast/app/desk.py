@@ -155,7 +155,9 @@ def failed(error: BaseException) -> Reply[T]:
 
 def checked_key(given: object, what: str, *, may_be_empty: bool = False) -> str:
     """Text that every database can keep as a key."""
-    if not isinstance(given, str) or not (given or may_be_empty):
+    if may_be_empty and given == "":
+        return ""
+    if not isinstance(given, str) or not given:
         raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {given!r}")
     check_key(given, what)
     return given
@@ -171,6 +173,8 @@ def checked_tenant(given: object) -> str:
 
 def checked_text(given: object, what: str) -> str:
     """Text that a person wrote, which every database can keep."""
+    if given == "":
+        return ""
     if not isinstance(given, str):
         raise PayloadError(f"the {what} must be text, not {given!r}")
     check_text(given, what)

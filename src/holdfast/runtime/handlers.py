@@ -41,9 +41,9 @@ class EffectContext:
 
     __slots__ = (
         "_find_key",
-        "_is_cancelled",
         "_told",
         "attempt",
+        "cancelled",
         "connection",
         "deadline",
         "decider",
@@ -73,7 +73,8 @@ class EffectContext:
         self.connection: object = None
         """The open transaction's connection, for transactional effects; None otherwise."""
         self._find_key = find_key
-        self._is_cancelled = False
+        self.cancelled = False
+        """Whether the result is no longer wanted. A plain function looks at it now and then; a coroutine is cancelled."""
         self._told: threading.Event | None = None
         """Made when somebody waits; few calls ever do."""
 
@@ -87,22 +88,17 @@ class EffectContext:
         """The same over all attempts of this effect and different from every other; give it to the outside world."""
         return effect_key(self.instance, self.number)
 
-    @property
-    def cancelled(self) -> bool:
-        """Whether the result is no longer wanted. A plain function looks at it now and then; a coroutine is cancelled."""
-        return self._is_cancelled
-
     def wait_cancelled(self, timeout: float) -> bool:
         """Sleep, but wake up when the result is no longer wanted; whether that is so."""
         if self._told is None:
             self._told = threading.Event()
-        if self._is_cancelled:
+        if self.cancelled:
             return True
         return self._told.wait(timeout)
 
     def cancel(self) -> None:
         """The result is no longer wanted."""
-        self._is_cancelled = True
+        self.cancelled = True
         if self._told is not None:
             self._told.set()
 
@@ -174,6 +170,10 @@ class Handlers:
         )
         self._by_name = {**self._by_name, name: handler}  # Replaced whole: workers read it without a lock.
         return handler
+
+    def find(self, name: str) -> Handler | None:
+        """The handler with this name, if it is here."""
+        return self._by_name.get(name)
 
     def get(self, name: str) -> Handler:
         """The handler with this name."""

@@ -11,7 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from holdfast.errors import DeadlockError
@@ -215,7 +215,7 @@ class Reply(Generic[T]):
         self._looked_at = True
         if self._error is not None:
             raise self._error
-        return cast("T", self._value)
+        return self._value  # type: ignore[return-value]
 
     def __del__(self) -> None:
         if self._error is not None and not self._looked_at:

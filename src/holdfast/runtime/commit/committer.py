@@ -252,11 +252,12 @@ class Committer:
 
     def _keep(self, drafts: Sequence[Draft], batch: Batch) -> None:
         for draft in drafts:
-            if not draft.is_empty:
+            has_changed = not draft.is_empty
+            if has_changed:
                 batch.written.append(draft)
             if draft.is_tainted:
                 self._cache.forget(draft.header.id)
-            elif not draft.is_empty:
+            elif has_changed:
                 self._cache.keep(draft.after())
             elif draft.before is not None:
                 draft.before.is_fresh = False

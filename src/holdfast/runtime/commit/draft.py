@@ -210,8 +210,12 @@ class Draft:
         words, state = self.program.events, self.program.carried_state(decision)
         if state is not msgspec.UNSET:
             return [words.encode(event) for event in decision.events], state
-        kept = [words.keep(event) for event in decision.events]
-        return [encoded for encoded, _ in kept], self.program.apply(self.state, [event for _, event in kept])
+        written, kept = [], []
+        for event in decision.events:
+            encoded, own = words.keep(event)
+            written.append(encoded)
+            kept.append(own)
+        return written, self.program.apply(self.state, kept)
 
     def _begins(self, decision: Decision) -> bool:
         """Whether somebody works on the instance from this decision on, or has before it."""
@@ -442,7 +446,10 @@ def _told(type_: str, key: str) -> Encoded:
 
 
 def _size(events: Sequence[StoredEvent]) -> int:
-    return sum(len(event.data) for event in events)
+    size = 0
+    for event in events:
+        size += len(event.data)
+    return size
 
 
 def _word(header: Header) -> str:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar, cast
 
-from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.work_rows import EffectOptions
 from holdfast.runtime.handlers import EffectContext, Handler
 from holdfast.store.shapes import StoredEffect
 
 T = TypeVar("T")
+
+_NAMED = 10
+"""Calls that are left behind and named."""
 
 Key = tuple[int, int]
 """Names an effect, whoever runs it: the number that its instance's id is, which is compared faster than the id, and its own."""
@@ -61,7 +64,7 @@ class Execution:
         find_key: Callable[[str, InstanceId], str],
     ) -> None:
         self.effect = effect
-        self.key = key_of(effect.instance, effect.number)
+        self.key = (effect.instance.int, effect.number)
         self.claim = effect.claim
         self.program = program
         """Reads the effect, and knows its instance's words."""
@@ -148,15 +151,6 @@ def call_here(execution: Execution) -> object:
     return run_coroutine(lambda: make(execution.context, execution.body()))
 
 
-async def answer_in_time(execution: Execution, limit: float | None) -> object:
-    """What the handler answers, if it does so in time."""
-    call = execution.handler.function(execution.context, execution.body())
-    if limit is None:
-        return await call  # type: ignore[misc]
-    async with asyncio.timeout(limit):
-        return await call  # type: ignore[misc]
-
-
 def cancel_task(execution: Execution) -> None:
     """A task that has not begun sees for itself; cancelled before its first step, it would not even clear up."""
     if execution.task is not None and execution.is_begun:
@@ -177,3 +171,12 @@ def run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
 def too_slow(limit: float | None) -> TimeoutError:
     """What becomes of a call that took too long."""
     return TimeoutError(f"no answer within {limit} s")
+
+
+def named(executions: Sequence[Execution]) -> str:
+    """Calls by their handlers and effects, for a log; the first few of them."""
+    few = [
+        f"{each.handler.name!r}, effect {effect_key(each.effect.instance, each.effect.number)}"
+        for each in executions[:_NAMED]
+    ]
+    return "; ".join([*few, "…"] if len(executions) > _NAMED else few)

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.kernel.history import StoredEvent
-from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.ids import InstanceId, WorkerId, uuid_of
 from holdfast.store.findings import (
     FedEvent,
     ProjectionState,
@@ -55,7 +55,7 @@ def instant_or_none(stored: str | None) -> datetime | None:
 
 def instance_id(stored: str) -> InstanceId:
     """A stored instance id."""
-    return InstanceId(UUID(stored))
+    return uuid_of(int(stored.replace("-", ""), 16))  # type: ignore[return-value]
 
 
 def instance_or_none(stored: str | None) -> InstanceId | None:
