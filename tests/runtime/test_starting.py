@@ -276,7 +276,7 @@ def test_those_that_a_commit_ended_are_told(place: Place) -> None:
     def hear(ended: Sequence[Ended]) -> None:
         told.extend((head.key, head.status, head.version, state) for head, state in ended)
 
-    service_of(engine).on_ended = hear
+    service_of(engine).when_ended(hear)
     for key, what in (("a", "x"), ("b", "end"), ("a", "y"), ("a", "end"), ("a", "late"), ("c", "x")):
         engine.execute(Puppet, Do(key, what)).result()
     assert told == [("b", "completed", 1, ("end",)), ("a", "completed", 3, ("x", "y", "end"))]
@@ -292,7 +292,7 @@ def test_ends_are_told_when_they_are_stored_and_before_the_caller_hears(live: Li
         rows = store_of(engine).reader("default").headers([each.header.id for each in ended])
         told.append(sorted(head.key for head in rows if head.ended_at is not None))
 
-    service_of(engine).on_ended = hear
+    service_of(engine).when_ended(hear)
     with batching.one():
         replies = [engine.execute(Puppet, Do(key, "end")) for key in ("a", "b")]
     replies[0].when_done(lambda: told.append(["answered"]))
@@ -309,7 +309,7 @@ def test_whoever_fails_on_an_end_harms_nobody(place: Place) -> None:
         raise ValueError("deaf")
 
     engine = place.engine().register(Puppet())
-    service_of(engine).on_ended = broken
+    service_of(engine).when_ended(broken)
     engine.execute(Puppet, Do("a", "end")).result()
     engine.execute(Puppet, Do("b", "end")).result()
     assert [head.status for head in headers(engine)] == ["completed", "completed"]

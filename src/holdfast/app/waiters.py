@@ -90,7 +90,7 @@ class Endings:
         self._look_at = 0.0
         """When to look at all of them again, in case another process ended one (monotonic time)."""
         self._is_running = service.committer.is_running
-        service.on_ended = self._ended
+        service.when_ended(self._ended)
 
     def reply(self, told: Told) -> EndReply[Any]:
         """An answer to come with the end of an instance."""

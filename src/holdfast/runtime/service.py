@@ -9,7 +9,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import count
 from typing import NamedTuple, TypeVar
@@ -18,7 +17,7 @@ import msgspec
 
 from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
 from holdfast.kernel.actor import Actor
-from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Programs
 from holdfast.runtime.chance import Chance
 from holdfast.runtime.clock import Clock
@@ -29,14 +28,15 @@ from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.queues import CommitQueues, Lane
 from holdfast.runtime.commit.submissions import Settled, Submission, digest_of
 from holdfast.runtime.commit.surroundings import Surroundings
-from holdfast.runtime.commit.work_rows import Leasing
+from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.context import EngineContext, Languages
 from holdfast.runtime.forks import INHERITED, belongs_here
 from holdfast.runtime.health import Watched
 from holdfast.runtime.loop import Loop, Step, Turns
 from holdfast.runtime.maintenance import Watch
 from holdfast.runtime.settings import Settings
-from holdfast.runtime.work.call import Key, key_of
+from holdfast.runtime.sides import NoWorker, WorkingSide
+from holdfast.runtime.work.call import key_of
 from holdfast.store.port import Parts, Store, Writer
 from holdfast.store.shapes import Address, Change, Claim, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
 
@@ -58,6 +58,9 @@ class Ended(NamedTuple):
     header: Header
     state: object
     """How it ended; to be read at once, because the engine goes on using it."""
+
+
+HearEnded = Callable[[Sequence[Ended]], None]
 
 
 class Service:
@@ -92,18 +95,8 @@ class Service:
         self._name = str(chance.new_id(clock.now()))
         self._count = count()
         """Name and number make the id of a command, which its events carry as their cause."""
-        self.on_written: Callable[[Batch], None] | None = None
-        """Set by a runtime: it runs what was handed over, and minds the timers."""
-        self.on_ended: Callable[[Sequence[Ended]], None] | None = None
-        """Set by whoever wants to know: called after a commit with the instances that it ended, on the thread that committed."""
-        self.on_hint: Callable[[], None] | None = None
-        """Set by a runtime: it looks for work."""
-        self.claiming: AbstractContextManager[object] = nullcontext()
-        """Set by a runtime: inside it no effect is on its way into the worker's hands."""
-        self.held: Callable[[], list[EffectClaim]] = list
-        """Set by a runtime: what its worker has in hand."""
-        self.holds: Callable[[Key], bool] = lambda _key: False
-        """Set by a runtime: whether its worker has an effect in hand."""
+        self._working: WorkingSide = NoWorker()
+        self._hearers: list[HearEnded] = []
         self._limit = settings.unhealthy_after.total_seconds()
         clock.synchronise(store.now())
         self.watch = Watch(store.workers(), clock)
@@ -184,7 +177,7 @@ class Service:
 
     def transactor(self, writer: Writer) -> Committer:
         """What commits one command inside an open transaction; it remembers nothing and hands nothing over."""
-        return self._committing(writer, InstanceCache(0), self.around.without_leasing())
+        return self._committing(writer, InstanceCache(0), self.around.without_lessee())
 
     def written_inside(self, batch: Batch) -> None:
         """Pass on what was written by a commit that no lane made."""
@@ -192,23 +185,30 @@ class Service:
             self.committer.outdate(draft.header.id)
         self.written(batch)
 
-    def lease_to(self, worker: WorkerId, reserve: Callable[[str], bool], release: Callable[[str], None]) -> None:
+    def attach(self, working: WorkingSide) -> None:
+        """Tell the worker of this process what is written, and ask it what it has in hand."""
+        self._working = working
+
+    def when_ended(self, hear: HearEnded) -> None:
+        """Call back after each commit that ends instances, on the thread that committed: quickly, because others wait for it."""
+        self._hearers.append(hear)
+
+    def lease_to(self, worker: Lessee) -> None:
         """Let commits hand effects over to this worker."""
-        self.around.leasing = Leasing(worker, reserve, release)
+        self.around.lessee = worker
 
     def lease_to_nobody(self) -> None:
         """The worker stops: commits leave effects to others."""
-        self.around.leasing = None
+        self.around.lessee = None
 
     def written(self, batch: Batch) -> None:
         """Pass on what was written."""
         changes = [draft.change for draft in batch.written] if self._notifier is not None else []
         if any(map(self._stops_others, changes)):  # Asked before the worker of this process lets go of anything.
             self._must_stop = True
-        if self.on_written is not None:
-            self.on_written(batch)
-        if self.on_ended is not None:
-            self._tell_ended(batch, self.on_ended)
+        self._working.written(batch)
+        if self._hearers:
+            self._tell_ended(batch)
         if self._notifier is not None and (self._must_stop or any(map(_concerns_others, changes))):
             self._must_notify = True
             self._notifier.wake()
@@ -255,8 +255,7 @@ class Service:
 
     def hint(self) -> None:
         """There is work that nobody was told of."""
-        if self.on_hint is not None:
-            self.on_hint()
+        self._working.look()
         if self._notifier is not None:
             self._must_notify = True
             self._notifier.wake()
@@ -290,7 +289,7 @@ class Service:
     @property
     def has_worker(self) -> bool:
         """Whether a worker of this process takes work."""
-        return self.around.leasing is not None
+        return self.around.lessee is not None
 
     @property
     def loops(self) -> list[Loop]:
@@ -325,16 +324,15 @@ class Service:
         if not change.withdrawn and not change.recalls:
             return False
         numbers = [*change.withdrawn, *(recall.number for recall in change.recalls if recall.stop)]
-        return any(not self.holds(key_of(change.header.id, number)) for number in numbers)
+        return any(not self._working.holds(key_of(change.header.id, number)) for number in numbers)
 
-    def _tell_ended(self, batch: Batch, on_ended: Callable[[Sequence[Ended]], None]) -> None:
+    def _tell_ended(self, batch: Batch) -> None:
         ended = [Ended(draft.header, draft.state) for draft in batch.written if draft.ends]
-        if not ended:
-            return
-        try:
-            on_ended(ended)
-        except BaseException:  # noqa: BLE001 - its trouble is not that of those who wait for their answers
-            _log.exception("whoever waits for the ends of instances failed when it was told of one")
+        for hear in self._hearers if ended else ():
+            try:
+                hear(ended)
+            except BaseException:  # noqa: BLE001 - its trouble is not that of those who wait for their answers
+                _log.exception("whoever waits for the ends of instances failed when it was told of one")
 
     def _submit(self, submission: Submission) -> None:
         self.committer.submit(submission)
@@ -366,13 +364,13 @@ class Service:
 
         What is in hand is asked for first, then what was handed in to the committer: an effect goes from one to the other.
         """
-        leasing = self.around.leasing
-        if leasing is None:
+        lessee = self.around.lessee
+        if lessee is None:
             return
-        with self.claiming, self.committer.at_rest():
-            held = self.held()
+        with self._working.claiming(), self.committer.at_rest():
+            held = self._working.held()
             ending = [claim for claim in self.committer.claims() if isinstance(claim, EffectClaim)]
-            writer.disown(leasing.worker, [*held, *ending])
+            writer.disown(lessee.identity, [*held, *ending])
 
     def _notify(self) -> float:
         if self._must_notify:

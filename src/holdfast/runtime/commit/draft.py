@@ -151,11 +151,11 @@ class Draft:
 
     def give_up(self) -> None:
         """The change will not be written: let go of what was reserved for it."""
-        leasing = self._around.leasing
-        if leasing is not None:
+        lessee = self._around.lessee
+        if lessee is not None:
             for effect in self.change.effects:
                 if effect.owner is not None:
-                    leasing.release(effect.handler)
+                    lessee.release(effect.handler)
 
     def _pending(self, fired: str) -> frozenset[str]:
         """What a decision sees of the timers: those that it could cancel, and not the one that has just fired."""
@@ -298,11 +298,11 @@ class Draft:
 
     def _issue(self, effects: Sequence[Effect], bodies: Sequence[Encoded], now: datetime) -> None:
         header, change, around, program = self.header, self.change, self._around, self.program
-        leasing = around.leasing
+        lessee = around.lessee
         new = []
         for number, (effect, encoded) in enumerate(zip(effects, bodies, strict=True), start=header.issued):
             handler = effect.handler or program.type
-            owner = leasing.worker if leasing and not effect.delay and leasing.reserve(handler) else None
+            owner = lessee.identity if lessee and not effect.delay and lessee.reserve(handler) else None
             new.append(
                 effect_row(
                     header,
@@ -350,8 +350,8 @@ class Draft:
         if dropped is None:
             return False
         self.change.effects = [each for each in self.change.effects if each is not dropped]
-        if dropped.owner is not None and self._around.leasing:
-            self._around.leasing.release(dropped.handler)
+        if dropped.owner is not None and self._around.lessee:
+            self._around.lessee.release(dropped.handler)
         return True
 
     def _set_timers(self, timers: Sequence[Timer], commands: Sequence[Encoded], first: int, now: datetime) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
+from typing import Protocol
 
 import msgspec
 
@@ -35,13 +35,18 @@ _decode_options = lru_cache(1024)(msgspec.json.Decoder(EffectOptions).decode)
 _PLAIN = EffectOptions()
 
 
-class Leasing:
-    """Whether this process can run an effect right away: then the commit that asks for it also claims it."""
+class Lessee(Protocol):
+    """Who can run effects right away: the commit that asks for one also claims it for him."""
 
-    def __init__(self, worker: WorkerId, reserve: Callable[[str], bool], release: Callable[[str], None]) -> None:
-        self.worker = worker
-        self.reserve = reserve
-        self.release = release
+    identity: WorkerId
+
+    def reserve(self, handler: str) -> bool:
+        """Take a slot for an effect of this handler; False if there is none, or no such handler here."""
+        ...
+
+    def release(self, handler: str) -> None:
+        """Give a slot back that was not used."""
+        ...
 
 
 def effect_row(
