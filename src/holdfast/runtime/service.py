@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
+from holdfast.errors import ConfigurationError, ConflictError, StoppedError, StoreUnavailableError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Programs
@@ -37,7 +37,7 @@ from holdfast.runtime.maintenance import Watch
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.sides import NoWorker, WorkingSide
 from holdfast.runtime.work.call import key_of
-from holdfast.store.port import Parts, Store, Writer
+from holdfast.store.port import LostRaceError, Parts, Store, Writer
 from holdfast.store.shapes import Address, Change, Claim, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
 
 _log = logging.getLogger("holdfast")
@@ -46,6 +46,8 @@ STOP = "stop"
 """The hint that somebody may have to stop what he does; every hint also says that there may be work."""
 
 _LONG_SECONDS = 60.0
+_ROUNDS = 8
+"""How often a race may be lost in a row before the caller is told."""
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 _REFUSED = "maintenance mode refuses commands; try again when it has ended"
 
@@ -137,9 +139,10 @@ class Service:
         may_create: bool = True,
         definition_version: str = "",
         identity: InstanceId | None = None,
+        connection: object = None,
         settled: Settled,
     ) -> None:
-        """Have a command carried out.
+        """Have a command carried out; with `connection`, here and now, in the transaction that its owner has open and will commit.
 
         A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
         is made for it. An address without key and instance names a new one.
@@ -148,32 +151,56 @@ class Service:
         if refusal:
             settled(None, StoppedError(refusal))
             return
-        try:
-            self.store.refuse_inside()
-        except ConfigurationError as error:
-            settled(None, error)
-            return
+        if connection is None:
+            try:
+                self.store.refuse_inside()
+            except ConfigurationError as error:
+                settled(None, error)
+                return
         if not address.key and address.instance is None:
             # With an id from the beginning it is told apart from its neighbours in a batch, and found again after an outage.
             made = identity or InstanceId(self.shared.chance.new_id(self.shared.clock.now()))
             address = msgspec.structs.replace(address, instance=made)
-        self._submit(
-            Submission(
-                address=address,
-                command=command,
-                cause=f"{self._name}.{next(self._count)}",
-                settled=settled,
-                actor=actor,
-                comment=comment,
-                receipt=receipt,
-                digest=b"" if receipt is None else digest_of(address, command),
-                claim=claim,
-                may_create=may_create,
-                definition_version=definition_version,
-                identity=identity,
-                deadline=time.monotonic() + self.shared.settings.patience.total_seconds(),
-            )
+        submission = Submission(
+            address=address,
+            command=command,
+            cause=f"{self._name}.{next(self._count)}",
+            settled=settled,
+            actor=actor,
+            comment=comment,
+            receipt=receipt,
+            digest=b"" if receipt is None else digest_of(address, command),
+            claim=claim,
+            may_create=may_create,
+            definition_version=definition_version,
+            identity=identity,
+            deadline=time.monotonic() + self.shared.settings.patience.total_seconds(),
         )
+        if connection is None:
+            self._submit(submission)
+        else:
+            self._carry_out_within(connection, submission)
+
+    def _carry_out_within(self, connection: object, submission: Submission) -> None:
+        """Commit a command in its caller's transaction. Nobody is told of what it wrote: it becomes true when the caller commits."""
+        lost: LostRaceError | None = None
+        for _ in range(_ROUNDS):
+            try:
+                with self.store.within(connection) as unit:
+                    batch = self.transactor(self._desk.writer()).commit_inside(unit, submission)
+            except LostRaceError as error:
+                lost = error
+            except Exception as error:  # noqa: BLE001 - the caller is told, and his transaction is as it was
+                submission.settled(None, error)
+                return
+            else:
+                for draft in batch.written:
+                    self.committer.outdate(draft.header.id)
+                ((_, outcome, refusal),) = batch.answers  # One that was refused has written nothing.
+                submission.settled(outcome, refusal)
+                return
+        told = ConflictError(f"others were first {_ROUNDS} times in a row ({lost}): roll back, and try again")
+        submission.settled(None, told)
 
     def transactor(self, writer: Writer) -> Committer:
         """What commits one command inside an open transaction; it remembers nothing and hands nothing over."""

@@ -436,6 +436,14 @@ class Store(Parts, Protocol):
         """
         ...
 
+    def within(self, connection: object) -> AbstractContextManager[Unit]:
+        """The transaction that a caller has open on a connection of his own, for what the engine writes too; he commits it.
+
+        What was written in the block is undone when it raises, and his transaction goes on. Others hear of it when he has committed.
+        ConfigurationError if the connection is to another database, or has no transaction open.
+        """
+        ...
+
     def wakeups(self, notice: Callable[[str], None]) -> Wakeups:
         """Hints from other processes that there is work: `notice` is called with what came."""
         ...

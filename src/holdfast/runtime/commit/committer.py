@@ -144,9 +144,7 @@ class Committer:
                 changes = _changes(drafts)
                 if changes:
                     unit.write(changes, now)
-                receipts = [each for draft in drafts if draft.is_empty for each in draft.change.receipts]
-                if receipts:
-                    unit.remember(receipts, now)
+                _remember(drafts, unit, now)
             used = [*batch.spent, *(claim for draft in drafts for claim in draft.finished)]
             seen = [observation for draft in drafts for observation in draft.observations]
             if used or seen:
@@ -167,10 +165,14 @@ class Committer:
         found = self._fold([submission.address], unit.load([submission.address]), unit)
         if submission.claim is not None and unit.void([submission.claim]):
             raise VoidClaimError
-        drafts = self._round(found, batch, now, is_careful=True).decide([submission])
+        left: Sequence[Submission] = [submission]
+        if submission.receipt is not None:
+            left = self._settled_before(left, found, unit, batch)
+        drafts = self._round(found, batch, now, is_careful=True).decide(left)
         changes = _changes(drafts)
         if changes:
             unit.write(changes, now)
+        _remember(drafts, unit, now)
         used = [claim for draft in drafts for claim in draft.finished]
         if used:
             unit.consume(used)
@@ -280,6 +282,13 @@ def _changes(drafts: Sequence[Draft]) -> list[Change]:
         raise as_exception(error) from error
     changes.sort(key=lambda change: change.header.id.int)
     return changes
+
+
+def _remember(drafts: Sequence[Draft], unit: Unit, now: datetime) -> None:
+    """Keep the receipts of commands that changed nothing."""
+    receipts = [each for draft in drafts if draft.is_empty for each in draft.change.receipts]
+    if receipts:
+        unit.remember(receipts, now)
 
 
 def _unexpected(error: Exception) -> StoreError:
