@@ -40,6 +40,7 @@ from holdfast.machine.graphs.compiler import compile_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
+from holdfast.runtime.collector import OWN_PROCESS, collect_after
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import EffectContext, Function
 from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
@@ -341,6 +342,8 @@ class Engine(Calls):
         if threading.current_thread() is threading.main_thread():
             before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
+            if self.settings.collect_after is None:
+                collect_after(OWN_PROCESS)
             self.start_worker()
             while not (self._life.is_closed or ending.wait(_LOOK_SECONDS)):
                 pass

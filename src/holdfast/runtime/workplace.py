@@ -14,6 +14,7 @@ from functools import partial
 
 from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import WorkerId, effect_key
+from holdfast.runtime.collector import collect_after
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.commit.work_rows import result_of
@@ -73,6 +74,8 @@ class Runtime:
 
     def start(self) -> None:
         """Begin to work, on threads."""
+        if self._shared.settings.collect_after is not None:
+            collect_after(self._shared.settings.collect_after)
         steps = {
             "heartbeat": self.heartbeat.step,
             "intake": self.intake.step,
