@@ -13,8 +13,6 @@ import pytest
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import (
     STEPS,
-    SUBSCRIPTIONS,
-    TASKS,
     DeadLetterRaised,
     RowSource,
     StepMoved,
@@ -24,6 +22,7 @@ from holdfast.kernel.records import (
     TaskClosed,
     TaskOpened,
 )
+from holdfast.kernel.rows import kinds
 from holdfast.store.findings import Transition
 from holdfast.store.reading import DeadLetters, Instances, Reader, Work
 from holdfast.store.shapes import Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
@@ -63,9 +62,7 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "headers": lambda reader, one: reader.headers([one]),
     "events": lambda reader, one: reader.events(one),
     "work": lambda reader, one: [*reader.work(one)[0], *reader.work(one)[1]],
-    "steps": lambda reader, one: reader.rows(STEPS, one),
-    "tasks": lambda reader, one: reader.rows(TASKS, one),
-    "subscriptions": lambda reader, one: reader.rows(SUBSCRIPTIONS, one),
+    "rows": lambda reader, one: [row for kind in kinds() for row in reader.rows(kind, one)],
     "open_tasks": lambda reader, one: [*reader.open_tasks(), *reader.open_tasks(role="boss")],
     "in_hand": lambda reader, one: reader.in_hand([one]),
     "look": looked,

@@ -88,7 +88,7 @@ def _compare_header(header: Header, program: Program, state: object, events: int
 
 
 def _compare_rows(reader: Reader, instance: InstanceId, records: Sequence[Record]) -> Iterable[str]:
-    told: dict[RowKind[Any], dict[object, Row]] = {kind: {} for kind in kinds()}
+    told: dict[RowKind[Record], dict[object, Row]] = {kind: {} for kind in kinds()}
     for record in records:
         kind, act, _ = writing_of(type(record))
         if act == "open":
@@ -98,12 +98,13 @@ def _compare_rows(reader: Reader, instance: InstanceId, records: Sequence[Record
     for kind, expected in told.items():
         names = kind.row.__struct_fields__
         stored = {kind.key_of(row): {name: getattr(row, name) for name in names} for row in reader.rows(kind, instance)}
-        for key in sorted({*stored, *expected}):
+        keys: set[Any] = {*stored, *expected}  # Those of one kind can be sorted.
+        for key in sorted(keys):
             if key in stored or not _may_be_gone(kind, expected[key]):
                 yield from _compare(f"{kind.name} {_shown(key)}", stored.get(key), expected.get(key))
 
 
-def _may_be_gone(kind: RowKind[Any], row: Row) -> bool:
+def _may_be_gone(kind: RowKind[Record], row: Row) -> bool:
     """Whether an operator may have discarded it without a word: nothing waits for what could not be undone."""
     return kind is DEAD_LETTERS and row["source"] == "compensation"
 

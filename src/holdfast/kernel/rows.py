@@ -7,12 +7,12 @@ from them.
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -24,7 +24,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a decision says about one row: that it opens, changes or ends."""
 
 
-S = TypeVar("S", bound=Record)
+S_co = TypeVar("S_co", bound=Record, covariant=True)
 Act = Literal["end", "change", "open"]
 """In the order of writing: a row that ends may make room for one that opens."""
 
@@ -46,7 +46,7 @@ class Column(NamedTuple):
     """The only texts that it can hold; empty means any."""
 
 
-class RowKind(msgspec.Struct, Generic[S], frozen=True, kw_only=True, eq=False, dict=True):
+class RowKind(msgspec.Struct, Generic[S_co], frozen=True, kw_only=True, eq=False, dict=True):
     """One kind of row: its table, which every driver has in a migration, and what can be said about it."""
 
     name: str
@@ -54,7 +54,7 @@ class RowKind(msgspec.Struct, Generic[S], frozen=True, kw_only=True, eq=False, d
     table: str
     row: type[Record]
     """Opens a row. Its fields are columns."""
-    stored: type[S]
+    stored: type[S_co]
     """The row as it is read: `row`, with `instance` and the columns that the commit fills in."""
     change: type[Record] | None = None
     """Changes a row: its key, and columns. A field that is None leaves its column as it is."""
@@ -91,7 +91,7 @@ class RowKind(msgspec.Struct, Generic[S], frozen=True, kw_only=True, eq=False, d
         return next((each.words for each in columns_of(self.row) if each.name == self.shared_by), ())
 
     @cached_property
-    def key_of(self) -> attrgetter[Any]:
+    def key_of(self) -> Callable[[object], object]:
         """The key of a record, or of a stored row."""
         return attrgetter(*self.key)
 
@@ -103,19 +103,19 @@ class RowKind(msgspec.Struct, Generic[S], frozen=True, kw_only=True, eq=False, d
 class Writing(NamedTuple):
     """What records of one class do."""
 
-    kind: RowKind[Any]
+    kind: RowKind[Record]
     act: Act
     place: int
     """Tells the order in which the records of a commit are written."""
 
 
-_kinds: dict[str, RowKind[Any]] = {}
+_kinds: dict[str, RowKind[Record]] = {}
 _writings: dict[type, Writing] = {}
-_keys: dict[type, attrgetter[Any]] = {}
+_keys: dict[type, Callable[[object], object]] = {}
 """For each class of records the way to its key. All classes of a kind share one, so that it stands for the kind too."""
 
 
-def declare(kind: RowKind[S]) -> RowKind[S]:
+def declare(kind: RowKind[S_co]) -> RowKind[S_co]:
     """Make a kind known to everything that writes, reads, deletes and verifies rows. TypeError if its classes do not fit together."""
     flaws = _flaws(kind)
     if flaws:
@@ -130,14 +130,14 @@ def declare(kind: RowKind[S]) -> RowKind[S]:
     return kind
 
 
-def forget(kind: RowKind[S]) -> None:
+def forget(kind: RowKind[S_co]) -> None:
     """Take a declaration back, for tests with kinds of their own."""
     del _kinds[kind.table]
     for cls in filter(None, map(kind.class_of, ACTS)):
         del _writings[cls], _keys[cls]
 
 
-def kinds() -> tuple[RowKind[Any], ...]:
+def kinds() -> tuple[RowKind[Record], ...]:
     """All that are declared."""
     return tuple(_kinds.values())
 
@@ -166,7 +166,7 @@ def _column(name: str, hint: object) -> Column:
     raise TypeError(f"{name} is {hint}; a column holds one of {allowed}, or a Literal of texts, and may be None")
 
 
-def _flaws(kind: RowKind[S]) -> list[str]:
+def _flaws(kind: RowKind[S_co]) -> list[str]:
     """Why the parts of a declaration do not fit together."""
     row, stored = set(kind.row.__struct_fields__), set(kind.stored.__struct_fields__)
     change = set() if kind.change is None else set(kind.change.__struct_fields__)
@@ -190,6 +190,11 @@ def _flaws(kind: RowKind[S]) -> list[str]:
         found.append(f"{sorted((row | change) & {*_SET_BY_STORE, *dated})} are filled in by the commit")
     if bool(kind.closed_at) != bool(kind.closed_by) or not {kind.closed_by} <= row | {""}:
         found.append("closed_at needs a column of the row that closes it")
+    for cls in (kind.row, kind.change or kind.row, kind.stored):
+        try:
+            columns_of(cls)
+        except TypeError as error:
+            found.append(f"{cls.__name__}: {error}")
     return found
 
 

@@ -74,7 +74,7 @@ def letter_row(each: DeadLetter) -> Row:
 
 
 @cache
-def selecting(kind: RowKind[Any]) -> str:
+def selecting(kind: RowKind[Record]) -> str:
     """The statement that finds the rows of an instance."""
     words = ", ".join(f"'{word}'" for word in kind.own_words)
     only = f" and {kind.shared_by} in ({words})" if words else ""
@@ -98,7 +98,7 @@ def deleting() -> str:
     return f"with {_joined(parts)} select 1"
 
 
-def _opening(kind: RowKind[Any]) -> str:
+def _opening(kind: RowKind[Record]) -> str:
     names = [*_heads(kind, "open"), *_said(kind, "open")]
     dates = {kind.opened_at: "t.at"} | ({kind.moved_at: "t.at"} if kind.moved_at else {})
     if kind.closed_at:
@@ -113,7 +113,7 @@ def _opening(kind: RowKind[Any]) -> str:
     return statement
 
 
-def _changing(kind: RowKind[Any]) -> str:
+def _changing(kind: RowKind[Record]) -> str:
     assert kind.change is not None
     told = dict[str, str]()
     for name, _, may_be_none, _ in columns_of(kind.change):
@@ -129,23 +129,23 @@ def _changing(kind: RowKind[Any]) -> str:
     return f"update holdfast.{kind.table} s set {changes} from {rows} where {_found(kind)}"  # noqa: S608 - our own
 
 
-def _ending(kind: RowKind[Any]) -> str:
+def _ending(kind: RowKind[Record]) -> str:
     return f"delete from holdfast.{kind.table} s using {_rows(kind, 'end')} where {_found(kind)}"  # noqa: S608 - our own
 
 
-def _heads(kind: RowKind[Any], act: Act) -> dict[str, str]:
+def _heads(kind: RowKind[Record], act: Act) -> dict[str, str]:
     """The columns that come from the row of the instance, and what they are called there."""
     more = ("tenant", *kind.of_instance) if act == "open" else ()
     return {"instance": "id"} | {each: each for each in more}
 
 
-def _said(kind: RowKind[Any], act: Act) -> tuple[str, ...]:
+def _said(kind: RowKind[Record], act: Act) -> tuple[str, ...]:
     """The columns that come from the record."""
     cls = kind.class_of(act)
     return () if cls is None else cls.__struct_fields__
 
 
-def _rows(kind: RowKind[Any], act: Act) -> str:
+def _rows(kind: RowKind[Record], act: Act) -> str:
     """The rows of a part, as columns of these types."""
     cls = kind.class_of(act)
     assert cls is not None
@@ -157,7 +157,7 @@ def _rows(kind: RowKind[Any], act: Act) -> str:
     return f"unnest({arrays}) as u ({_joined([*_heads(kind, act), *_said(kind, act)])})"
 
 
-def _found(kind: RowKind[Any]) -> str:
+def _found(kind: RowKind[Record]) -> str:
     """By `any`, as everywhere in commits: see `commits.sql`."""
     return " and ".join(["s.instance = any (array[u.instance])", *(f"s.{name} = u.{name}" for name in kind.key)])
 
@@ -168,5 +168,5 @@ def _joined(parts: Iterable[str]) -> str:
 
 _TYPES = {int: "int4", str: "text", bytes: "bytea", bool: "bool", datetime: "timestamptz", UUID: "uuid"}
 _HEAD_TYPES = {"instance": "uuid"}
-_MAKERS: dict[Act, Callable[[RowKind[Any]], str]] = {"open": _opening, "change": _changing, "end": _ending}
+_MAKERS: dict[Act, Callable[[RowKind[Record]], str]] = {"open": _opening, "change": _changing, "end": _ending}
 _ways = _Ways()

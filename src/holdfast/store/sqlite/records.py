@@ -78,7 +78,7 @@ def _letter(each: DeadLetter) -> Values:
 
 
 @cache
-def selecting(kind: RowKind[Any]) -> str:
+def selecting(kind: RowKind[Record]) -> str:
     """The statement that finds the rows of an instance."""
     words = ", ".join(f"'{word}'" for word in kind.own_words)
     only = f" and {kind.shared_by} in ({words})" if words else ""
@@ -95,12 +95,12 @@ def reading(kind: RowKind[S]) -> Callable[[Row], S]:
     return _compiled(f"lambda row: make({values})", known | {"id": instance_id, "id_or_none": instance_or_none})
 
 
-def deleting(kind: RowKind[Any]) -> str:
+def deleting(kind: RowKind[Record]) -> str:
     """The statement that deletes the rows of an instance."""
     return f"delete from {kind.table} where instance = ?"  # noqa: S608 - our own
 
 
-def _opening(kind: RowKind[Any]) -> tuple[str, Maker]:
+def _opening(kind: RowKind[Record]) -> tuple[str, Maker]:
     heads = {"instance": "name", "tenant": "head.tenant"} | {each: f"head.{each}" for each in kind.of_instance}
     values = heads | {column.name: _written(column) for column in columns_of(kind.row)} | {kind.opened_at: "now"}
     if kind.moved_at:
@@ -116,7 +116,7 @@ def _opening(kind: RowKind[Any]) -> tuple[str, Maker]:
     return statement, _values(values.values())
 
 
-def _changing(kind: RowKind[Any]) -> tuple[str, Maker]:
+def _changing(kind: RowKind[Record]) -> tuple[str, Maker]:
     assert kind.change is not None
     told, values = dict[str, str](), list[str]()
     columns = {column.name: column for column in columns_of(kind.change)}
@@ -138,14 +138,14 @@ def _changing(kind: RowKind[Any]) -> tuple[str, Maker]:
     return statement, _values([*values, "name", *(_written(columns[name]) for name in kind.key)])
 
 
-def _ending(kind: RowKind[Any]) -> tuple[str, Maker]:
+def _ending(kind: RowKind[Record]) -> tuple[str, Maker]:
     assert kind.end is not None
     columns = {column.name: column for column in columns_of(kind.end)}
     statement = f"delete from {kind.table} where {_found(kind)}"  # noqa: S608 - our own
     return statement, _values(["name", *(_written(columns[name]) for name in kind.key)])
 
 
-def _found(kind: RowKind[Any]) -> str:
+def _found(kind: RowKind[Record]) -> str:
     return " and ".join(f"{name} = ?" for name in ("instance", *kind.key))
 
 
