@@ -120,7 +120,7 @@ def declare(kind: RowKind[S_co]) -> RowKind[S_co]:
     flaws = _flaws(kind)
     if flaws:
         raise TypeError(f"the rows {kind.table!r} cannot be declared: {'; '.join(flaws)}")
-    first = len(ACTS) * (1 + max((each.place for each in _writings.values()), default=0))
+    first = 1 + max((each.place for each in _writings.values()), default=0)
     _kinds[kind.table] = kind
     for place, act in enumerate(ACTS):
         cls = kind.class_of(act)
