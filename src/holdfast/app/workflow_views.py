@@ -12,9 +12,9 @@ from holdfast.app.standing import trouble
 from holdfast.authoring.saga import words
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
+from holdfast.kernel.records import StoredStep, StoredTask
 from holdfast.machine.runs.commands import RunStep
 from holdfast.machine.runs.state import ROOT, State
-from holdfast.store.findings import StoredStep, StoredTask
 from holdfast.store.shapes import Header, StoredEffect
 
 Called: TypeAlias = Mapping[int, datetime | None]

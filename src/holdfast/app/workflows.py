@@ -28,6 +28,7 @@ from holdfast.app.waiters import Bring, Ending, EndReply
 from holdfast.authoring.saga import words
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, UnfinishedError
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import STEPS, TASKS, StoredStep, TaskPlace
 from holdfast.machine.graphs.compiler import graph_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.graph import Kind as GraphKind
@@ -36,7 +37,7 @@ from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.replies import Reply
-from holdfast.store.findings import PublishedDefinition, StoredStep, TaskPlace
+from holdfast.store.findings import PublishedDefinition
 from holdfast.store.paging import newest
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Header, InstanceQuery, ReceiptKey
@@ -167,7 +168,7 @@ class WorkflowCalls(Desk):
 
         def read(reader: Reader) -> list[views.Step]:
             header = _workflow(reader, instance)
-            return self._shown(reader, header, reader.steps(header.id))
+            return self._shown(reader, header, reader.rows(STEPS, header.id))
 
         return self._look(read)
 
@@ -256,7 +257,7 @@ class WorkflowCalls(Desk):
 
         def read(reader: Reader) -> list[views.HumanTask]:
             if instance is not None:
-                return [views.human_task(each) for each in reader.tasks(_workflow(reader, instance).id)]
+                return [views.human_task(each) for each in reader.rows(TASKS, _workflow(reader, instance).id)]
             last = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
             asked = None if role is None else checked_text(role, "role")
             found = reader.open_tasks(role=asked, after=last, limit=checked_limit(limit))
@@ -291,7 +292,7 @@ class WorkflowCalls(Desk):
             except PayloadError:
                 return drawn(self._registry.library.graph(*checked_definition(definition, version)), format)
             header = _workflow(reader, instance)
-            rows = reader.steps(header.id)
+            rows = reader.rows(STEPS, header.id)
             return drawn(self._graph(header), format, steps=self._shown(reader, header, rows), rows=rows)
 
         return self._look(draw)

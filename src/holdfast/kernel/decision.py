@@ -13,8 +13,8 @@ import msgspec
 
 from holdfast.errors import CommandError
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import Record
 from holdfast.kernel.retry import LONGEST_TIMEOUT, NOT_A_TIMEOUT, RetryPolicy
+from holdfast.kernel.rows import Record
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, 100
 

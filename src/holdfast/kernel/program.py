@@ -5,7 +5,7 @@ This is all the runtime knows of a workflow. The built-in machine and a user's c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar, cast
 
@@ -26,6 +26,7 @@ from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.readability import Flaw
+from holdfast.kernel.rows import Record, flaw_of, merge
 from holdfast.kernel.sameness import strict_difference
 from holdfast.kernel.vocabulary import (
     DEFAULT_LIMIT,
@@ -77,6 +78,8 @@ class Program:
         self.effects = words(effects, "effect", decider.effect_upcasters)
         self.effect_failed = cast("Callable[[object, Failure], object]", decider.effect_failed)
         self.handler_missing = cast("Callable[[object, str], object]", decider.handler_missing)
+        self.trusts_records = decider.is_plain
+        self._rows_of = cast("Callable[[object, object], Sequence[Record]]", decider.rows_of)
         self._codec = codec
         self._state_type = state
         self._is_plain = decider.is_plain
@@ -183,6 +186,17 @@ class Program:
             )
         return decision.state
 
+    def check_records(self, records: object) -> None:
+        """Raise unless each of the records of a decision is of a declared kind and can be written."""
+        if not isinstance(records, tuple | list):
+            told = f"{self.type!r} gave {indefinite(type(records))} as records of its Decision; give a tuple of them"
+            raise CommandError(told, decider=self.type)
+        for place, record in enumerate(records):
+            flaw = flaw_of(record)
+            if flaw:
+                told = f"{self.type!r} named a row that cannot be written: record {place} of its Decision {flaw}"
+                raise CommandError(told, decider=self.type)
+
     def apply(self, state: object, events: Iterable[object]) -> object:
         """The state after these events, which were just decided."""
         for event in events:
@@ -208,6 +222,26 @@ class Program:
             if state is None:
                 self._check_none(_told(event), ReplayError)
         return state
+
+    def rebuild(self, events: Iterable[StoredEvent]) -> tuple[object, list[Record] | None]:
+        """The state and the rows that a history leads to: what the stored ones are compared with. None if it tells no rows."""
+        tells_rows = type(self.decider).rows_of is not Decider.rows_of  # type: ignore[attr-defined]
+        state, records = self.initial(), list[Record]()
+        for event in events:
+            if tells_rows and not event.is_system:
+                records += self._told_rows(state, event)
+            state = self.replay(state, (event,))
+        return state, merge(records) if tells_rows else None
+
+    def _told_rows(self, state: object, event: StoredEvent) -> Sequence[Record]:
+        value = self.decode(event)
+        try:
+            records = self._rows_of(state, value)
+            if not self.trusts_records:
+                self.check_records(records)
+        except Exception as error:
+            raise ReplayError(f"{self.type!r} raised {error!r} in rows_of on {_told(event)}") from error
+        return records
 
     def _check_none(self, event: str, make: Callable[[str], HoldfastError]) -> None:
         """Raise unless None can be meant as a state: mostly a case of `evolve` forgot to return one."""

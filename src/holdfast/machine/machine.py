@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import ClassVar
 
 from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Answer
 from holdfast.kernel.moment import Moment
-from holdfast.kernel.records import Record, merge
+from holdfast.kernel.rows import Record
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.index import GraphIndex
@@ -92,11 +92,6 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
         """The history tells that a step waits for a handler that nobody has."""
         return NoteMissingHandler(step=effect.step, handler=handler)
 
-    def rebuild(self, events: Iterable[Event]) -> tuple[State, list[Record]]:
-        """The state and the rows that a history leads to: what the stored ones are compared with."""
-        state, records = State(), list[Record]()
-        projection = Projection(self._routes, kind_of, state)
-        for event in events:
-            records += projection.records_of(event)
-            evolve(self._routes, state, event)
-        return state, merge(records)
+    def rows_of(self, state: State, event: Event) -> Sequence[Record]:
+        """The rows that change with an event."""
+        return Projection(self._routes, kind_of, state).records_of(event)

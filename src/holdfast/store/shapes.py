@@ -10,7 +10,8 @@ import msgspec
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.kernel.records import DeadLetterSource, Record
+from holdfast.kernel.records import DeadLetterSource
+from holdfast.kernel.rows import Record
 
 Maintenance = Literal["", "pause", "refuse"]
 """Whether processing is paused, and whether new commands are refused as well."""

@@ -171,6 +171,7 @@ class Given(Generic[S, C, E, F]):
         if not isinstance(answer, Decision):
             return state
         check_decision(answer, moment.now)
+        self._program.check_records(answer.records)
         for effect in answer.effects:
             self._program.effects.encode(effect.body)
         for what, asked in (("timer", answer.timers), ("recall", answer.recalls)):

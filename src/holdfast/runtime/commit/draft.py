@@ -17,7 +17,8 @@ from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
-from holdfast.kernel.records import has_begun, merge, taken
+from holdfast.kernel.records import has_begun, taken
+from holdfast.kernel.rows import merge
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.commit.cache import NO_SNAPSHOTS, CachedInstance
 from holdfast.runtime.commit.header import moved_header
@@ -178,6 +179,8 @@ class Draft:
         effects = [program.effects.encode(effect.body) for effect in decision.effects]
         rest = self._rest_of(decision)
         check_decision(decision, now)
+        if decision.records and not program.trusts_records:
+            program.check_records(decision.records)
         events, state = self._evolved(decision)
         status = program.status(state)
         if status.reason:

@@ -17,6 +17,7 @@ from holdfast.store.postgres import rows
 from holdfast.store.postgres.commits import accept
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.packing import Texts
+from holdfast.store.postgres.records import deleting
 from holdfast.store.postgres.workers import free_orphans
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, DeadLetter, Maintenance, Word
@@ -89,6 +90,7 @@ class PostgresKeeper:
                     raise NeededError(remains)
                 connection.execute(_sql.delete_work, [instance])
             connection.execute(_sql.allow, [str(instance)])
+            connection.execute(deleting(), [instance])
             connection.execute(_sql.delete_whole, [instance])
             return True
 

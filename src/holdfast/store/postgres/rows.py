@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.kernel.history import StoredEvent
-from holdfast.store.findings import FedEvent, StoredStep, StoredSubscription, StoredTask
+from holdfast.store.findings import FedEvent
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -157,21 +157,6 @@ def dead_letter(row: Row) -> DeadLetter:
         comment=row[22],
         created_at=row[23],
     )
-
-
-def step(row: Row) -> StoredStep:
-    """A row of `steps`."""
-    return StoredStep(**dict(zip(StoredStep.__struct_fields__, row, strict=True)))
-
-
-def task(row: Row) -> StoredTask:
-    """A row of `human_tasks`."""
-    return StoredTask(**dict(zip(StoredTask.__struct_fields__, row, strict=True)))
-
-
-def subscription(row: Row) -> StoredSubscription:
-    """A row of `subscriptions`."""
-    return StoredSubscription(**dict(zip(StoredSubscription.__struct_fields__, row, strict=True)))
 
 
 def definition(row: Row) -> StoredDefinition:

@@ -10,14 +10,7 @@ from uuid import UUID
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId, uuid_of
-from holdfast.store.findings import (
-    FedEvent,
-    ProjectionState,
-    PublishedDefinition,
-    StoredStep,
-    StoredSubscription,
-    StoredTask,
-)
+from holdfast.store.findings import FedEvent, ProjectionState, PublishedDefinition
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -211,43 +204,6 @@ def dead_letter(row: Row) -> DeadLetter:
         command_id=row[21],
         comment=row[22],
         created_at=instant(row[23]),
-    )
-
-
-def step(row: Row) -> StoredStep:
-    """A row of `steps`."""
-    names = StoredStep.__struct_fields__
-    values = dict(zip(names, row, strict=True))
-    values |= {
-        "instance": instance_id(row[0]),
-        "opened_at": instant(values["opened_at"]),
-        "moved_at": instant(values["moved_at"]),
-        "started_at": instant_or_none(values["started_at"]),
-    }
-    return StoredStep(**values)
-
-
-def task(row: Row) -> StoredTask:
-    """A row of `human_tasks`."""
-    values = dict(zip(StoredTask.__struct_fields__, row, strict=True))
-    values |= {
-        "instance": instance_id(row[0]),
-        "due_at": instant_or_none(values["due_at"]),
-        "opened_at": instant(values["opened_at"]),
-        "closed_at": instant_or_none(values["closed_at"]),
-    }
-    return StoredTask(**values)
-
-
-def subscription(row: Row) -> StoredSubscription:
-    """A row of `subscriptions`."""
-    return StoredSubscription(
-        instance=instance_id(row[0]),
-        number=row[1],
-        signal=row[2],
-        correlation=row[3],
-        expires_at=instant_or_none(row[4]),
-        opened_at=instant(row[5]),
     )
 
 

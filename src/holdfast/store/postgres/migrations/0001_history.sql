@@ -222,17 +222,17 @@ create table holdfast.dead_letters (
     key                text not null,
     number             integer not null,
     name               text not null,
-    language           text not null,
+    language           text not null default '',
     type               text not null,
-    version            smallint not null,
+    version            smallint not null default 1,
     data               bytea not null,
-    options            bytea not null,
-    priority           smallint not null,
+    options            bytea not null default '',
+    priority           smallint not null default 0,
     attempts           integer not null,
-    fence              integer not null,
+    fence              integer not null default 0,
     reason             text not null,
     error              text not null,
-    actor              text not null,
+    actor              text not null default '',
     definition_version text not null default '',
     parent             uuid,
     command_id         text not null default '',
@@ -406,7 +406,20 @@ create function holdfast.submit(
     ) returning id
 $$;
 
--- Who sees what. `holdfast_engine` commits and claims for everybody; `holdfast_tenant` sees the tenant named in its transaction.
+-- Who sees what. `holdfast_engine` commits and claims for everybody; `holdfast_tenant` sees the tenant named in its transaction. A later
+-- migration that makes a table with a tenant calls `wall_off` for it, and grants `select` on it to `holdfast_tenant`.
+
+create function holdfast.wall_off(name text) returns void language plpgsql as $$
+begin
+    execute format('alter table holdfast.%I enable row level security', name);
+    execute format('alter table holdfast.%I force row level security', name);
+    execute format('create policy engine on holdfast.%I to holdfast_engine using (true) with check (true)', name);
+    execute format(
+        'create policy tenant on holdfast.%I to holdfast_tenant using (tenant = current_setting(''holdfast.tenant'', true)) '
+        || 'with check (tenant = current_setting(''holdfast.tenant'', true))', name
+    );
+    execute format('grant select, insert, update, delete on holdfast.%I to holdfast_engine', name);
+end $$;
 
 do $$
 declare
@@ -416,13 +429,7 @@ begin
         'definitions', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
         'human_tasks', 'subscriptions', 'signals', 'observations'
     ] loop
-        execute format('alter table holdfast.%I enable row level security', name);
-        execute format('alter table holdfast.%I force row level security', name);
-        execute format('create policy engine on holdfast.%I to holdfast_engine using (true) with check (true)', name);
-        execute format(
-            'create policy tenant on holdfast.%I to holdfast_tenant using (tenant = current_setting(''holdfast.tenant'', true)) '
-            || 'with check (tenant = current_setting(''holdfast.tenant'', true))', name
-        );
+        perform holdfast.wall_off(name);
     end loop;
     foreach name in array array['meta', 'workers', 'projections'] loop
         execute format('alter table holdfast.%I enable row level security', name);

@@ -192,42 +192,6 @@ select * from unnest(
     ?::text[], ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::timestamptz[]
 ) as u
 
--- name: opened_steps
-insert into holdfast.steps (
-    instance, number, tenant, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input,
-    output, opened_at, moved_at
-)
-select u.*, t.at, t.at from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::int4[], ?::text[], ?::int4[],
-    ?::text[], ?::text[], ?::bytea[], ?::bytea[]
-) as u, (select ?::timestamptz as at) as t
-
--- name: moved_steps
--- A step began with its first call.
-update holdfast.steps s set
-    status = u.status, attempts = coalesce(u.attempts, s.attempts), output = coalesce(u.output, s.output),
-    error = coalesce(u.error, s.error), outcome = coalesce(u.outcome, s.outcome), wait_kind = coalesce(u.wait_kind, s.wait_kind),
-    started_at = case when s.attempts = 0 then coalesce(u.started_at, s.started_at) else s.started_at end, moved_at = t.at
-from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[], ?::timestamptz[]
-) as u (instance, number, status, attempts, output, error, outcome, wait_kind, started_at), (select ?::timestamptz as at) as t
-where s.instance = any (array[u.instance]) and s.number = u.number
-
--- name: opened_tasks
-insert into holdfast.human_tasks (
-    instance, number, tenant, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
-)
-select u.*, t.at, case when u.outcome is null then null else t.at end from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::timestamptz[], ?::bytea[], ?::text[], ?::text[], ?::text[]
-) as u (instance, number, tenant, subject, role, due_at, data, outcome, actor, comment), (select ?::timestamptz as at) as t
-
--- name: closed_tasks
-update holdfast.human_tasks h set outcome = u.outcome, actor = u.actor, comment = u.comment, closed_at = t.at
-from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[]
-) as u (instance, number, outcome, actor, comment), (select ?::timestamptz as at) as t
-where h.instance = any (array[u.instance]) and h.number = u.number
-
 -- name: raised_letters
 insert into holdfast.dead_letters (
     tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence, reason,
@@ -237,17 +201,3 @@ select * from unnest(
     ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[],
     ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::timestamptz[]
 ) as u
-
--- name: settled_letters
-delete from holdfast.dead_letters d using unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, source, number)
-where d.instance = any (array[u.instance]) and d.source = u.source and d.number = u.number
-
--- name: opened_subscriptions
-insert into holdfast.subscriptions (instance, number, tenant, signal, correlation, expires_at, opened_at)
-select u.*, t.at from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::timestamptz[]
-) as u, (select ?::timestamptz as at) as t
-
--- name: closed_subscriptions
-delete from holdfast.subscriptions s using unnest(?::uuid[], ?::int4[]) as u (instance, number)
-where s.instance = any (array[u.instance]) and s.number = u.number

@@ -134,23 +134,14 @@ from holdfast.effects where instance = ?::uuid and tenant = ?::text order by num
 select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error
 from holdfast.timers where instance = ?::uuid and tenant = ?::text order by due_at, number
 
--- name: steps
-select instance, number, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input, output,
-    opened_at, moved_at, started_at
-from holdfast.steps where instance = ?::uuid and tenant = ?::text order by number
-
--- name: tasks
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
-from holdfast.human_tasks where instance = ?::uuid and tenant = ?::text order by number
-
 -- name: open_tasks
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
+select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
 from holdfast.human_tasks
 where tenant = ?::text and closed_at is null and (opened_at, instance, number) > (?::timestamptz, ?::uuid, ?::int4)
 order by opened_at, instance, number limit ?::int8
 
 -- name: open_tasks_of_role
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
+select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
 from holdfast.human_tasks
 where tenant = ?::text and role = ?::text and closed_at is null
     and (opened_at, instance, number) > (?::timestamptz, ?::uuid, ?::int4)
@@ -167,10 +158,6 @@ where exists (select 1 from holdfast.effects e where e.instance = u.id and e.ten
 
 -- name: step_names
 select number, node, compensates from holdfast.steps where instance = $2::uuid and tenant = $1::text and number = any ($3::int4[])
-
--- name: subscriptions
-select instance, number, signal, correlation, expires_at, opened_at
-from holdfast.subscriptions where instance = ?::uuid and tenant = ?::text order by number
 
 -- name: dead_letters
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,

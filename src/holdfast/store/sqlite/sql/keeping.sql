@@ -58,15 +58,6 @@ delete from inbox where instance = ?;
 -- name: delete_letters
 delete from dead_letters where instance = ?;
 
--- name: delete_steps
-delete from steps where instance = ?;
-
--- name: delete_tasks
-delete from human_tasks where instance = ?;
-
--- name: delete_subscriptions
-delete from subscriptions where instance = ?;
-
 -- name: delete_observations
 delete from observations where instance = ?;
 

@@ -110,22 +110,13 @@ from effects where instance = ? and tenant = ? order by number;
 select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error
 from timers where instance = ? and tenant = ? order by due_at, number;
 
--- name: steps
-select instance, number, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input, output,
-    opened_at, moved_at, started_at
-from steps where instance = ? and tenant = ? order by number;
-
--- name: tasks
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
-from human_tasks where instance = ? and tenant = ? order by number;
-
 -- name: open_tasks
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
+select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
 from human_tasks where tenant = ? and closed_at is null and (opened_at, instance, number) > (?, ?, ?)
 order by opened_at, instance, number limit ?;
 
 -- name: open_tasks_of_role
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
+select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
 from human_tasks where tenant = ? and role = ? and closed_at is null and (opened_at, instance, number) > (?, ?, ?)
 order by opened_at, instance, number limit ?;
 
@@ -142,10 +133,6 @@ where exists (select 1 from effects where instance = i.value and tenant = :tenan
 -- name: step_names
 select number, node, compensates from steps
 where instance = :instance and tenant = :tenant and number in (select value from json_each(:numbers));
-
--- name: subscriptions
-select instance, number, signal, correlation, expires_at, opened_at
-from subscriptions where instance = ? and tenant = ? order by number;
 
 -- name: dead_letters
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
