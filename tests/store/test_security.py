@@ -47,7 +47,7 @@ WITHOUT_TENANT = {"meta", "workers", "projections"}
 
 SEEN_BY_TENANTS = {
     "definitions", "instances", "events", "snapshots", "effects", "timers", "inbox", "dead_letters", "steps", "human_tasks",
-    "subscriptions", "signals", "observations",
+    "subscriptions", "observations",
 }  # fmt: skip
 
 Connection = psycopg.Connection[Any]
@@ -72,9 +72,7 @@ def full(desk: Desk, tenant: str) -> None:
     desk.writer.write([change], observations=[observation(identity, tenant=tenant)], now=NOW)
     dead = desk.inbox.claim(NOW, words=WORDS, hold=timedelta(0), limit=9)[-1]
     desk.inbox.bury(dead.claim, letter("inbox", tenant=tenant))
-    values = f"'{tenant}', 's', '', '', '{NOW}', '{NOW}'"
-    desk.run(f"insert into {{}}signals (tenant, signal, correlation, data, received_at, expires_at) values ({values})")
-    definition = f"'{tenant}', 'order', '1', 'saga', '', '', 'h', '1', 'draft', '{NOW}'"
+    definition = f"'{tenant}', 'order', '1', 'saga', '', '', 'h', '1', 'draft', '', '', 'ada', '{NOW}'"
     desk.run(f"insert into {{}}definitions values ({definition})")
 
 

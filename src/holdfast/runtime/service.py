@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import RequestContext
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.program import Programs
 from holdfast.runtime.chance import Chance
@@ -137,7 +137,7 @@ class Service:
         address: Address,
         command: object,
         *,
-        actor: Actor,
+        request: RequestContext,
         comment: str = "",
         receipt: ReceiptKey | None = None,
         claim: Claim | None = None,
@@ -170,7 +170,7 @@ class Service:
                 command=command,
                 cause=f"{self._name}.{next(self._count)}",
                 settled=settled,
-                actor=actor,
+                request=request,
                 comment=comment,
                 receipt=receipt,
                 digest=b"" if receipt is None else digest_of(address, command),

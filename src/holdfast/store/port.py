@@ -290,7 +290,7 @@ class Keeper(Protocol):
         """
         ...
 
-    def prune(self, *, receipts_before: datetime, signals_before: datetime, limit: int) -> int:
+    def prune(self, *, receipts_before: datetime, limit: int) -> int:
         """Delete receipts and unclaimed signals that are too old to matter; how many rows went."""
         ...
 
@@ -339,20 +339,21 @@ class Definitions(Protocol):
     def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
         """Store a definition; what is stored under its name and version afterwards.
 
-        A version that exists already stays as it is, whoever stored it: the caller compares the hashes.
+        A version that exists already stays as it is, whoever stored it: the caller compares the hashes. One that exists as a shared
+        definition is not stored again for a tenant.
         """
         ...
 
     def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
-        """One version."""
+        """One version: the tenant's own, or else the shared one."""
         ...
 
     def versions(self, tenant: str, name: str) -> list[str]:
-        """The versions of a definition, oldest first."""
+        """The versions of a tenant's own definition, or else of the shared one with this name, oldest first."""
         ...
 
     def listed(self, tenant: str) -> list[PublishedDefinition]:
-        """All published versions of a tenant's definitions, by name, each oldest first."""
+        """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
         ...
 
 

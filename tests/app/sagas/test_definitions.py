@@ -102,7 +102,6 @@ def test_conditions_that_nobody_checked_never_run(place: Place) -> None:
         hash=saga.graph.hash,
         compiler="1",
         status="published",
-        created_at=place.clock.now(),
     )
     place.store.definitions().publish(stored, place.clock.now())
     engine = place.engine()

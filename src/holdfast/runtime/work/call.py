@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar, cast
 
+from holdfast.kernel.actor import OWN, RequestContext, request_of
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.work_rows import EffectOptions
@@ -35,6 +36,7 @@ class Execution:
         "context",
         "deadline",
         "effect",
+        "follow_up",
         "handler",
         "has_slot",
         "is_begun",
@@ -86,12 +88,17 @@ class Execution:
         """The id of the thread that a plain function keeps busy."""
         self.take_back: Callable[[], None] | None = None
         """Takes the connection from a transactional handler that is running; None while there is none to take."""
+        request = request_of(effect.context)
+        self.follow_up = OWN if request is OWN else RequestContext(trace=request.trace, partition=request.partition)
+        """As what the result of the call is decided: the engine's own doing, under the same trace."""
         self.context = EffectContext(
             instance=effect.instance,
             tenant=effect.tenant,
             decider=effect.definition,
             number=effect.number,
             attempt=effect.attempts,
+            actor=request.actor,
+            trace=request.trace,
             find_key=find_key,
         )
         self._settled = threading.Lock()

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from holdfast.errors import ConflictError
+from holdfast.kernel.actor import following_bytes
 from holdfast.kernel.ids import effect_key
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.committer import Committer
@@ -149,7 +150,9 @@ class Transactions:
     def _hand_on(self, execution: Execution, submission: Submission, unit: Unit) -> None:
         """The answer goes through the inbox, to a process that can read the instance; what the handler wrote stands with it."""
         unit.consume([execution.claim])
-        message = own_message(submission.address, submission.command, execution.program)
+        message = own_message(
+            submission.address, submission.command, execution.program, following_bytes(execution.effect.context)
+        )
         unit.accept([message], self._shared.clock.now())
 
     def _submission(self, execution: Execution, command: object) -> Submission:
@@ -159,6 +162,7 @@ class Transactions:
             address=address,
             command=own,
             cause=effect_key(effect.instance, effect.number),
+            request=execution.follow_up,
             claim=execution.claim,
             taken_at=effect.taken_at,
             may_create=True,

@@ -58,6 +58,7 @@ from holdfast.store.statements import numbered, read_statements
 class _Sql(msgspec.Struct, frozen=True):
     born: str
     moved: str
+    marked: str
     consumed_effects: str
     consumed_timers: str
     consumed_messages: str

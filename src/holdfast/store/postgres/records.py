@@ -39,7 +39,7 @@ def letter_row(each: DeadLetter) -> Row:
     return (
         each.tenant, each.source, each.instance, each.definition, each.key, each.number, each.name, each.language, each.type,
         each.version, each.data, each.options, each.priority, each.attempts, each.fence, each.reason, each.error, each.actor,
-        each.definition_version, each.parent, each.command_id, each.comment, each.created_at,
+        each.definition_version, each.parent, each.command_id, each.comment, each.created_at, each.context,
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def _closed_task(head: Header, each: TaskClosed) -> Row:
 def _raised_letter(head: Header, each: DeadLetterRaised) -> Row:
     return (
         head.tenant, each.source, head.id, head.definition, head.key, each.number, each.name, "", each.type, 1, each.payload, b"", 0,
-        each.attempts, 0, each.reason, each.error, "", head.definition_version, None, "", "", head.updated_at,
+        each.attempts, 0, each.reason, each.error, "", head.definition_version, None, "", "", head.updated_at, None,
     )  # fmt: skip
 
 

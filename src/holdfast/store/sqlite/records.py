@@ -62,7 +62,7 @@ def _letter(each: DeadLetter) -> Values:
         each.tenant, each.source, None if each.instance is None else str(each.instance), each.definition, each.key, each.number,
         each.name, each.language, each.type, each.version, each.data, each.options, each.priority, each.attempts, each.fence,
         each.reason, each.error, each.actor, each.definition_version, None if each.parent is None else str(each.parent),
-        each.command_id, each.comment, text(each.created_at),
+        each.command_id, each.comment, text(each.created_at), each.context,
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def _close_task(name: str, _header: Header, each: TaskClosed, now: str) -> Value
 def _raise_letter(name: str, header: Header, each: DeadLetterRaised, now: str) -> Values:
     return (
         header.tenant, each.source, name, header.definition, header.key, each.number, each.name, "", each.type, 1, each.payload, b"", 0,
-        each.attempts, 0, each.reason, each.error, "", header.definition_version, None, "", "", now,
+        each.attempts, 0, each.reason, each.error, "", header.definition_version, None, "", "", now, None,
     )  # fmt: skip
 
 

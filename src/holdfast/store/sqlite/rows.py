@@ -81,6 +81,11 @@ def header(row: Row) -> Header:
         created_at=instant(row[12]),
         updated_at=instant(row[13]),
         ended_at=instant_or_none(row[14]),
+        partition=row[15] or "",
+        started_by=row[16],
+        paused_at=instant_or_none(row[17]),
+        deadline_at=instant_or_none(row[18]),
+        search=row[19] or "",
     )
 
 
@@ -98,6 +103,8 @@ def event(row: Row) -> StoredEvent:
         actor=row[8],
         comment=row[9],
         cause=row[10],
+        on_behalf_of=row[11] or "",
+        trace=row[12] or "",
     )
 
 
@@ -118,6 +125,8 @@ def fed_event(row: Row) -> FedEvent:
         definition=row[11] or "",
         definition_version=row[12] or "",
         key=row[13] or "",
+        on_behalf_of=row[14] or "",
+        trace=row[15] or "",
     )
 
 
@@ -144,6 +153,7 @@ def effect(row: Row) -> StoredEffect:
         created_at=instant(row[17]),
         claimed_at=instant_or_none(row[18]),
         stop_requested=bool(row[19]),
+        context=row[20],
     )
 
 
@@ -162,6 +172,7 @@ def timer(row: Row) -> StoredTimer:
         due_at=instant(row[9]),
         attempts=row[10],
         error=row[11],
+        context=row[12],
     )
 
 
@@ -181,6 +192,7 @@ def message(row: Row) -> StoredMessage:
         parent=instance_or_none(row[13]),
         attempts=row[14],
         error=row[15],
+        context=row[16],
     )
 
 
@@ -211,6 +223,7 @@ def dead_letter(row: Row) -> DeadLetter:
         command_id=row[21],
         comment=row[22],
         created_at=instant(row[23]),
+        context=row[24],
     )
 
 
@@ -254,7 +267,7 @@ def subscription(row: Row) -> StoredSubscription:
 def definition(row: Row) -> StoredDefinition:
     """A row of `definitions`."""
     values = dict(zip(StoredDefinition.__struct_fields__, row, strict=True))
-    return StoredDefinition(**(values | {"created_at": instant(row[-1])}))
+    return StoredDefinition(**(values | {"published_at": instant(row[-1])}))
 
 
 def projection(row: Row) -> ProjectionState:
@@ -271,7 +284,8 @@ def projection(row: Row) -> ProjectionState:
 
 def published(row: Row) -> PublishedDefinition:
     """A row of `definitions`, for lists."""
-    return PublishedDefinition(name=row[0], version=row[1], kind=row[2], hash=row[3], published_at=instant(row[4]))
+    values = dict(zip(PublishedDefinition.__struct_fields__, row, strict=True))
+    return PublishedDefinition(**(values | {"published_at": instant(row[-1])}))
 
 
 def observation(row: Row) -> Observation:

@@ -22,8 +22,8 @@ update human_tasks set outcome = ?, actor = ?, comment = ?, closed_at = ? where 
 -- name: raise_letter
 insert into dead_letters (
     tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence, reason,
-    error, actor, definition_version, parent, command_id, comment, created_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    error, actor, definition_version, parent, command_id, comment, created_at, context
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: settle_letter
 delete from dead_letters where instance = ? and source = ? and number = ?;
