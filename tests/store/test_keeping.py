@@ -357,16 +357,6 @@ def test_old_receipts_are_pruned(desk: Desk) -> None:
         assert set(unit.receipts([receipt(second, "young").key])) == {receipt(second, "young").key}
 
 
-def test_unclaimed_signals_are_pruned(desk: Desk) -> None:
-    """Signals that nobody took before their time was over go."""
-    columns = "tenant, signal, correlation, data, received_at, expires_at"
-    for at in (NOW.isoformat(timespec="microseconds"), LATER.isoformat(timespec="microseconds")):
-        data = "''" if desk.store.url.startswith("postgresql") else "x''"
-        desk.run(f"insert into {{}}signals ({columns}) values ('default', 's', '', {data}, '{NOW}', '{at}')")
-    assert desk.keeper.prune(receipts_before=NOW, limit=9) == 1
-    assert desk.query("select count(*) from {}signals") == [(1,)]
-
-
 @pytest.mark.row("D-090", "D-107")
 def test_the_backlog_counts_what_waits(desk: Desk) -> None:
     """Effects by handler, timers and messages by definition, held or not."""

@@ -17,6 +17,7 @@ from holdfast.store.ranks import DEFAULT_AGEING
 from holdfast.store.reading import Feed, Reader
 from holdfast.store.shapes import (
     Address,
+    Borrower,
     Change,
     Claim,
     DeadLetter,
@@ -59,8 +60,11 @@ class Unit(Protocol):
     Everybody locks in one order: user code its own rows, then the engine instances in the order of their ids, then the rest.
     """
 
-    def lend(self, limit: float | None = None) -> AbstractContextManager[object]:
+    def lend(self, limit: float | None = None, borrower: Borrower | None = None) -> AbstractContextManager[object]:
         """The driver's own connection, as users know it, for a handler that writes in the same transaction.
+
+        A database with roles runs what is done with it under that of the borrower, with its tenant set, and the engine's own
+        statements behind it as before; without a borrower it is the engine's own connection.
 
         `limit` is how many seconds the handler has; where nobody else can write meanwhile, the connection is then taken from it, and
         TimeoutError raised. LostRaceError if a statement in the block failed because of what others did at the same time, such as a

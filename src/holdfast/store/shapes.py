@@ -55,6 +55,13 @@ class Word(NamedTuple):
     version: int
 
 
+class Borrower(NamedTuple):
+    """In whose name user code has a connection: the database shows it the rows of this tenant only, as far as it has walls."""
+
+    tenant: str
+    role: str
+
+
 class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The row of an instance: a projection of its events that lists and gates are served from."""
 

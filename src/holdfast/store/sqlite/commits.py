@@ -14,6 +14,7 @@ from holdfast.kernel.ids import InstanceId, WorkerId, id_text
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import (
     Address,
+    Borrower,
     Change,
     Claim,
     EffectClaim,
@@ -86,7 +87,11 @@ class SQLiteUnit:
         self._database = database
         self._loan: Loan | None = None
 
-    def lend(self, limit: float | None = None) -> AbstractContextManager[LentConnection]:
+    def lend(
+        self,
+        limit: float | None = None,
+        borrower: Borrower | None = None,  # noqa: ARG002 - a file has no roles
+    ) -> AbstractContextManager[LentConnection]:
         """The connection, for a handler: for a while, because nobody else can write meanwhile."""
         self._loan = Loan(self.connection)
         return self._database.lending(self._loan, limit)
