@@ -25,7 +25,7 @@ _ID = re.compile(r"(?=-v)")
 _NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class DefinitionSource(msgspec.Struct, frozen=True, kw_only=True):
     """What the author of a definition wrote."""
 
     text: bytes = b""
@@ -35,7 +35,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """What the definition is for, in the author's words."""
 
 
-NO_SOURCE = Source()
+NO_SOURCE = DefinitionSource()
 
 
 class Library:
@@ -68,7 +68,7 @@ class Library:
         return {name for _, name in self._newest}
 
     def publish(
-        self, graph: Graph, *, tenant: str = SHARED_TENANT, source: Source = NO_SOURCE, by: str = SYSTEM.id
+        self, graph: Graph, *, tenant: str = SHARED_TENANT, source: DefinitionSource = NO_SOURCE, by: str = SYSTEM.id
     ) -> None:
         """Make a graph known to all processes. The same name and version with another content is refused."""
         self._check_calls(tenant, graph)

@@ -12,7 +12,7 @@ from types import FrameType, TracebackType
 from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, get_args, overload
 
 from holdfast.app.calls import Calls
-from holdfast.app.definitions import NO_SOURCE, Source
+from holdfast.app.definitions import NO_SOURCE, DefinitionSource
 from holdfast.app.desk import checked_request, checked_tenant, failed
 from holdfast.app.life import Life
 from holdfast.app.readers import Readers
@@ -285,7 +285,7 @@ class Engine(Calls):
         definition: Mapping[str, object] | str | bytes,
         *,
         request: RequestContext | None = None,
-        source: Source = NO_SOURCE,
+        source: DefinitionSource = NO_SOURCE,
     ) -> Self:
         """Publish a workflow that is given as data, a dict or JSON, in the form that `definition_data` gives.
 
