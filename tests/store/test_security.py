@@ -18,7 +18,7 @@ from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.store.opening import open_store
 from holdfast.store.postgres.commits import PostgresUnit
 from holdfast.store.postgres.loading import _headers as found_headers
-from holdfast.store.shapes import Address, Snapshot, Wanted
+from holdfast.store.shapes import SHARED_TENANT, Address, Borrower, Snapshot, Wanted
 from support.databases import Databases
 from support.desks import Desk
 from support.rows import (
@@ -28,6 +28,7 @@ from support.rows import (
     WORDS,
     born,
     by_id,
+    definition,
     effect,
     letter,
     message,
@@ -353,3 +354,15 @@ def test_a_user_who_may_not_make_roles_is_told_the_commands(postgres_server: Dat
         pytest.raises(ConfigurationError, match=r"create role holdfast_engine nologin; .*grant holdfast_engine to"),
     ):
         open_store(dsn)
+
+
+def test_a_tenant_sees_its_own_definitions_and_the_shared_ones(postgres_desk: Desk) -> None:
+    """Those of another tenant do not exist for it, and it cannot write any."""
+    for tenant in ("default", OTHER_TENANT, SHARED_TENANT):
+        postgres_desk.definitions.publish(definition(tenant=tenant, hash=tenant), NOW)
+    with postgres_desk.writer.unit() as unit, unit.lend(None, Borrower("default", "holdfast_tenant")) as lent:
+        connection: Connection = lent  # type: ignore[assignment]
+        seen = connection.execute("select tenant from holdfast.definitions order by tenant").fetchall()
+        assert [row[0] for row in seen] == [SHARED_TENANT, "default"]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
+            connection.execute("update holdfast.definitions set status = 'retired'")

@@ -36,6 +36,7 @@ from holdfast.runtime.health import Watched
 from holdfast.runtime.loop import Loop, Step, Turns
 from holdfast.runtime.maintenance import Watch
 from holdfast.runtime.settings import Settings
+from holdfast.runtime.telemetry import InstanceEnded, InstanceStarted
 from holdfast.runtime.work.call import Key, key_of
 from holdfast.store.port import Parts, Store, Writer
 from holdfast.store.shapes import Address, Change, Claim, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
@@ -205,6 +206,8 @@ class Service:
         changes = [draft.change for draft in batch.written] if self._notifier is not None else []
         if any(map(self._stops_others, changes)):  # Asked before the worker of this process lets go of anything.
             self._must_stop = True
+        if self.shared.telemetry.is_heard:
+            self._tell_lives(batch)
         if self.on_written is not None:
             self.on_written(batch)
         if self.on_ended is not None:
@@ -326,6 +329,28 @@ class Service:
             return False
         numbers = [*change.withdrawn, *(recall.number for recall in change.recalls if recall.stop)]
         return any(not self.holds(key_of(change.header.id, number)) for number in numbers)
+
+    def _tell_lives(self, batch: Batch) -> None:
+        """Which instances began and which ended, for whoever measures it."""
+        for draft in batch.written:
+            header, tell = draft.header, self.shared.telemetry.tell
+            if draft.before is None:
+                tell(
+                    InstanceStarted(
+                        definition=header.definition, tenant=header.tenant, instance=header.id, kind=header.kind
+                    )
+                )
+            if draft.ends and header.ended_at is not None:
+                tell(
+                    InstanceEnded(
+                        definition=header.definition,
+                        tenant=header.tenant,
+                        instance=header.id,
+                        kind=header.kind,
+                        status=header.status,
+                        took=header.ended_at - header.created_at,
+                    )
+                )
 
     def _tell_ended(self, batch: Batch, on_ended: Callable[[Sequence[Ended]], None]) -> None:
         ended = [Ended(draft.header, draft.state) for draft in batch.written if draft.ends]

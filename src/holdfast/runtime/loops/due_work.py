@@ -135,7 +135,15 @@ class DueWork:
 
         if self._shared.telemetry.is_heard:
             late_by = self._shared.clock.now() - timer.due_at
-            self._shared.telemetry.tell(TimerFired(instance=timer.instance, key=timer.key, late_by=late_by))
+            self._shared.telemetry.tell(
+                TimerFired(
+                    definition=timer.definition,
+                    tenant=timer.tenant,
+                    instance=timer.instance,
+                    key=timer.key,
+                    late_by=late_by,
+                )
+            )
         try:
             speaker = self._shared.languages.speaker(timer.language)
             command = speaker.commands.decode(timer.type, timer.version, timer.data)

@@ -14,6 +14,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.work_rows import EffectOptions
 from holdfast.runtime.handlers import EffectContext, Handler
+from holdfast.runtime.telemetry import WorkLost
 from holdfast.store.shapes import StoredEffect
 
 T = TypeVar("T")
@@ -107,6 +108,13 @@ class Execution:
         """What the handler is given: read from the bytes for this call, so that it is the handler's own; PayloadError if it cannot be."""
         effect = self.effect
         return self.program.effects.decode(effect.type, effect.version, effect.data)
+
+    def lost(self) -> WorkLost:
+        """What telemetry hears when the effect belongs to another worker, or to nobody."""
+        effect = self.effect
+        return WorkLost(
+            definition=effect.definition, tenant=effect.tenant, instance=effect.instance, number=effect.number
+        )
 
     def begin(self) -> bool:
         """Whether to call the handler now: not if its result is no longer wanted, or if it would have to stop at once."""

@@ -292,6 +292,8 @@ class Intake:
         _log.error("effect %s gave up: %s", effect_key(effect.instance, effect.number), letter.error)
         self._shared.telemetry.tell(
             EffectBuried(
+                definition=effect.definition,
+                tenant=effect.tenant,
                 instance=effect.instance,
                 number=effect.number,
                 handler=effect.handler,

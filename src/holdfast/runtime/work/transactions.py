@@ -21,7 +21,6 @@ from holdfast.runtime.commit.work_rows import own_message, result_of
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.mishaps import outcome_of
-from holdfast.runtime.telemetry import WorkLost
 from holdfast.runtime.work.call import Execution, call_here
 from holdfast.runtime.work.unreadable import Unreadable, is_unreadable
 from holdfast.store.port import EndedTransactionError, LostRaceError, Parts, Unit, Writer
@@ -95,7 +94,7 @@ class Transactions:
             return "given up"  # Somebody else has spoken for the call; what the handler wrote is undone.
         except VoidClaimError:
             execution.settle()
-            self._shared.telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
+            self._shared.telemetry.tell(execution.lost())
             return "the claim is void"
         except _FailedError as failure:
             if not execution.settle():
