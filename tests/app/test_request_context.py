@@ -217,6 +217,14 @@ def test_a_context_that_no_database_could_keep_is_refused(request_: RequestConte
     engine.stop()
 
 
+def test_a_request_that_is_sent_again_starts_nothing_more(place: Place) -> None:
+    """The idempotency key of a request is that of the start that it brings, in whichever process it arrives."""
+    asked = RequestContext(actor=ADA, idempotency_key="r-1")
+    saga = Saga("order").step("a", lambda: None).build()
+    first, second = (place.engine().register(saga).acting(asked).start("order", {}).result() for _ in range(2))
+    assert first == second
+
+
 def test_live_engines_keep_the_trace(live: Live) -> None:
     """With real threads too, where effects are handed over by the commit that asks for them."""
     engine = live.engine().register(Saga("order").step("a", lambda: None).step("b", lambda: None).build())

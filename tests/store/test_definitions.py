@@ -85,6 +85,15 @@ def test_a_definition_keeps_what_its_author_wrote(desk: Desk) -> None:
     assert desk.definitions.get(DEFAULT_TENANT, "order", "1") == msgspec.structs.replace(written, published_at=NOW)
 
 
+def test_names_are_those_of_all_tenants(desk: Desk) -> None:
+    """Whoever looks for work that nobody could know asks for the definitions of everybody."""
+    assert desk.definitions.names() == set()
+    desk.definitions.publish(definition(), NOW)
+    desk.definitions.publish(definition(tenant=OTHER_TENANT, name="secret"), NOW)
+    desk.definitions.publish(definition("2", tenant=SHARED_TENANT), NOW)
+    assert desk.definitions.names() == {"order", "secret"}
+
+
 def _hash(desk: Desk, tenant: str, version: str) -> str | None:
     found = desk.definitions.get(tenant, "order", version)
     return None if found is None else found.hash

@@ -9,7 +9,7 @@ import threading
 import msgspec
 
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
-from holdfast.kernel.actor import SYSTEM
+from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.program import Program
 from holdfast.machine.graphs.compiler import graph_bytes, read_graph
@@ -68,9 +68,10 @@ class Library:
         return {name for _, name in self._newest}
 
     def publish(
-        self, graph: Graph, *, tenant: str = SHARED_TENANT, source: DefinitionSource = NO_SOURCE, by: str = SYSTEM.id
+        self, graph: Graph, *, request: RequestContext | None = None, source: DefinitionSource = NO_SOURCE
     ) -> None:
-        """Make a graph known to all processes. The same name and version with another content is refused."""
+        """Make a graph known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
+        tenant = SHARED_TENANT if request is None else request.tenant
         self._check_calls(tenant, graph)
         assert self._service is not None
         now = self._service.shared.clock.now()
@@ -86,7 +87,7 @@ class Library:
             status="published",
             media_type=source.media_type,
             description=source.description,
-            published_by=by,
+            published_by=SYSTEM.id if request is None else request.actor.id,
         )
         known = self._stored.publish(stored, now)
         if known.hash != graph.hash:
@@ -118,6 +119,10 @@ class Library:
     def callers(self, handler: str) -> list[str]:
         """The definitions that this process has met and whose steps name a handler."""
         return sorted({graph.name for graph in map(graph_of, self._programs.values()) if handler in graph.handlers})
+
+    def published_names(self) -> set[str]:
+        """The names of all definitions of all tenants, met or not."""
+        return self._stored.names()
 
     def listed(self, tenant: str) -> list[PublishedDefinition]:
         """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""

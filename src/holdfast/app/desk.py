@@ -179,6 +179,7 @@ def checked_request(given: object) -> RequestContext:
     checked_tenant(given.tenant)
     checked_key(given.partition, "partition", may_be_empty=True)
     checked_key(given.trace, "trace", may_be_empty=True)
+    checked_key(given.idempotency_key, "idempotency key", may_be_empty=True)
     actor = given.actor
     if actor is not SYSTEM:
         checked_key(actor.id, "actor")

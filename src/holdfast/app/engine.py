@@ -246,9 +246,8 @@ class Engine(Calls):
         if not name:
             raise ConfigurationError("a handler needs a name of its own; steps find it by that")
         before = self._functions.get(name)
-        if (
-            before is not None and before != function
-        ):  # A bound method is equal to itself, but another object each time.
+        # A bound method is equal to itself, but another object each time.
+        if before is not None and before != function:
             raise ConfigurationError(f"there is already another handler {name!r}; {NAME_IT}")
         if before is None:
             self.service.shared.handlers.register(
@@ -295,11 +294,7 @@ class Engine(Calls):
         self._check_open()
         graph = compile_data(definition)
         self._check_free(graph)
-        if request is None:
-            self.registry.library.publish(graph, source=source, by=self.actor.id)
-        else:
-            asked = checked_request(request)
-            self.registry.library.publish(graph, tenant=asked.tenant, source=source, by=asked.actor.id)
+        self.registry.library.publish(graph, request=request and checked_request(request), source=source)
         return self
 
     def project(self, projection: Projection) -> Self:
@@ -494,7 +489,7 @@ class Engine(Calls):
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""
         try:
-            known = {*self.registry.names(), *(each.name for each in self.registry.library.listed(self.tenant))}
+            known = {*self.registry.names(), *self.registry.library.published_names()}
             waiting = self._keep(lambda keeper: keeper.backlog(), is_patient=False)
         except StoreUnavailableError as error:  # The worker goes on by itself when the database is back.
             _log.warning("nobody could look for work that waits for what is not registered here: %s", error)

@@ -82,14 +82,15 @@ class WorkflowCalls(Desk):
 
         It is given by name (the newest version), by name and version, by id such as `order-v1`, or as the finished saga itself.
         `key` is a business key: there can be one instance with it, ever. `idempotency_key` makes the call safe to repeat: the same
-        key gives the same instance, and with another input or business key ReusedIdError. `delay` puts the first step off, as a timedelta or in seconds.
+        key gives the same instance, and with another input or business key ReusedIdError; without it that of the request counts. `delay` puts the first step off, as a timedelta or in seconds.
         """
         try:
             name, pinned = self._registry.library.find(self.tenant, *checked_definition(definition, version))
             data = plain_data(input, "input", limit=self._payload_limit)
             command = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay))
             address = self._birthplace(name, checked_key(key, "key", may_be_empty=True))
-            receipt = self._receipt(name, checked_key(idempotency_key, "idempotency key", may_be_empty=True))
+            repeatable = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
+            receipt = self._receipt(name, repeatable or self.request.idempotency_key)
         except HoldfastError as error:
             return failed(error)
         told = self._command(address, command, comment=comment, receipt=receipt, definition_version=pinned)

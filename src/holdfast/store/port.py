@@ -356,6 +356,10 @@ class Definitions(Protocol):
         """The versions of a tenant's own definition, or else of the shared one with this name, oldest first."""
         ...
 
+    def names(self) -> set[str]:
+        """The names of all definitions, whosever they are."""
+        ...
+
     def listed(self, tenant: str) -> list[PublishedDefinition]:
         """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
         ...

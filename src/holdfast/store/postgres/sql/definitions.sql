@@ -26,6 +26,9 @@ where tenant = (
 ) and name = $2::text
 order by published_at, version
 
+-- name: names
+select distinct name from holdfast.definitions
+
 -- name: listed
 select tenant, name, version, kind, hash, description, published_by, published_at from holdfast.definitions
 where tenant in (?::text, '*') and status = 'published' order by name, published_at, version

@@ -23,6 +23,9 @@ where tenant = (
 ) and name = ?2
 order by published_at, version;
 
+-- name: names
+select distinct name from definitions;
+
 -- name: listed
 select tenant, name, version, kind, hash, description, published_by, published_at from definitions
 where tenant in (?, '*') and status = 'published' order by name, published_at, version;
