@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import psycopg
 import pytest
 from psycopg import sql
@@ -156,9 +157,9 @@ def test_there_are_no_views_around_the_wall(connection: Connection) -> None:
         "select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relkind in ('v', 'm')"
     ).fetchall()
     definers = connection.execute(
-        "select proname from pg_proc where pronamespace = 'holdfast'::regnamespace and prosecdef"
+        "select proname from pg_proc where pronamespace = 'holdfast'::regnamespace and prosecdef order by proname"
     ).fetchall()
-    assert (views, definers) == ([], [("make_partitions",)])
+    assert (views, definers) == ([], [("instances_having",), ("make_partitions",)])
 
 
 @contextmanager
@@ -252,8 +253,24 @@ def test_a_tenant_submits_for_itself_only(connection: Connection) -> None:
         eyes.execute("select holdfast.submit('order', 'Pay', '{}', key => 'o-1', tenant => 'rival')")
 
 
+def test_a_search_by_attributes_stays_behind_the_wall(postgres_desk: Desk) -> None:
+    """It runs with its owner's rights, and answers with instances of the tenant that is set; with none if none is."""
+    ids = {}
+    for tenant in ("default", OTHER_TENANT):
+        change = born(tenant=tenant)
+        change.header = msgspec.structs.replace(change.header, search='{"is":"red"}')
+        postgres_desk.writer.write([change], now=NOW)
+        ids[tenant] = change.header.id
+    with postgres_desk.writer.unit() as unit, unit.lend() as lent:
+        connection: Connection = lent  # type: ignore[assignment]
+        for looking, expected in ((OTHER_TENANT, [(ids[OTHER_TENANT],)]), ("stranger", []), (None, [])):
+            with as_tenant(connection, looking) as eyes:
+                found = eyes.execute("select * from holdfast.instances_having('{}')").fetchall()
+                assert found == expected, looking
+
+
 def test_a_tenant_makes_no_partitions(connection: Connection) -> None:
-    """The one function that runs with its owner's rights is for the engine."""
+    """The function that changes tables with its owner's rights is for the engine."""
     with pytest.raises(psycopg.errors.InsufficientPrivilege), as_tenant(connection, "default") as eyes:
         eyes.execute("select holdfast.make_partitions(now(), 1)")
 

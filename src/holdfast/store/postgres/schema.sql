@@ -370,6 +370,16 @@ AS $function$
 $function$
 ;
 
+CREATE OR REPLACE FUNCTION holdfast.instances_having(wanted jsonb)
+ RETURNS SETOF uuid
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    select i.id from holdfast.instances i where i.attributes @> wanted and i.tenant = current_setting('holdfast.tenant', true)
+$function$
+;
+
 CREATE OR REPLACE FUNCTION holdfast.keep_events()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -467,8 +477,10 @@ CREATE TRIGGER instances_identity BEFORE UPDATE OF id, tenant, definition, kind,
 CREATE TRIGGER steps_final BEFORE UPDATE OF status ON holdfast.steps FOR EACH ROW WHEN (((old.status = ANY (ARRAY['completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text])) AND (new.status <> old.status))) EXECUTE FUNCTION holdfast.refuse('HF105', 'a step that has ended never moves again');
 CREATE TRIGGER steps_identity BEFORE UPDATE OF instance, number, tenant, node, token, visit, kind, compensates, retry_of ON holdfast.steps FOR EACH ROW WHEN (((new.instance <> old.instance) OR (new.number <> old.number) OR (new.tenant <> old.tenant) OR (new.node <> old.node) OR (new.token <> old.token) OR (new.visit <> old.visit) OR (new.kind <> old.kind) OR (new.compensates IS DISTINCT FROM old.compensates) OR (new.retry_of IS DISTINCT FROM old.retry_of))) EXECUTE FUNCTION holdfast.refuse('HF104', 'the identity of a step never changes');
 
+revoke all on function holdfast.instances_having(jsonb) from public;
 revoke all on function holdfast.make_partitions(timestamp with time zone,integer) from public;
 
+grant execute on function holdfast.instances_having(jsonb) to holdfast_tenant;
 grant execute on function holdfast.make_partitions(timestamp with time zone,integer) to holdfast_engine;
 grant usage on schema holdfast to holdfast_engine;
 grant usage on schema holdfast to holdfast_tenant;

@@ -37,12 +37,12 @@ where i.tenant = $1::text and i.key = $12::text
 order by i.id desc limit $11::int8
 
 -- name: instances_by_attribute
--- Those that have some values are found by an index, and then sorted: they are meant to be few.
+-- Those that have the values are found by an index first, and then sorted: they are meant to be few.
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
-from holdfast.instances i
-where i.tenant = $1::text and i.attributes @> $12::text::jsonb
-    and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
+from holdfast.instances_having($12::text::jsonb) as h (id)
+cross join lateral (select * from holdfast.instances n where n.id = h.id and n.tenant = $1::text offset 0) as i
+where ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
     and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
     and (
         $6::bool is null

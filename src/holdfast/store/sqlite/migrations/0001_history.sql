@@ -35,8 +35,8 @@ create table definitions (
 
 create trigger definitions_immutable before update on definitions
 when old.status <> 'draft' and (
-    new.source <> old.source or new.media_type <> old.media_type or new.compiled <> old.compiled or new.hash <> old.hash or new.kind <> old.kind
-    or new.compiler <> old.compiler or new.status = 'draft'
+    new.source <> old.source or new.media_type <> old.media_type or new.compiled <> old.compiled or new.hash <> old.hash
+    or new.kind <> old.kind or new.compiler <> old.compiler or new.status = 'draft'
     or new.tenant <> old.tenant or new.name <> old.name or new.version <> old.version
 )
 begin select raise(abort, 'HF102 a published definition never changes'); end;
