@@ -5,6 +5,7 @@
     python3 dev.py check    formatting, lint, types, layers, generated pages
     python3 dev.py bench    the benchmark (see bench/README.md)
     python3 dev.py docs     write the generated pages anew
+    python3 dev.py schema   write the pictures of the schema anew
     python3 dev.py lock     write dev.lock anew from pyproject.toml
 
 Only the standard library is used here, so that a fresh clone needs nothing but Python 3.11 and pip.
@@ -110,6 +111,11 @@ def docs(_arguments: list[str]) -> int:
     return tool("python", "docs/generate.py")
 
 
+def schema(_arguments: list[str]) -> int:
+    """Write down anew what the migrations come to."""
+    return tool("python", "docs/schema.py")
+
+
 def lock(_arguments: list[str]) -> int:
     """Resolve the dependencies anew; needs uv on the path."""
     command = ["uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"]
@@ -123,6 +129,7 @@ TASKS: dict[str, Callable[[list[str]], int]] = {
     "check": check,
     "bench": bench,
     "docs": docs,
+    "schema": schema,
     "lock": lock,
 }
 

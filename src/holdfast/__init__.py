@@ -1,6 +1,7 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
 from holdfast.app.calls import Calls
+from holdfast.app.definitions import DefinitionSource
 from holdfast.app.engine import Engine
 from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
@@ -59,6 +60,7 @@ __all__ = [
     "Decider",
     "Decision",
     "DefinitionError",
+    "DefinitionSource",
     "Diagnostic",
     "Effect",
     "EffectContext",

@@ -116,7 +116,9 @@ def picked_in_every_way(place: Place) -> None:
     engine.execute_dynamic("basket", {"workflow_id": "dynamic", **plain}, command="Pick").result()
     engine.execute(Basket, msgspec.convert({"workflow_id": "own reader", **plain}, Pick)).result()
     engine.submit(Basket, msgspec.convert({"workflow_id": "submitted", **plain}, Pick)).result()
-    written = engine._message(engine.registry.get("basket"), Pick(KEYS[-1], Item("lamp")), command_id="", comment="")
+    written = engine._message(
+        engine.registry.get("default", "basket"), Pick(KEYS[-1], Item("lamp")), command_id="", comment=""
+    )
     sparse = msgspec.json.encode({"workflow_id": KEYS[-1], **plain})
     place.store.writer().accept([msgspec.structs.replace(written, data=sparse)], place.clock.now())
 
@@ -154,7 +156,9 @@ def test_a_command_id_stands_for_a_command_whoever_spells_it_out(place: Place) -
     plain = {"workflow_id": "b", "item": {"sku": "lamp"}, "rounds": 0}
     engine.execute(Basket, Pick("b", Item("lamp"), rounds=0), command_id="once").result()
     engine.execute_dynamic("basket", plain, command="Pick", command_id="once").result()
-    written = engine._message(engine.registry.get("basket"), Pick("b", Item("")), command_id="once", comment="")
+    written = engine._message(
+        engine.registry.get("default", "basket"), Pick("b", Item("")), command_id="once", comment=""
+    )
     sparse = msgspec.structs.replace(written, data=msgspec.json.encode(plain))
     place.store.writer().accept([sparse], place.clock.now())
     engine.drain()

@@ -430,7 +430,7 @@ def test_sql_alone_can_submit_a_command(postgres_dsn: str) -> None:
 def test_a_message_that_cannot_be_read_is_buried_with_its_reason(place: Place) -> None:
     """Data that does not fit its command is of no use to anybody: the message does not block its neighbours; its letter says why."""
     engine = place.engine().register(Order())
-    good = engine._message(engine.registry.get("order"), PlaceOrder("o-1", 1), command_id="", comment="")
+    good = engine._message(engine.registry.get("default", "order"), PlaceOrder("o-1", 1), command_id="", comment="")
     bad = [
         msgspec.structs.replace(good, data=b"\xff"),
         msgspec.structs.replace(good, data=b'{"workflow_id": 7}'),

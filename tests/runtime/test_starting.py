@@ -10,9 +10,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from holdfast import Decision, Engine, Header, InstanceQuery, Message, Moment, PayloadError
+from holdfast import Actor, Decision, Engine, Header, InstanceQuery, Message, Moment, PayloadError, RequestContext
 from holdfast.errors import HoldfastError, NotFoundError
-from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.submissions import Outcome
@@ -57,7 +56,8 @@ def execute(engine: Engine, what: str, **how: object) -> Reply:
     names = ("key", "instance", "definition", "tenant")
     told = {"tenant": "default", "definition": "puppet"} | {name: how.pop(name) for name in names if name in how}
     reply = Reply()
-    service_of(engine).execute(Address(**told), Do("", what), actor=Actor(id="ada"), settled=reply.settle, **how)  # type: ignore[arg-type]
+    ada = RequestContext(actor=Actor(id="ada"))
+    service_of(engine).execute(Address(**told), Do("", what), request=ada, settled=reply.settle, **how)  # type: ignore[arg-type]
     return reply
 
 
@@ -252,9 +252,9 @@ def test_versions_are_asked_for_where_they_matter(place: Place) -> None:
     engine = place.engine().register(pinned(Puppet(), "4"))
     asked: list[tuple[str, str]] = []
 
-    def programs(name: str, version: str = "", /) -> Program:
+    def programs(tenant: str, name: str, version: str = "", /) -> Program:
         asked.append((name, version))
-        return registry_of(engine).get(name)
+        return registry_of(engine).get(tenant, name)
 
     service_of(engine).around.programs = programs
     execute(engine, "begin", identity=CHILD, definition_version="4")

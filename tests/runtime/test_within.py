@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from holdfast import Actor, ConfigurationError, Decision, Moment, RejectedError, Rejection
+from holdfast import Actor, ConfigurationError, Decision, Moment, RejectedError, Rejection, RequestContext
 from holdfast.errors import NotFoundError
 from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.store.opening import open_store
@@ -21,7 +21,7 @@ from support.engines import Live, Place
 from support.inside import service_of
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act
 
-ANN = Actor(id="ann")
+ANN = RequestContext(actor=Actor(id="ann"))
 
 
 def connect(place: Place) -> Any:
@@ -55,7 +55,7 @@ def tell(engine: ManualEngine, connection: object, key: str, what: str, *, comma
     service_of(engine).execute(
         address,
         command,
-        actor=ANN,
+        request=ANN,
         receipt=receipt_key(address, command_id),
         connection=connection,
         settled=lambda outcome, error: told.append((outcome, error)),

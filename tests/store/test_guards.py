@@ -73,7 +73,8 @@ def test_retention_opens_one_instance_only(postgres: Desk) -> None:
 
 
 DEFINITION = (
-    "insert into {{}}definitions values ('default', 'order', '1', 'saga', {blob}, {blob}, 'h', '1', '{status}', '{at}')"
+    "insert into {{}}definitions values ('default', 'order', '1', 'saga', {blob}, {blob}, 'h', '1', '{status}', "
+    "'', '', 'ada', '{at}')"
 )
 
 
@@ -91,6 +92,7 @@ def redefine(desk: Desk, change: str) -> None:
 
 CHANGES = [
     "source = {blob}",
+    "media_type = 'text/plain'",
     "compiled = {blob}",
     "hash = 'other'",
     "kind = 'process'",

@@ -11,6 +11,7 @@ from holdfast.app.desk import Desk, answered, checked_key, checked_span, checked
 from holdfast.app.references import InstanceLike, checked_decider, checked_instance
 from holdfast.diagrams.charts import StateMachineDefinition, observed_machine
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
+from holdfast.kernel.actor import context_bytes
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.cache import CachedInstance
@@ -151,7 +152,7 @@ class DeciderCalls(Desk):
     # -- how
 
     def _program(self, decider: object) -> Program:
-        return self._registry.get(checked_decider(decider))
+        return self._registry.get(self.tenant, checked_decider(decider))
 
     def _execute(self, program: Program, command: object, *, command_id: str, comment: str) -> Reply[None]:
         try:
@@ -175,7 +176,13 @@ class DeciderCalls(Desk):
             command_id=checked_key(command_id, "command id", may_be_empty=True),
             actor=self.actor.id,
             comment=comment,
+            context=self._context(),
         )
+
+    def _context(self) -> bytes | None:
+        """For whom a message is decided later."""
+        request = self.request
+        return context_bytes(actor=request.actor, trace=request.trace, partition=request.partition)
 
     def _address(self, program: Program, key: str) -> Address:
         return Address(tenant=self.tenant, definition=program.type, key=checked_key(key, "key"))

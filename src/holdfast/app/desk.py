@@ -11,7 +11,7 @@ from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.waiters import Endings
 from holdfast.errors import HoldfastError, PayloadError, StoppedError
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.runtime.commit.cache import CachedInstance, folded
 from holdfast.runtime.commit.limits import check_key, check_text
@@ -33,7 +33,7 @@ _LAST_NUMBER = 2**63 - 1
 
 
 class Desk:
-    """Where calls of one tenant and one actor are made."""
+    """Where calls of one tenant and one actor are made, all under one request."""
 
     def __init__(
         self,
@@ -42,17 +42,16 @@ class Desk:
         endings: Endings,
         readers: Readers | None,
         *,
-        tenant: str,
-        actor: Actor,
+        request: RequestContext,
     ) -> None:
         self._service = service
         self._registry = registry
         self._endings = endings
         self._readers = readers
-        self.tenant = checked_tenant(tenant)
-        checked_key(actor.id, "actor")
-        self.actor = actor
-        self._reader = service.store.reader(tenant)
+        self.request = checked_request(request)
+        """For whom these calls are made."""
+        self.tenant, self.actor = request.tenant, request.actor
+        self._reader = service.store.reader(request.tenant)
         self._payload_limit = service.shared.settings.max_payload_bytes
 
     def _command(
@@ -70,7 +69,7 @@ class Desk:
         """Have a command carried out; what came of it."""
         try:
             checked_text(comment, "comment")
-            asking = replace(self.actor, id=checked_key(actor, "actor")) if actor else self.actor
+            request = self.request if not actor else self._request_by(actor)
         except HoldfastError as error:
             return failed(error)
         reply: Reply[Outcome] = self._reply()
@@ -85,7 +84,7 @@ class Desk:
         self._service.execute(
             address,
             command,
-            actor=asking,
+            request=request,
             comment=comment,
             receipt=receipt,
             claim=claim,
@@ -94,6 +93,10 @@ class Desk:
             settled=settled,
         )
         return reply
+
+    def _request_by(self, actor: str) -> RequestContext:
+        """The same request, asked by another actor with the same rights."""
+        return replace(self.request, actor=replace(self.actor, id=checked_key(actor, "actor")))
 
     def _reply(self) -> Reply[T]:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""
@@ -131,7 +134,7 @@ class Desk:
         if loaded is None:
             return None
         header = loaded.header
-        program = self._registry.get(header.definition, header.definition_version)
+        program = self._registry.get(header.tenant, header.definition, header.definition_version)
         return folded(loaded, program, lambda: reader.load(address, whole=True))
 
 
@@ -169,6 +172,23 @@ def checked_tenant(given: object) -> str:
     if tenant == SHARED_TENANT:
         raise PayloadError(f"{tenant!r} is not a tenant: it owns the definitions that all tenants share")
     return tenant
+
+
+def checked_request(given: object) -> RequestContext:
+    """For whom something is asked, in text that every database can keep."""
+    if not isinstance(given, RequestContext) or not isinstance(given.actor, Actor):
+        raise PayloadError(f"give a RequestContext with an Actor, not {given!r}")
+    checked_tenant(given.tenant)
+    checked_key(given.partition, "partition", may_be_empty=True)
+    checked_key(given.trace, "trace", may_be_empty=True)
+    checked_key(given.idempotency_key, "idempotency key", may_be_empty=True)
+    actor = given.actor
+    if actor is not SYSTEM:
+        checked_key(actor.id, "actor")
+        checked_key(actor.on_behalf_of, "name of whom the actor stands in for", may_be_empty=True)
+        for each in (*actor.roles, *actor.capabilities):
+            checked_key(each, "role or capability")
+    return given
 
 
 def checked_text(given: object, what: str) -> str:

@@ -12,7 +12,8 @@ from types import FrameType, TracebackType
 from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, get_args, overload
 
 from holdfast.app.calls import Calls
-from holdfast.app.desk import checked_tenant, failed
+from holdfast.app.definitions import NO_SOURCE, DefinitionSource
+from holdfast.app.desk import checked_request, checked_tenant, failed
 from holdfast.app.life import Life
 from holdfast.app.readers import Readers
 from holdfast.app.references import described
@@ -31,7 +32,7 @@ from holdfast.errors import (
     StoppedError,
     StoreUnavailableError,
 )
-from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
@@ -158,7 +159,9 @@ class Engine(Calls):
             self._readers_of_all = Readers(limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
-            super().__init__(self.service, self.registry, endings, self._readers_of_all, tenant=tenant, actor=SYSTEM)
+            super().__init__(
+                self.service, self.registry, endings, self._readers_of_all, request=RequestContext(tenant=tenant)
+            )
             self._life = Life(self.service, self.runtime, endings, self._readers_of_all, leave=self._leave)
             if not threads:
                 self.runtime.attach()
@@ -244,9 +247,8 @@ class Engine(Calls):
         if not name:
             raise ConfigurationError("a handler needs a name of its own; steps find it by that")
         before = self._functions.get(name)
-        if (
-            before is not None and before != function
-        ):  # A bound method is equal to itself, but another object each time.
+        # A bound method is equal to itself, but another object each time.
+        if before is not None and before != function:
             raise ConfigurationError(f"there is already another handler {name!r}; {NAME_IT}")
         if before is None:
             self.service.shared.handlers.register(
@@ -278,15 +280,22 @@ class Engine(Calls):
         for handler in sorted(graph.handlers & self._deciders):
             raise _shared_handler(graph.name, handler)
 
-    def publish(self, definition: Mapping[str, object] | str | bytes) -> Self:
+    def publish(
+        self,
+        definition: Mapping[str, object] | str | bytes,
+        *,
+        request: RequestContext | None = None,
+        source: DefinitionSource = NO_SOURCE,
+    ) -> Self:
         """Publish a workflow that is given as data, a dict or JSON, in the form that `definition_data` gives.
 
-        It is checked like one that was built; its handlers are registered with `handle`.
+        It is checked like one that was built; its handlers are registered with `handle`. All tenants share it, unless it is published for a
+        request: then it belongs to the tenant of that alone, and stands before a shared one of its name. `source` is what its author wrote.
         """
         self._check_open()
         graph = compile_data(definition)
         self._check_free(graph)
-        self.registry.library.publish(graph)
+        self.registry.library.publish(graph, request=request and checked_request(request), source=source)
         return self
 
     def project(self, projection: Projection) -> Self:
@@ -303,8 +312,11 @@ class Engine(Calls):
 
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> Calls:
         """The calls of this engine on behalf of a tenant and an actor."""
-        who = actor if isinstance(actor, Actor) else Actor(id=actor)
-        return Calls(self.service, self.registry, self._endings, self._readers_of_all, tenant=tenant, actor=who)
+        return self.acting(RequestContext(tenant=tenant, actor=actor if isinstance(actor, Actor) else Actor(id=actor)))
+
+    def acting(self, request: RequestContext) -> Calls:
+        """The calls of this engine for a request: who asks, for which tenant and part of it, and under which trace."""
+        return Calls(self.service, self.registry, self._endings, self._readers_of_all, request=request)
 
     # -- life
 
@@ -480,7 +492,7 @@ class Engine(Calls):
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""
         try:
-            known = {*self.registry.names(), *(each.name for each in self.registry.library.listed())}
+            known = {*self.registry.names(), *self.registry.library.published_names()}
             waiting = self._keep(lambda keeper: keeper.backlog(), is_patient=False)
         except StoreUnavailableError as error:  # The worker goes on by itself when the database is back.
             _log.warning("nobody could look for work that waits for what is not registered here: %s", error)

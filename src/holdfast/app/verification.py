@@ -44,7 +44,7 @@ def verified(reader: Reader, registry: Registry, address: Address) -> Verificati
     if whole is None or cached is None:
         raise NotFoundError("instance", address.instance or address.key)
     header = whole.header
-    program = registry.get(header.definition, header.definition_version)
+    program = registry.get(header.tenant, header.definition, header.definition_version)
     state, records = program.rebuild(whole.events)
     found = [
         *_compare_header(header, program, state, len(whole.events)),

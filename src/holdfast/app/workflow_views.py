@@ -122,6 +122,10 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     timestamp: datetime
     actor: str
+    on_behalf_of: str
+    """Whom the actor stood in for; empty if it acted for itself."""
+    trace: str
+    """Names the request that it follows from; empty if none was named."""
     comment: str
     data: dict[str, object]
     """All that the event says."""

@@ -83,14 +83,15 @@ class WorkflowCalls(Desk):
 
         It is given by name (the newest version), by name and version, by id such as `order-v1`, or as the finished saga itself.
         `key` is a business key: there can be one instance with it, ever. `idempotency_key` makes the call safe to repeat: the same
-        key gives the same instance, and with another input or business key ReusedIdError. `delay` puts the first step off, as a timedelta or in seconds.
+        key gives the same instance, and with another input or business key ReusedIdError; without it that of the request counts. `delay` puts the first step off, as a timedelta or in seconds.
         """
         try:
-            name, pinned = self._registry.library.find(*checked_definition(definition, version))
+            name, pinned = self._registry.library.find(self.tenant, *checked_definition(definition, version))
             data = plain_data(input, "input", limit=self._payload_limit)
             command = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay))
             address = self._birthplace(name, checked_key(key, "key", may_be_empty=True))
-            receipt = self._receipt(name, checked_key(idempotency_key, "idempotency key", may_be_empty=True))
+            repeatable = checked_key(idempotency_key, "idempotency key", may_be_empty=True)
+            receipt = self._receipt(name, repeatable or self.request.idempotency_key)
         except HoldfastError as error:
             return failed(error)
         told = self._command(address, command, comment=comment, receipt=receipt, definition_version=pinned)
@@ -267,11 +268,13 @@ class WorkflowCalls(Desk):
 
     def definitions(self) -> Reply[list[PublishedDefinition]]:
         """All published versions of all workflows, by name, each oldest first."""
-        return self._read(self._registry.library.listed)
+        return self._read(lambda: self._registry.library.listed(self.tenant))
 
     def definition(self, definition: DefinitionLike, version: str | int = "") -> Reply[Graph]:
         """The published graph of a workflow."""
-        return self._read(lambda: copied(self._registry.library.graph(*checked_definition(definition, version))))
+        return self._read(
+            lambda: copied(self._registry.library.graph(self.tenant, *checked_definition(definition, version)))
+        )
 
     def definition_data(self, definition: DefinitionLike, version: str | int = "") -> Reply[dict[str, object]]:
         """The same as plain data, which can be written as JSON, changed, and published as another version."""
@@ -290,7 +293,9 @@ class WorkflowCalls(Desk):
             try:
                 instance = checked_instance(definition)
             except PayloadError:
-                return drawn(self._registry.library.graph(*checked_definition(definition, version)), format)
+                return drawn(
+                    self._registry.library.graph(self.tenant, *checked_definition(definition, version)), format
+                )
             header = _workflow(reader, instance)
             rows = reader.rows(STEPS, header.id)
             return drawn(self._graph(header), format, steps=self._shown(reader, header, rows), rows=rows)
@@ -418,7 +423,7 @@ class WorkflowCalls(Desk):
         return views.steps(rows, called=called, dead=dead, is_paused=header.status == "paused")
 
     def _graph(self, header: Header) -> Graph:
-        return self._registry.library.graph(header.definition, header.definition_version)
+        return self._registry.library.graph(self.tenant, header.definition, header.definition_version)
 
 
 def _several(status: object) -> tuple[str, ...]:

@@ -89,6 +89,9 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
     has_steps: ClassVar[bool] = False
     """Whether its instances consist of steps, and count as begun only when one of them has."""
 
+    deadline_timer: ClassVar[str] = ""
+    """Key of the timer that stops an instance which takes too long; lists show when it is due. Empty means that there is none."""
+
     @abstractmethod
     def initial(self) -> State:
         """The state of an instance to which nothing has happened."""

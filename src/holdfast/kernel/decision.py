@@ -5,7 +5,7 @@ Effects, timers and messages are values here. They are written in the same commi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
@@ -15,6 +15,9 @@ from holdfast.errors import CommandError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import LONGEST_TIMEOUT, NOT_A_TIMEOUT, RetryPolicy
 from holdfast.kernel.rows import Record
+
+Attribute: TypeAlias = str | int | float | bool
+"""A value that instances can be found by."""
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, 100
 
@@ -114,6 +117,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     messages: tuple[Message, ...] = ()
     records: tuple[Record, ...] = ()
     """Rows of the inline projections, written in the same commit."""
+    attributes: Mapping[str, Attribute | None] | None = None
+    """Values that the instance is to be found by, laid over those that it has; None takes one away."""
     state: object = msgspec.UNSET
     """The state after the events, from a decider that says `carries_state`; that of any other is what `evolve` makes of them."""
 
@@ -157,6 +162,10 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     def with_message(self, message: Message) -> Decision:
         """This decision and a command for another instance."""
         return msgspec.structs.replace(self, messages=(*self.messages, message))
+
+    def with_attributes(self, **attributes: Attribute | None) -> Decision:
+        """This decision, and values that the instance is to be found by from now on; None takes one away."""
+        return msgspec.structs.replace(self, attributes={**(self.attributes or {}), **attributes})
 
     def _with_timer(self, timer: Timer) -> Decision:
         return msgspec.structs.replace(self, timers=(*self.timers, timer))

@@ -68,6 +68,7 @@ class Program:
         self.kind = decider.kind
         self.language = decider.language or decider.type
         self.has_steps = decider.has_steps
+        self.deadline_timer = decider.deadline_timer
 
         def words(members: tuple[type, ...], kind: str, upcasters: Upcasters) -> Vocabulary:
             make = PlainVocabulary if decider.is_plain else Vocabulary
@@ -300,8 +301,8 @@ class Program:
 class Programs(Protocol):
     """Finds the program that runs a definition; NotFoundError if nobody knows it."""
 
-    def __call__(self, definition: str, version: str = "", /) -> Program:
-        """The program of this version; without a version any that speaks the definition's vocabulary."""
+    def __call__(self, tenant: str, definition: str, version: str = "", /) -> Program:
+        """The program that a tenant runs under this name, in this version; without a version any that speaks its vocabulary."""
         ...
 
 

@@ -18,6 +18,7 @@ from holdfast.machine.runs.decisions import decide
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.rollback import DEADLINE
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.step_rows import Projection
 
@@ -45,6 +46,7 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
     is_plain: ClassVar[bool] = True  # What comes from outside is made plain, and a copy, before it becomes a command.
     has_steps: ClassVar[bool] = True
     carries_state: ClassVar[bool] = True
+    deadline_timer: ClassVar[str] = DEADLINE
     language = GRAPH_LANGUAGE
 
     def __init__(self, graph: Graph, *, limit: int = DEFAULT_LIMIT) -> None:

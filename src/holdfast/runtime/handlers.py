@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.errors import ConfigurationError, NotFoundError, indefinite
+from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.kernel.retry import LONGEST_TIMEOUT, NOT_A_TIMEOUT, RetryPolicy
 from holdfast.kernel.vocabulary import name_flaw
@@ -42,6 +43,7 @@ class EffectContext:
     __slots__ = (
         "_find_key",
         "_told",
+        "actor",
         "attempt",
         "cancelled",
         "connection",
@@ -50,6 +52,7 @@ class EffectContext:
         "instance",
         "number",
         "tenant",
+        "trace",
     )
 
     def __init__(
@@ -60,6 +63,8 @@ class EffectContext:
         decider: str,
         number: int,
         attempt: int,
+        actor: Actor = SYSTEM,
+        trace: str = "",
         find_key: Callable[[str, InstanceId], str] = lambda _tenant, _instance: "",
     ) -> None:
         self.instance = instance
@@ -68,6 +73,10 @@ class EffectContext:
         self.number = number
         self.attempt = attempt
         """1 for the first call."""
+        self.actor = actor
+        """Whose command asked for it; `system` if it follows from another handler's result, a timer or a message of an instance."""
+        self.trace = trace
+        """Names the request that it follows from; empty if none was named."""
         self.deadline: datetime | None = None
         """When the call counts as failed; None means never."""
         self.connection: object = None
@@ -105,7 +114,7 @@ class EffectContext:
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
         """A logger that names the instance and the attempt."""
-        facts = {"instance": str(self.instance), "effect": self.number, "attempt": self.attempt}
+        facts = {"instance": str(self.instance), "effect": self.number, "attempt": self.attempt, "trace": self.trace}
         return logging.LoggerAdapter(logging.getLogger(f"holdfast.handlers.{self.decider}"), facts)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from holdfast.errors import ConfigurationError, ConflictError, StoppedError, StoreUnavailableError
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import RequestContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Programs
 from holdfast.runtime.chance import Chance
@@ -36,6 +36,7 @@ from holdfast.runtime.loop import Loop, Step, Turns
 from holdfast.runtime.maintenance import Watch
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.sides import NoWorker, WorkingSide
+from holdfast.runtime.telemetry import InstanceEnded, InstanceStarted
 from holdfast.runtime.work.call import key_of
 from holdfast.store.port import LostRaceError, Parts, Store, Writer
 from holdfast.store.shapes import Address, Change, Claim, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
@@ -132,7 +133,7 @@ class Service:
         address: Address,
         command: object,
         *,
-        actor: Actor,
+        request: RequestContext,
         comment: str = "",
         receipt: ReceiptKey | None = None,
         claim: Claim | None = None,
@@ -166,7 +167,7 @@ class Service:
             command=command,
             cause=f"{self._name}.{next(self._count)}",
             settled=settled,
-            actor=actor,
+            request=request,
             comment=comment,
             receipt=receipt,
             digest=b"" if receipt is None else digest_of(address, command),
@@ -233,6 +234,8 @@ class Service:
         changes = [draft.change for draft in batch.written] if self._notifier is not None else []
         if any(map(self._stops_others, changes)):  # Asked before the worker of this process lets go of anything.
             self._must_stop = True
+        if self.shared.telemetry.is_heard:
+            self._tell_lives(batch)
         self._working.written(batch)
         if self._hearers:
             self._tell_ended(batch)
@@ -352,6 +355,28 @@ class Service:
             return False
         numbers = [*change.withdrawn, *(recall.number for recall in change.recalls if recall.stop)]
         return any(not self._working.holds(key_of(change.header.id, number)) for number in numbers)
+
+    def _tell_lives(self, batch: Batch) -> None:
+        """Which instances began and which ended, for whoever measures it."""
+        for draft in batch.written:
+            header, tell = draft.header, self.shared.telemetry.tell
+            if draft.before is None:
+                tell(
+                    InstanceStarted(
+                        definition=header.definition, tenant=header.tenant, instance=header.id, kind=header.kind
+                    )
+                )
+            if draft.ends and header.ended_at is not None:
+                tell(
+                    InstanceEnded(
+                        definition=header.definition,
+                        tenant=header.tenant,
+                        instance=header.id,
+                        kind=header.kind,
+                        status=header.status,
+                        took=header.ended_at - header.created_at,
+                    )
+                )
 
     def _tell_ended(self, batch: Batch) -> None:
         ended = [Ended(draft.header, draft.state) for draft in batch.written if draft.ends]

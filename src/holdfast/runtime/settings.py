@@ -33,6 +33,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How often timers are looked for beyond the known next one; bounds how late one set by another process can fire."""
     handler_timeout: timedelta | None = None
     """Longest call of a handler that sets no limit of its own; None means no limit."""
+    handler_role: str = ""
+    """Postgres role that transactional handlers run under, with the tenant set, such as `holdfast_tenant`: row-level security then holds
+    for what they do. Empty means the user that the engine connects as."""
     retry: RetryPolicy = RetryPolicy()
     """When to try an effect again, for handlers without a policy of their own."""
     command_retry: RetryPolicy = RetryPolicy()

@@ -311,6 +311,7 @@ class Runtime:
                 address=address,
                 command=command,
                 cause=effect_key(effect.instance, effect.number),
+                request=execution.follow_up,
                 claim=execution.claim,
                 taken_at=effect.taken_at,
                 may_create=True,

@@ -103,12 +103,17 @@ class ProjectionState(msgspec.Struct, frozen=True, kw_only=True):
 class PublishedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A published version of a definition, in a list."""
 
+    tenant: str
+    """Whose it is; `*` for one that all tenants share."""
     name: str
     version: str
     kind: str
     """Which front end it was written for."""
     hash: str
     """Tells whether two versions say the same."""
+    description: str
+    """What it is for, in its author's words."""
+    published_by: str
     published_at: datetime
 
 

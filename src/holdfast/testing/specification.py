@@ -188,7 +188,7 @@ class Given(Generic[S, C, E, F]):
         """As an engine does; of a target that nobody gave only as much as can be known: its code may find keys in its own way."""
         is_known = self._others or message.decider == self._program.type
         if is_known or message.elsewhere:
-            message_row(message, self._program, self._target, tenant)
+            message_row(message, self._program, self._target, tenant, context=None)
             return
         self._program.commands.encode_for(message.decider, message.command)
         if not message.key and message.instance is None and getattr(message.command, "workflow_id", None) == "":
@@ -196,7 +196,7 @@ class Given(Generic[S, C, E, F]):
                 f"the message to {message.decider!r} does not say which instance it is for: its workflow_id is empty"
             )
 
-    def _target(self, definition: str, _version: str = "", /) -> Program:
+    def _target(self, _tenant: str, definition: str, _version: str = "", /) -> Program:
         if definition == self._program.type:
             return self._program
         if definition not in self._others:

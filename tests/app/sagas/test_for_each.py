@@ -231,7 +231,7 @@ def test_a_list_takes_no_more_room_than_its_length(place: Place) -> None:
         reader = place.store.reader("default")
         events = sum(len(each.data) for each in reader.events(instance))
         rows = sum(len(each.input or b"") + len(each.output or b"") for each in reader.rows(STEPS, instance))
-        tracked = engine.registry.get("doubling", "1")
+        tracked = engine.registry.get("default", "doubling", "1")
         state = tracked.replay(tracked.initial(), reader.events(instance))
         return events + rows + len(tracked.snapshot(state) or b"")
 

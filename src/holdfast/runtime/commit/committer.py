@@ -244,7 +244,8 @@ class Committer:
         return found
 
     def _folded(self, address: Address, loaded: Loaded, source: Writer | Unit) -> CachedInstance:
-        program = self._around.programs(loaded.header.definition, loaded.header.definition_version)
+        header = loaded.header
+        program = self._around.programs(header.tenant, header.definition, header.definition_version)
         if address.definition and address.definition != loaded.header.definition:
             raise NotFoundError("instance", address.instance or address.key)
         tracked = folded(loaded, program, lambda: source.load([address], whole=True)[0])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
-from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext, following, request_of
 from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, receipt_key
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Chores, Turns
@@ -135,7 +135,15 @@ class DueWork:
 
         if self._shared.telemetry.is_heard:
             late_by = self._shared.clock.now() - timer.due_at
-            self._shared.telemetry.tell(TimerFired(instance=timer.instance, key=timer.key, late_by=late_by))
+            self._shared.telemetry.tell(
+                TimerFired(
+                    definition=timer.definition,
+                    tenant=timer.tenant,
+                    instance=timer.instance,
+                    key=timer.key,
+                    late_by=late_by,
+                )
+            )
         try:
             speaker = self._shared.languages.speaker(timer.language)
             command = speaker.commands.decode(timer.type, timer.version, timer.data)
@@ -145,7 +153,14 @@ class DueWork:
         address = Address(tenant=timer.tenant, definition=timer.definition, instance=timer.instance)
         cause = f"timer:{timer.instance}:{timer.number}"
         self._shared.submit(
-            Submission(address=address, command=command, cause=cause, claim=timer.claim, settled=settled)
+            Submission(
+                address=address,
+                command=command,
+                cause=cause,
+                request=following(timer.context),
+                claim=timer.claim,
+                settled=settled,
+            )
         )
 
     def _timer_failed(self, timer: StoredTimer, error: BaseException) -> None:
@@ -186,7 +201,7 @@ class DueWork:
                 address=where,
                 command=command,
                 cause=f"inbox:{message.id}",
-                actor=Actor(id=message.actor) if message.actor != SYSTEM.id else SYSTEM,
+                request=_asking(message),
                 comment=message.comment,
                 claim=message.claim,
                 receipt=receipt_key(where, message.command_id),
@@ -212,6 +227,13 @@ class DueWork:
         if self._inbox.bury(message.claim, dead_message(message, error=error, now=self._shared.clock.now())):
             _log.error("message %s for %s gave up: %s", message.id, message.target, describe(error))
         self._deliver_next(behind)
+
+
+def _asking(message: StoredMessage) -> RequestContext:
+    """For whom a message is decided. Of one that was handed in with SQL only the id of the actor is known."""
+    if message.context is None and message.actor != SYSTEM.id:
+        return RequestContext(actor=Actor(id=message.actor))
+    return request_of(message.context)
 
 
 def _leave(what: object) -> None:

@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar, cast
 
+from holdfast.kernel.actor import OWN, RequestContext, request_of
 from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.work_rows import EffectOptions
 from holdfast.runtime.handlers import EffectContext, Handler
+from holdfast.runtime.telemetry import WorkLost
 from holdfast.store.shapes import StoredEffect
 
 T = TypeVar("T")
@@ -38,6 +40,7 @@ class Execution:
         "context",
         "deadline",
         "effect",
+        "follow_up",
         "handler",
         "has_slot",
         "is_begun",
@@ -89,12 +92,17 @@ class Execution:
         """The id of the thread that a plain function keeps busy."""
         self.take_back: Callable[[], None] | None = None
         """Takes the connection from a transactional handler that is running; None while there is none to take."""
+        request = request_of(effect.context)
+        self.follow_up = OWN if request is OWN else RequestContext(trace=request.trace, partition=request.partition)
+        """As what the result of the call is decided: the engine's own doing, under the same trace."""
         self.context = EffectContext(
             instance=effect.instance,
             tenant=effect.tenant,
             decider=effect.definition,
             number=effect.number,
             attempt=effect.attempts,
+            actor=request.actor,
+            trace=request.trace,
             find_key=find_key,
         )
         self._settled = threading.Lock()
@@ -103,6 +111,13 @@ class Execution:
         """What the handler is given: read from the bytes for this call, so that it is the handler's own; PayloadError if it cannot be."""
         effect = self.effect
         return self.program.effects.decode(effect.type, effect.version, effect.data)
+
+    def lost(self) -> WorkLost:
+        """What telemetry hears when the effect belongs to another worker, or to nobody."""
+        effect = self.effect
+        return WorkLost(
+            definition=effect.definition, tenant=effect.tenant, instance=effect.instance, number=effect.number
+        )
 
     def begin(self) -> bool:
         """Whether to call the handler now: not if its result is no longer wanted, or if it would have to stop at once."""

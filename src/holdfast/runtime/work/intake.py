@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 
 from holdfast.errors import HoldfastError
+from holdfast.kernel.actor import following, following_bytes
 from holdfast.kernel.ids import effect_key
 from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.commit.work_rows import options_of, own_message
@@ -251,6 +252,7 @@ class Intake:
                 address=address,
                 command=command,
                 cause=cause,
+                request=following(effect.context),
                 claim=effect.claim,
                 taken_at=effect.taken_at,
                 settled=settled,
@@ -274,7 +276,12 @@ class Intake:
     def _hand_on(self, effect: StoredEffect, address: Address, command: object, error: BaseException) -> None:
         """The command goes through the inbox, where it waits for a process that can read the instance; the effect is used up."""
         try:
-            message = own_message(address, command, self._shared.languages.speaker(effect.language))
+            message = own_message(
+                address,
+                command,
+                self._shared.languages.speaker(effect.language),
+                following_bytes(effect.context),
+            )
         except HoldfastError as wrong:
             self._settle(effect, wrong, may_retry=True)
             return
@@ -293,6 +300,8 @@ class Intake:
         _log.error("effect %s gave up: %s", effect_key(effect.instance, effect.number), letter.error)
         self._shared.telemetry.tell(
             EffectBuried(
+                definition=effect.definition,
+                tenant=effect.tenant,
                 instance=effect.instance,
                 number=effect.number,
                 handler=effect.handler,

@@ -22,7 +22,7 @@ from holdfast.runtime.commit.work_rows import options_of
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.health import Watched
 from holdfast.runtime.mishaps import RecalledError, describe, is_interrupt
-from holdfast.runtime.telemetry import EffectEnded, WorkLost
+from holdfast.runtime.telemetry import EffectEnded
 from holdfast.runtime.threads import Threads
 from holdfast.runtime.work.call import (
     Ends,
@@ -328,7 +328,7 @@ class Worker:
         if execution.settle():
             execution.deadline = self._clock.ticks() + _GRACE_SECONDS
             self._alert(execution)
-            self._telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
+            self._telemetry.tell(execution.lost())
 
     def _ask_to_stop(self, execution: Execution) -> None:
         """Once: a coroutine that cleans up is not disturbed again."""
@@ -451,12 +451,16 @@ class Worker:
             took = timedelta(seconds=self._clock.ticks() - execution.started)
             self._telemetry.tell(
                 EffectEnded(
+                    definition=effect.definition,
+                    tenant=effect.tenant,
                     instance=effect.instance,
                     number=effect.number,
                     handler=effect.handler,
                     attempt=effect.attempts,
+                    waited=(effect.claimed_at or effect.created_at) - effect.created_at,
                     took=took,
                     error=error,
+                    trace=execution.context.trace,
                 )
             )
 

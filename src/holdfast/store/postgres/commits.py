@@ -42,6 +42,7 @@ from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, s
 from holdfast.store.postgres.records import STATEMENTS, letter_row, record_parts
 from holdfast.store.shapes import (
     Address,
+    Borrower,
     Change,
     Claim,
     DeadLetter,
@@ -58,6 +59,7 @@ from holdfast.store.statements import numbered, read_statements
 class _Sql(msgspec.Struct, frozen=True):
     born: str
     moved: str
+    marked: str
     consumed_effects: str
     consumed_timers: str
     consumed_messages: str
@@ -95,10 +97,14 @@ class PostgresUnit:
         self._base = base
         self._loan: Loan | None = None
 
-    def lend(self, limit: float | None = None) -> AbstractContextManager[Connection]:  # noqa: ARG002 - it keeps nobody waiting
+    def lend(
+        self,
+        limit: float | None = None,  # noqa: ARG002 - it keeps nobody waiting
+        borrower: Borrower | None = None,
+    ) -> AbstractContextManager[Connection]:
         """The connection, for a handler."""
         self._loan = Loan(self.connection)
-        return lent(self._loan)
+        return lent(self._loan, borrower)
 
     def take_back(self) -> None:
         """Cut the connection that the handler has."""

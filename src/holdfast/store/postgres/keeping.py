@@ -35,7 +35,6 @@ class _Sql(msgspec.Struct, frozen=True):
     delete_whole: str
     delete_work: str
     prune_receipts: str
-    prune_signals: str
     expired: str
     late_readers: str
     make_partitions: str
@@ -94,11 +93,10 @@ class PostgresKeeper:
             connection.execute(_sql.delete_whole, [instance])
             return True
 
-    def prune(self, *, receipts_before: datetime, signals_before: datetime, limit: int) -> int:
+    def prune(self, *, receipts_before: datetime, limit: int) -> int:
         """Delete what is too old to matter."""
         with self._line.use() as connection:
-            gone = connection.execute(_sql.prune_receipts, [receipts_before, Int8(limit)]).rowcount
-            return gone + connection.execute(_sql.prune_signals, [signals_before, Int8(limit)]).rowcount
+            return connection.execute(_sql.prune_receipts, [receipts_before, Int8(limit)]).rowcount
 
     def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
         """Finished instances that nobody needs any more."""
@@ -172,7 +170,8 @@ def _revive(connection: Connection, letter: DeadLetter, now: datetime, ageing: f
             ]
             what = [letter.type, Int2(letter.version), letter.data]
             order = [Int2(letter.priority), Int8(rank_of(now, letter.priority, ageing=ageing))]
-            connection.execute(_sql.revive_effect, [*where, *what, letter.options, *order, Int4(letter.fence), now])
+            fence = Int4(letter.fence)
+            connection.execute(_sql.revive_effect, [*where, *what, letter.options, *order, fence, now, letter.context])
         case "inbox":
             accept(connection, [letter.message], now)
         case "timer" | "step" | "compensation":

@@ -43,6 +43,7 @@ class _Sql(msgspec.Struct, frozen=True):
     as_tenant: str
     instances_of_parent: str
     instances_by_key: str
+    instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
     instances_in_hand: str
@@ -86,10 +87,13 @@ class PostgresReader:
         which = [self._tenant, query.definition, Texts(query.statuses), Texts(query.kinds), query.definition_version]
         span = [*id_range(query), query.created_after, query.created_before, Int8(query.limit)]
         values = [*which, query.begun, *span]
+        attributes = msgspec.json.encode(query.attributes).decode() if query.attributes else ""
         if query.parent is not None:
-            found = self._all(_sql.instances_of_parent, [*values, query.parent, query.key])
+            found = self._all(_sql.instances_of_parent, [*values, query.parent, query.key, attributes])
         elif query.key:
-            found = self._all(_sql.instances_by_key, [*values, query.key])
+            found = self._all(_sql.instances_by_key, [*values, query.key, attributes])
+        elif attributes:
+            found = self._all(_sql.instances_by_attribute, [*values, attributes])
         else:
             return self._by_status(query, values, [*which, *span])
         return [rows.header(row) for row in found]

@@ -69,7 +69,7 @@ def letter_row(each: DeadLetter) -> Row:
     return (
         each.tenant, each.source, each.instance, each.definition, each.key, each.number, each.name, each.language, each.type,
         each.version, each.data, each.options, each.priority, each.attempts, each.fence, each.reason, each.error, each.actor,
-        each.definition_version, each.parent, each.command_id, each.comment, each.created_at,
+        each.definition_version, each.parent, each.command_id, each.comment, each.created_at, each.context,
     )  # fmt: skip
 
 

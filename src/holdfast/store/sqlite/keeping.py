@@ -43,7 +43,6 @@ class _Sql(msgspec.Struct, frozen=True):
     delete_letters: str
     delete_observations: str
     prune_receipts: str
-    prune_signals: str
     expired: str
     late_readers: str
     set_maintenance: str
@@ -105,11 +104,10 @@ class SQLiteKeeper:
             connection.execute(_sql.disallow, name)
             return True
 
-    def prune(self, *, receipts_before: datetime, signals_before: datetime, limit: int) -> int:
+    def prune(self, *, receipts_before: datetime, limit: int) -> int:
         """Delete what is too old to matter."""
         with self._database.writing() as connection:
-            gone = connection.execute(_sql.prune_receipts, (text(receipts_before), limit)).rowcount
-            return gone + connection.execute(_sql.prune_signals, (text(signals_before), limit)).rowcount
+            return connection.execute(_sql.prune_receipts, (text(receipts_before), limit)).rowcount
 
     def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
         """Finished instances that nobody needs any more."""
@@ -179,6 +177,7 @@ def _revive(connection: sqlite3.Connection, letter: DeadLetter, now: datetime, a
             values = (
                 str(letter.instance), letter.number, letter.tenant, letter.definition, letter.language, letter.name, letter.type,
                 letter.version, letter.data, letter.options, letter.priority, rank, letter.fence, text(now),
+                letter.context,
             )  # fmt: skip
             connection.execute(_sql.revive_effect, values)
         case "inbox":

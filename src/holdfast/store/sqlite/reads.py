@@ -37,6 +37,7 @@ from holdfast.store.statements import read_statements
 class _Sql(msgspec.Struct, frozen=True):
     instances_of_parent: str
     instances_by_key: str
+    instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
     instances_in_hand: str
@@ -88,6 +89,7 @@ class SQLiteReader:
             "kinds": json.dumps(query.kinds) if query.kinds else None,
             "statuses": json.dumps(query.statuses) if query.statuses else None,
             "begun": query.begun,
+            "attributes": msgspec.json.encode(query.attributes).decode() if query.attributes else None,
             "first": str(first),
             "before": str(before),
             "after": text_or_none(query.created_after),
@@ -98,6 +100,8 @@ class SQLiteReader:
             return [rows.header(row) for row in self._all(_sql.instances_of_parent, values)]
         if query.key:
             return [rows.header(row) for row in self._all(_sql.instances_by_key, values)]
+        if query.attributes:
+            return [rows.header(row) for row in self._all(_sql.instances_by_attribute, values)]
         return self._by_status(query, values)
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:

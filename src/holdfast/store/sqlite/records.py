@@ -73,7 +73,7 @@ def _letter(each: DeadLetter) -> Values:
         each.tenant, each.source, None if each.instance is None else str(each.instance), each.definition, each.key, each.number,
         each.name, each.language, each.type, each.version, each.data, each.options, each.priority, each.attempts, each.fence,
         each.reason, each.error, each.actor, each.definition_version, None if each.parent is None else str(each.parent),
-        each.command_id, each.comment, text(each.created_at),
+        each.command_id, each.comment, text(each.created_at), each.context,
     )  # fmt: skip
 
 
