@@ -55,8 +55,10 @@ class RecalledError(Exception):
 
 
 class RefusedAnswerError(Fail):
-    """What a handler came to was rejected, cannot be kept, or makes its decider fail. That is an outcome: its work is done, and another
-    call would do it again only to come to the same."""
+    """What a handler came to was rejected, cannot be kept, or makes its decider fail.
+
+    That is an outcome: its work is done, and another call would do it again only to come to the same.
+    """
 
     def __init__(self, refusal: HoldfastError) -> None:
         self.refusal = refusal
