@@ -18,6 +18,7 @@ from holdfast.expressions import Expression
 from holdfast.expressions.characters import JOINERS, describe, is_hidden
 from holdfast.expressions.paths import NAME_PATTERN
 from holdfast.kernel.canonical import LARGEST_INTEGER
+from holdfast.kernel.vocabulary import LONGEST_NAME as MOST_BYTES
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.graph import Edge, Join, Kind, Node, Policies, Split, Work
 from holdfast.machine.graphs.scopes import Draft, check_flow
@@ -326,6 +327,9 @@ def _name(position: str, code: str, what: str, text: object) -> Iterator[Diagnos
         yield Diagnostic(code, f"{what} is empty; give one", position)
     if len(text) > LONGEST_NAME:
         message = f"{what} has {len(text)} characters ({text[:20]!r}…); use at most {LONGEST_NAME}"
+        yield Diagnostic("long_name", message, position)
+    elif (size := len(text.encode("utf-8", "replace"))) > MOST_BYTES:
+        message = f"{what} takes {size} bytes ({text[:20]!r}…); use at most {MOST_BYTES}, which is fewer letters of other alphabets"
         yield Diagnostic("long_name", message, position)
     hidden = next((each for each in text if is_hidden(each) and each not in JOINERS), None)
     if hidden is not None:
