@@ -17,8 +17,8 @@ from holdfast.errors import Diagnostic, ExpressionError
 from holdfast.expressions import Expression
 from holdfast.expressions.characters import JOINERS, describe, is_hidden
 from holdfast.expressions.paths import NAME_PATTERN
+from holdfast.kernel import vocabulary
 from holdfast.kernel.canonical import LARGEST_INTEGER
-from holdfast.kernel.vocabulary import LONGEST_NAME as MOST_BYTES
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.graph import Edge, Join, Kind, Node, Policies, Split, Work
 from holdfast.machine.graphs.scopes import Draft, check_flow
@@ -28,6 +28,7 @@ LOOPING: frozenset[Kind] = frozenset({"process", "rules"})
 HIGHEST_PRIORITY = 100
 RESERVED_PREFIX = "cond#"
 LONGEST_NAME = 200
+MOST_BYTES = vocabulary.LONGEST_NAME
 LONGEST_MS = 100 * 366 * 24 * 3600 * 1000
 """A hundred years: a moment much further ahead is not a date any more."""
 DEEPEST_METADATA = 64
