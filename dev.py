@@ -93,9 +93,10 @@ def test(arguments: list[str]) -> int:
     """The checks, then pytest. With arguments of its own pytest runs alone, for the quick loop at the desk."""
     long = "--long" in arguments
     rest = [word for word in arguments if word != "--long"]
+    marks = [] if "-m" in rest else ["-m", "long or not long" if long else "not long"]
     if rest:
-        return tool("pytest", *rest)
-    codes = (check([]), tool("pytest", "-n", "2", "-m", "long or not long" if long else "not long"))
+        return tool("pytest", *marks, *rest)
+    codes = (check([]), tool("pytest", "-n", "2", *marks))
     return max(codes)
 
 

@@ -1013,6 +1013,7 @@ def test_an_engine_stops_although_a_projection_hangs(live: Live) -> None:
     stop(engine)
     heir = live.engine().register(Counter())
     heir.execute(Counter, Add("c-1")).result(LONG_SECONDS)
+    assert heir.load_state(Counter, "c-1").result() == 2
     gate.set()
 
 

@@ -257,7 +257,8 @@ def test_an_effect_may_have_a_limit_of_its_own(live: Live) -> None:
     settings = msgspec.structs.replace(QUICK, handler_timeout=timedelta(hours=1))
     engine = live.engine(settings).register(Puppet(choose), hang, timeout=MINUTE, retry=ONCE).start_worker()
     engine.execute(Puppet, Do("p-1", "x")).result()
-    eventually(lambda: engine.dead_letters().result())
+    (letter,) = eventually(lambda: engine.dead_letters().result())
+    assert letter.error == "TimeoutError: no answer within 0.15 s"
 
 
 def test_hanging_handlers_do_not_starve_the_others(live: Live) -> None:
@@ -270,6 +271,13 @@ def test_hanging_handlers_do_not_starve_the_others(live: Live) -> None:
     for number in range(4):
         engine.execute(Doll, Do(f"d-{number}", str(number))).result()
     eventually(lambda: len(good.entries) == 4)
+    assert {Act(str(number)) for number in range(4)} == set(good.entries)
+    assert [each.attempts for key in range(4) for each in engine.get(Puppet, f"p-{key}").result().effects] == [
+        1,
+        1,
+        0,
+        0,
+    ]
     gate.set()
 
 

@@ -212,10 +212,16 @@ class WorkflowCalls(Desk):
         if unknown:
             known = ", ".join((*words.ACTIVE, *words.TERMINAL))
             return failed(PayloadError(f"there is no status {unknown[0]!r}; there are {known}"))
+        if version != "" and not definition:
+            return failed(
+                PayloadError(
+                    f"version {version!r} is that of no definition: give the definition too, or leave the version out"
+                )
+            )
 
         def read(reader: Reader) -> views.Page:
             size = min(checked_limit(limit), _LARGEST_PAGE)
-            name, pinned = checked_definition(definition, version) if definition else ("", str(version))
+            name, pinned = checked_definition(definition, version) if definition else ("", "")
             query = InstanceQuery(
                 definition=name,
                 definition_version=pinned,

@@ -23,6 +23,7 @@ Event = TypeVar("Event")
 Effect = TypeVar("Effect")
 
 StatusWord = Literal["running", "paused", "completed", "failed", "cancelled", "aborted"]
+WORDS: tuple[str, ...] = typing.get_args(StatusWord)
 TERMINAL: frozenset[str] = frozenset({"completed", "failed", "cancelled", "aborted"})
 """Statuses that an instance never leaves."""
 

@@ -43,8 +43,10 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When to try again; None means the handler's policy at the time of the failure, so that it may change while effects wait."""
 
     def __post_init__(self) -> None:
-        if not LOWEST_PRIORITY <= self.priority <= HIGHEST_PRIORITY:
-            raise CommandError(f"effect priority {self.priority} is not between 0 and 100", decider=self.handler)
+        if type(self.priority) is not int or not LOWEST_PRIORITY <= self.priority <= HIGHEST_PRIORITY:
+            raise CommandError(
+                f"effect priority {self.priority!r} is not a whole number between 0 and 100", decider=self.handler
+            )
         if self.timeout is not None and not timedelta(0) < self.timeout <= LONGEST_TIMEOUT:
             raise CommandError(f"effect timeout {self.timeout} {NOT_A_TIMEOUT}", decider=self.handler)
 

@@ -28,6 +28,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.kernel.readability import Flaw
 from holdfast.kernel.rows import Record, flaw_of, merge
 from holdfast.kernel.sameness import strict_difference
+from holdfast.kernel.soundness import check_answer, check_status
 from holdfast.kernel.vocabulary import (
     DEFAULT_LIMIT,
     SYSTEM_PREFIX,
@@ -108,11 +109,18 @@ class Program:
     def key_of(self, command: object) -> str:
         """The business key of the instance that a command is for."""
         try:
-            return self._key_of(command)
+            key = self._key_of(command)
         except HoldfastError:
             raise
         except Exception as error:
             raise CommandError(f"{self.type!r} raised {error!r} in key_of", decider=self.type) from error
+        if type(key) is not str or not key:
+            raise CommandError(
+                f"{self.type!r} gave {key!r} in key_of for {type(command).__name__}; return the key of its instance, "
+                "a text that is not empty",
+                decider=self.type,
+            )
+        return key
 
     def status(self, state: object) -> Status:
         """Where an instance in this state stands."""
@@ -123,6 +131,8 @@ class Program:
         if not isinstance(status, Status):
             told = type(status).__name__
             raise CommandError(f"{self.type!r} gave {told} as status; expected a Status", decider=self.type)
+        if not self._carries_state:
+            check_status(status, self.type)
         if self._says_end_twice:
             self._check_end(state, status)
         return status
@@ -176,6 +186,8 @@ class Program:
                 "expected a Decision, a Rejection or Ignored",
                 decider=self.type,
             )
+        if not self._carries_state:
+            check_answer(answer, self.type)
         return answer
 
     def carried_state(self, decision: Decision) -> object:

@@ -197,10 +197,10 @@ class Reply(Generic[T]):
             raise
         if not is_there:
             self._forget(arrived.set)
-            raise TimeoutError(f"no answer within {timeout} seconds; {self._meanwhile()}")
+            raise TimeoutError(f"no answer within {timeout} seconds; {self._meanwhile(timeout)}")
 
-    def _meanwhile(self) -> str:
-        """What is told to a caller whose patience is over."""
+    def _meanwhile(self, timeout: float | None) -> str:  # noqa: ARG002 - for replies that have more to tell
+        """What is told to a caller whose patience is over after so many seconds."""
         return "the work goes on"
 
     def _pass_on(self, change: Callable[[T], U], changed: Reply[U]) -> None:

@@ -239,7 +239,7 @@ class Runtime:
 
     def _maintained(self, mode: Maintenance) -> None:
         """In maintenance nothing begins, not even what a commit could hand over; afterwards all of it is looked for."""
-        self.worker.is_paused = self.projecting.is_paused = bool(mode)
+        self.worker.is_paused = self.projecting.is_paused = self.due_work.is_paused = bool(mode)
         if not mode:
             self._noticed("")
 

@@ -458,7 +458,7 @@ class Store(Parts, Protocol):
         ...
 
     def take_back(self) -> None:
-        """Take the only writer from user code that still has it, if the store has only one, so that others can write."""
+        """Take the only writer from a projection of this share that still has it, if the store has only one; others keep it."""
         ...
 
     def locked_for(self) -> float:

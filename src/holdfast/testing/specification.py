@@ -114,6 +114,8 @@ class Given(Generic[S, C, E, F]):
         # An event that is not declared, or would come back as another one, could never have been stored.
         stored = [self._owned(self._program.events, event) for event in events]
         self.state: S = cast("S", self._program.apply(decider.initial(), stored))
+        if events:
+            self._program.status(self.state)
         self._version = len(events)
 
     def beside(self, other: Decider[S2, C2, E2, F2]) -> Given[S, C, E, F]:

@@ -43,6 +43,8 @@ class DueWork:
         """Held while `_look_at` changes: several committers tell of what they wrote."""
         self._look_at: datetime | None = None
         """When something is known to be due, at most one poll interval ahead; None means that it is time to look."""
+        self.is_paused = False
+        """Set by a runtime, in maintenance: messages that are in hand but not handed in are given back."""
         self.chores = Chores("failures of timers and messages", limit=shared.settings.unhealthy_after.total_seconds())
 
     def expect(self, at: datetime) -> None:
@@ -178,6 +180,9 @@ class DueWork:
         """Hand in the first message of a target; the next one follows when it is carried out, so that none overtakes another."""
         if not line:
             return
+        if self.is_paused:
+            self.chores.add(partial(self._give_back, line[0]), otherwise=partial(_leave, line[0].id))
+            return
         message = line.popleft()
 
         def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
@@ -213,6 +218,10 @@ class DueWork:
                 settled=settled,
             )
         )
+
+    def _give_back(self, message: StoredMessage) -> None:
+        """Let a message, and with it those behind it, be taken by whoever works next."""
+        self._inbox.retry(message.claim, error=message.error, until=self._shared.clock.now(), counts=False)
 
     def _message_failed(self, message: StoredMessage, error: BaseException, behind: deque[StoredMessage]) -> None:
         if is_unreadable(error):

@@ -56,7 +56,7 @@ class SQLiteParts:
 
     def feed(self) -> SQLiteFeed:
         """For projections."""
-        return SQLiteFeed(self._database)
+        return SQLiteFeed(self._database, owner=self)
 
     def keeper(self) -> SQLiteKeeper:
         """For operators and housekeeping."""
@@ -133,8 +133,8 @@ class SQLiteShare(SQLiteParts):
         return self._database.locked_for()
 
     def take_back(self) -> None:
-        """Give the file a new writer if user code still has the old one."""
-        self._database.take_back()
+        """Give the file a new writer if a projection of this share still has the old one."""
+        self._database.take_back(self)
 
 
 class SQLiteStore(SQLiteShare):
