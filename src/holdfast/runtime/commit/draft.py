@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.errors import PayloadError, RejectedError
-from holdfast.kernel.actor import context_bytes
+from holdfast.kernel.actor import OWN, context_bytes
 from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
 from holdfast.kernel.moment import Moment
@@ -324,8 +324,10 @@ class Draft:
         self, effects: Sequence[Effect], bodies: Sequence[Encoded], submission: Submission, now: datetime
     ) -> None:
         header, change, around, program = self.header, self.change, self._around, self.program
-        request = submission.request
-        context = context_bytes(actor=request.actor, trace=request.trace, partition=header.partition)
+        request, partition = submission.request, header.partition
+        context = None
+        if request is not OWN or partition:
+            context = context_bytes(actor=request.actor, trace=request.trace, partition=partition)
         leasing = around.leasing
         new = []
         for number, (effect, encoded) in enumerate(zip(effects, bodies, strict=True), start=header.issued):
