@@ -182,6 +182,7 @@ class Draft:
         effects = [program.effects.encode(effect.body) for effect in decision.effects]
         rest = self._rest_of(decision, submission)
         check_decision(decision, now)
+        search = merged_search(header.search, decision.attributes) if decision.attributes else header.search
         events, state = self._evolved(decision)
         status = program.status(state)
         if status.reason:
@@ -209,7 +210,7 @@ class Draft:
             issued=issued,
             begun=begun,
             deadline_at=self._deadline(decision, now) if rest or header.deadline_at else None,
-            search=merged_search(header.search, decision.attributes) if decision.attributes else header.search,
+            search=search,
             now=now,
         )
         if submission.receipt is not None:
