@@ -8,8 +8,7 @@ from typing import Literal
 from holdfast.app.workflow_views import Step
 from holdfast.errors import PayloadError
 from holdfast.machine.graphs import picture as drawing
-from holdfast.machine.graphs.graph import BRANCH, Graph
-from holdfast.machine.graphs.index import ANY_OUTCOME
+from holdfast.machine.graphs.graph import ANY_OUTCOME, BRANCH, Graph
 from holdfast.store.findings import StoredStep
 
 Format = Literal["mermaid", "dot", "json"]
