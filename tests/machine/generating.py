@@ -22,6 +22,8 @@ QUESTIONS = ("input.x > 3", "input.x > 0", "input.x > 6", "input.x == 2")
 UNANSWERABLE = "input.missing > 1"
 LISTS = (*["input.items"] * 9, *["input.more.rows"] * 9, "input.x", "input.items > 1")
 DEEPEST = 3
+ANSWERS = (g.CONFIRMED, g.REJECTED)
+CAPABILITIES = ("orders.approve", "orders.close", "stock.take", "stock.count")
 MAX_NODES = 16
 
 
@@ -43,10 +45,24 @@ def random_graph(rng: Random) -> g.Graph:
         name="g",
         version="1",
         entry=maker.nodes[0].id,
-        nodes=maker.nodes,
+        nodes=[_led_on(node, maker.edges) for node in maker.nodes],
         edges=maker.edges,
         policies=_policies(rng),
+        rights=g.Rights(start=_capability(rng, 0.1), cancel=_capability(rng, 0.1)),
     )
+
+
+def _led_on(node: g.Node, edges: list[g.Edge]) -> g.Node:
+    """A question without the answers that nothing follows from."""
+    if not isinstance(node.op, g.Human):
+        return node
+    led = {edge.on for edge in edges if edge.source == node.id} | {*ANSWERS}
+    outcomes = tuple(each for each in node.op.outcomes if each in led) or ANSWERS
+    return msgspec.structs.replace(node, op=msgspec.structs.replace(node.op, outcomes=outcomes))
+
+
+def _capability(rng: Random, share: float) -> str:
+    return rng.choice(CAPABILITIES) if rng.random() < share else ""
 
 
 def random_input(rng: Random) -> dict[str, object]:
@@ -145,10 +161,15 @@ class _Maker:
         return [(self._node("point", g.NoReturn(), exits), g.OK)]
 
     def human(self, exits: list[Exit], depth: int) -> list[Exit]:
-        asked = g.Human(on_reject=self.rng.choice((None, None, "abort", "fail")))
+        outcomes = self.rng.choice((ANSWERS, ANSWERS, (*ANSWERS, "returned"), ("yes", "no"), ("yes", g.REJECTED)))
+        asked = g.Human(
+            outcomes=outcomes,
+            role=self.rng.choice(("", "", "clerk")),
+            on_reject=self.rng.choice((None, None, "abort", "fail")),
+        )
         name = self._node("ask", asked, exits, timeout_ms=self._timeout(), compensation=self._compensation(0.1))
-        leads = [(name, g.CONFIRMED)]
-        if self.rng.random() < 0.4:
+        leads = [(name, outcome) for outcome in outcomes if outcome != g.REJECTED]
+        if g.REJECTED in outcomes and self.rng.random() < 0.4:
             leads += self.sequence([(name, g.REJECTED)], 1, depth=depth)
             self._guard(name, g.REJECTED)
         return [*leads, *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
@@ -291,11 +312,15 @@ class _Maker:
                 compensation_metadata={"k": "u"} if compensation is not None and self.rng.random() < 0.3 else None,
                 priority=self.rng.choice((0, 0, 3)),
                 metadata=metadata,
+                capability=_capability(self.rng, 0.25),
             )
         )
         for source, on in dict.fromkeys(exits):
             is_any = on == g.OK and self.rng.random() < 0.03
-            self.edges.append(g.Edge(source=source, target=name, on="*" if is_any else on, priority=5))
+            capability = _capability(self.rng, 0.08) if on != g.BRANCH else ""
+            self.edges.append(
+                g.Edge(source=source, target=name, on="*" if is_any else on, priority=5, capability=capability)
+            )
         return name
 
     def _place(self, name: str) -> int:

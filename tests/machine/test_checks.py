@@ -113,6 +113,16 @@ def listed(outer: g.Split, inner: g.Split) -> Draft:
     return Draft(nodes=nodes, edges=ways("a in branch", "in step branch", "step k", "k j"))
 
 
+def deep(depth: int) -> Draft:
+    """Lists in lists in lists."""
+    nodes = [node(f"f{place}", each(f"item{place}")) for place in range(depth)]
+    nodes += [node(f"j{place}", g.Join(split=f"f{place}")) for place in range(depth)]
+    edges = [way(f"f{place} f{place + 1} branch") for place in range(depth - 1)]
+    edges += [way(f"j{place + 1} j{place}") for place in range(depth - 1)]
+    edges += ways(f"f{depth - 1} x branch", f"x j{depth - 1}")
+    return Draft(nodes=[*nodes, node("x")], edges=edges, entry="f0")
+
+
 CHANGED = {**QUESTION, "hash": "0" * 64}
 
 BROKEN: dict[str, tuple[str, str, Draft]] = {
@@ -250,17 +260,22 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         "a",
         followed(g.Human(outcomes=("approved", "rejected", "returned")), "a b approved"),
     ),
-    "an answer that nobody can give": ("outcome", "a", followed(g.Human(outcomes=("yes",)), "a b yes", "a b confirmed")),
+    "an answer that nobody can give": (
+        "outcome",
+        "a",
+        followed(g.Human(outcomes=("yes",)), "a b yes", "a b confirmed"),
+    ),
     "no answer at all": ("outcomes", "a", alone(g.Human(outcomes=()))),
     "an answer twice": ("outcomes", "a", followed(g.Human(outcomes=("yes", "yes")), "a b yes")),
-    "an answer without a name": ("outcomes", "a", followed(g.Human(outcomes=(" ",)), "a b  ")),
+    "an answer without a name": ("outcomes", "a", followed(g.Human(outcomes=("yes", " ")), "a b *")),
     "an answer of the engine's": ("outcomes", "a", followed(g.Human(outcomes=("yes", "timeout")), "a b *")),
     "a capability of a branch": (
         "branch_condition",
         "a",
-        forked(edges=[Edge(source="a", target="d", on="branch", capability="c"), Edge(source="d", target="j")]),
+        Draft(nodes=[node("a", g.Split()), node("b")], edges=[way("a b branch", capability="c")]),
     ),
-    "a capability that hides something": ("capability", "a", alone(capability="orders\u200b")),
+    "an empty capability": ("capability", "a", alone(capability=" ")),
+    "forks in forks in forks": ("nested", f"f{flow.DEEPEST_FORKS}", deep(flow.DEEPEST_FORKS + 3)),
     "a way on from the end": ("outcome", "a", followed(g.End(), "a b *")),
     # -- forks and joins
     "no branches": ("no_branches", "a", alone(g.Split())),
@@ -539,16 +554,6 @@ def wide(width: int) -> Draft:
     steps = [f"s{place}" for place in range(width)]
     edges = [*ways(*(f"a {step} branch" for step in steps)), *ways(*(f"{step} j" for step in steps))]
     return Draft(nodes=[node("a", g.Split()), *map(node, steps), node("j", g.Join(split="a"))], edges=edges)
-
-
-def deep(depth: int) -> Draft:
-    """Lists in lists in lists."""
-    nodes = [node(f"f{place}", each(f"item{place}")) for place in range(depth)]
-    nodes += [node(f"j{place}", g.Join(split=f"f{place}")) for place in range(depth)]
-    edges = [way(f"f{place} f{place + 1} branch") for place in range(depth - 1)]
-    edges += [way(f"j{place + 1} j{place}") for place in range(depth - 1)]
-    edges += ways(f"f{depth - 1} x branch", f"x j{depth - 1}")
-    return Draft(nodes=[*nodes, node("x")], edges=edges, entry="f0")
 
 
 def ring(length: int) -> Draft:

@@ -143,7 +143,7 @@ class WorkflowCalls(Desk):
             given = plain(data, what="data", limit=self._payload_limit)
         except HoldfastError as error:
             return failed(error)
-        command = c.DecideStep(step=number, decision=decision, comment=comment, data=given)
+        command = c.AnswerStep(step=number, outcome=decision, comment=comment, data=given)
         return self._tell(instance, command, actor=decided_by, comment=comment).mapped(lambda _outcome: None)
 
     def signal(self, instance: InstanceLike, name: str, payload: object = None) -> Reply[None]:

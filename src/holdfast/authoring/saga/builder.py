@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, Self, Unpack, cast
+from typing import Literal, Self, Unpack, cast
 
 import msgspec
 
@@ -24,7 +24,7 @@ from holdfast.authoring.saga.options import Duration, Function, StepOptions, mil
 from holdfast.authoring.saga.parts import Loose, Parts
 from holdfast.authoring.saga.questions import REFUSALS, question
 from holdfast.errors import DefinitionError, ExpressionError
-from holdfast.expressions import Expression, Options, parse, schema_type
+from holdfast.expressions import Expression, Options, parse
 from holdfast.expressions.options import Spelling
 from holdfast.expressions.tree import variables
 from holdfast.machine.graphs.compiler import compile_graph
@@ -53,13 +53,14 @@ from holdfast.machine.graphs.graph import (
     WaitEvent,
     WaitTimer,
 )
+from holdfast.machine.graphs.scopes import DEEPEST_FORKS
+from holdfast.machine.runs.namespaces import SAGA
 
-CONTEXT: Final = schema_type(
-    {"input": "object", "instance_id": "string", "step_name": "string", "now": "datetime", "actor": {"id": "string"}}
-)
-"""What conditions can read: the data as `input`, and what the engine knows about the moment."""
-SAGA_NAMES = frozenset(CONTEXT.fields or ())
+SAGA_NAMES = frozenset(SAGA.schema.fields or ())
 _OPTIONS = Options(root="input", namespaces=SAGA_NAMES)
+
+DEEPEST_WAYS = DEEPEST_FORKS
+"""How deep ways may lie inside of one another."""
 
 Strategy = Literal["all", "any"] | int
 """All branches, the first one, or a number of them."""
@@ -81,8 +82,10 @@ def task(name: str, handler: Function | str, **options: Unpack[StepOptions]) -> 
 class Branch:
     """A chain of steps under construction: the saga itself, or one branch of a fork or condition."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, *, depth: int = 0) -> None:
         self._parts = parts
+        self._depth = depth
+        """Inside of how many other ways it lies."""
         self._loose: list[Loose] = []
         """Where the next step continues from; empty at the beginning."""
         self._ends: list[Loose] = []
@@ -311,8 +314,14 @@ class Branch:
 
     def _built(self, name: str, loose: list[Loose], build: Build) -> Branch:
         """A branch as a function of the author's has built it."""
-        branch = Branch(self._parts)
+        branch = Branch(self._parts, depth=self._depth + 1)
         branch._loose = loose
+        if (
+            branch._depth > DEEPEST_WAYS
+        ):  # Building it would exhaust the stack: the author's functions call one another.
+            message = f"a way of {name!r} is nested deeper than {DEEPEST_WAYS}; call another saga for the inner ones"
+            self._parts.find("nested", message, name)
+            return branch
         if not _can_build(build):
             given = type(build).__name__
             remedy = "give a function of one argument that adds steps to it, such as lambda way: way.step('…', handler)"
@@ -388,7 +397,7 @@ class Branch:
         except ExpressionError as error:
             self._parts.find("bad_expression", f"the expression of {name!r} is wrong: {error}", name)
             return {}
-        for problem in parsed.problems(CONTEXT, expects="list" if spelling == "mapping" else "bool"):
+        for problem in parsed.problems(SAGA.schema, expects="list" if spelling == "mapping" else "bool"):
             message = f"the expression of {name!r} is wrong: {problem}{_hint(parsed)}"
             self._parts.find("bad_expression", message, name)
         stored: dict[str, Plain] = parsed.to_data()

@@ -24,10 +24,11 @@ from holdfast.machine.graphs.findings import (
     word_findings,
     work_findings,
 )
-from holdfast.machine.graphs.graph import LOOPING, Edge, Join, Kind, Node, Policies, Split
+from holdfast.machine.graphs.graph import LOOPING, Edge, Join, Kind, Node, Policies, Rights, Split
 from holdfast.machine.graphs.kinds.human import REFUSALS
 from holdfast.machine.graphs.scopes import Draft, check_flow
 
+NO_RIGHTS = Rights()
 HIGHEST_PRIORITY = 100
 RESERVED_PREFIX = "cond#"
 DEEPEST_METADATA = 64
@@ -49,16 +50,19 @@ def check_graph(
     nodes: Sequence[Node],
     edges: Sequence[Edge],
     policies: Policies,
+    rights: Rights = NO_RIGHTS,
 ) -> list[Diagnostic]:
     """Everything that is wrong, in an order that does not depend on the order of nodes and edges."""
     draft = Draft(nodes, edges, entry)
     found = [
         *_workflow(kind, name, version),
+        *_rights(rights),
         *(list(_policies(policies)) or _unstorable(policies, "what the policies say")),
         *_names(nodes),
         *_references(draft),
         *(finding for node in nodes for finding in _node(node)),
         *_edges(draft),
+        *_missing_ways(draft),
         *_forks(draft),
         *check_flow(draft, may_loop=kind in LOOPING),
     ]
@@ -72,6 +76,12 @@ def _workflow(kind: Kind, name: str, version: str) -> Iterator[Diagnostic]:
     yield from word_findings("", "kind", "the kind of the workflow", kind, words=get_args(Kind))
     yield from name_findings("", "unnamed_workflow", "the name of the workflow", name)
     yield from name_findings("", "no_version", "the version of the workflow", version)
+
+
+def _rights(rights: Rights) -> Iterator[Diagnostic]:
+    for what, capability in (("start", rights.start), ("cancel", rights.cancel)):
+        if capability:
+            yield from name_findings("", "capability", f"the capability to {what} the workflow", capability)
 
 
 def _policies(policies: Policies) -> Iterator[Diagnostic]:
@@ -132,6 +142,8 @@ def _common(node: Node) -> Iterator[Diagnostic]:
         yield from time_findings(name, "timeout", f"the timeout of {name!r}", node.timeout_ms, low=1)
     elif node.timeout_ms is not None:
         yield Diagnostic("timeout", f"{name!r} waits for nobody, so it has no use for a timeout; remove it", name)
+    if node.capability:
+        yield from name_findings(name, "capability", f"the capability of {name!r}", node.capability)
     if node.compensation is not None:
         yield from work_findings(name, f"the compensation of {name!r}", node.compensation, least_calls=0)
     if node.compensation_priority is not None:
@@ -166,13 +178,18 @@ def _edge(draft: Draft, edge: Edge) -> Iterator[Diagnostic]:
     yield from number_findings(place, "edge_priority", what, edge.priority, low=-LARGEST_INTEGER)
     if edge.when is not None:
         yield from expression_findings(place, f"the condition of {edge.id}", edge.when)
+    if edge.capability:
+        yield from name_findings(place, "capability", f"the capability of {edge.id}", edge.capability)
     for target, stored in edge.assign.items():
         yield from expression_findings(place, f"what {edge.id} assigns to {target!r}", stored)
     source = draft.nodes.get(place)
     if source is None:
         return
-    if isinstance(source.op, Split) and edge.on == g.BRANCH and (edge.when is not None or edge.assign):
-        message = f"{edge.id} is a branch, which is taken always and as it is; ask and assign in a step of the branch"
+    is_choosy = edge.when is not None or bool(edge.assign) or bool(edge.capability)
+    if isinstance(source.op, Split) and edge.on == g.BRANCH and is_choosy:
+        message = (
+            f"{edge.id} is a branch, which is taken always and as it is; ask, assign and demand in a step of the branch"
+        )
         yield Diagnostic("branch_condition", message, place)
     yield from _outcome(source, edge)
 
@@ -189,6 +206,18 @@ def _outcome(node: Node, edge: Edge) -> Iterator[Diagnostic]:
         remedy = f"it can be left by {listed(possible)}" if possible else "nothing leads on from it: remove the edge"
     kind = type(node.op).__struct_config__.tag
     yield Diagnostic("outcome", f"{node.id!r} ({kind}) is never left by {edge.on!r}; {remedy}", node.id)
+
+
+def _missing_ways(draft: Draft) -> Iterator[Diagnostic]:
+    """Answers that nothing follows from."""
+    led = {(edge.source, edge.on) for edge in draft.edges}
+    for node in draft.nodes.values():
+        if (node.id, g.ANY_OUTCOME) in led:
+            continue
+        for outcome in node.op.required:
+            if (node.id, outcome) not in led:
+                message = f"{node.id!r} can be answered by {outcome!r}, and no edge leads on from that; add one, or drop the outcome"
+                yield Diagnostic("no_way", message, node.id)
 
 
 # -- forks and their joins

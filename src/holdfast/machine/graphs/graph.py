@@ -60,6 +60,7 @@ __all__ = [
     "Plain",
     "Policies",
     "Retry",
+    "Rights",
     "SavePoint",
     "Split",
     "Stored",
@@ -148,6 +149,15 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How often a token may enter one node before the run waits for an operator."""
 
 
+class Rights(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an actor must be allowed to do to act on a whole run."""
+
+    start: str = ""
+    """The capability to start one; empty means that none is needed. A workflow that calls this one is not asked for it."""
+    cancel: str = ""
+    """The capability to cancel or abort one; empty means the same as to start one."""
+
+
 class Graph(msgspec.Struct, frozen=True, kw_only=True):
     """A whole workflow."""
 
@@ -158,10 +168,7 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     nodes: dict[str, Node]
     edges: tuple[Edge, ...]
     policies: Policies = Policies()
-    capability: str = ""
-    """What an actor must be allowed to do to start a run; empty means nothing. A workflow that calls this one is not asked."""
-    cancel_capability: str = ""
-    """What an actor must be allowed to do to cancel or abort a run; empty means the same as to start one."""
+    rights: Rights = Rights()
     ir_version: int = IR_VERSION
     hash: str = ""
     """Over everything else, in canonical form."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
-from holdfast.machine.graphs.graph import ANY_OUTCOME, Edge, Graph, Join, Node, Split
+from holdfast.machine.graphs.graph import ANY_OUTCOME, LOOPING, Edge, Graph, Join, Node, Split, WaitEvent
 from holdfast.machine.graphs.kinds.human import SHOWN, TEMPLATE
 
 DATA = "input"
@@ -42,6 +42,13 @@ class GraphIndex:
             name: {each.removeprefix(SHOWN): formulas[each] for each in formulas if each.startswith(SHOWN)}
             for name, formulas in self._formulas.items()
         }
+        self.remembers = graph.kind not in LOOPING or any(node.compensation for node in graph.nodes.values())
+        """Whether a rollback goes back over what was done: a workflow that may go in circles and undoes nothing just ends."""
+        signals: defaultdict[str, list[str]] = defaultdict(list)
+        for node in graph.nodes.values():
+            if isinstance(node.op, WaitEvent):
+                signals[node.op.signal].append(node.id)
+        self._signals = {name: tuple(nodes) for name, nodes in signals.items()}
         self._guards = {edge.id: Expression.from_data(edge.when) for edge in graph.edges if edge.when is not None}
         self._assigns = {
             edge.id: {name: Expression.from_data(stored) for name, stored in edge.assign.items()}
@@ -98,6 +105,10 @@ class GraphIndex:
     def shown(self, node: str) -> dict[str, Expression]:
         """What a question shows of the data."""
         return self._shown[node]
+
+    def waiting_for(self, signal: str) -> tuple[str, ...]:
+        """The nodes that wait for a signal of this name."""
+        return self._signals.get(signal, ())
 
     def guard(self, edge: Edge) -> Expression | None:
         """What must hold for an edge to be taken."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import CONFIRMED, REJECTED
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.answers import merged, name_of, without
 from holdfast.machine.runs.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
+
+MOST_DECIDED = 1000
+"""Answers that a run remembers in order to tell a repeated one: those of a run that goes on for years must not grow with it."""
 
 
 def evolve(routes: GraphIndex, state: State, event: e.Event) -> State:
@@ -70,9 +72,19 @@ def _execute(routes: GraphIndex, state: State, step: Step, executed: Executed) -
     elif token is not None:
         executed.input = token.data
     executed.retry_of, executed.first = step.retry_of, step.first
+    if not routes.remembers:
+        _forget(state)
     state.executed[step.number] = executed
     if executed.was_called:
         _stand_for(state, executed)
+
+
+def _forget(state: State) -> None:
+    """Forget the steps that no rollback will ask for, where nothing can be undone: a run may go in circles for years."""
+    failed = None if state.rollback is None else state.rollback.failed_step
+    for number, each in list(state.executed.items()):
+        if number != failed and number not in state.stopping and not each.not_undone:
+            del state.executed[number]
 
 
 def _stand_for(state: State, executed: Executed) -> None:
@@ -267,15 +279,17 @@ def _branches_undone(_routes: GraphIndex, state: State, _event: e.BranchesUndone
 # -- the world
 
 
-def _decided(_routes: GraphIndex, state: State, event: e.Approved | e.Rejected) -> None:
+def _answered(_routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     state.chain = 0
     state.decided[event.step] = decision_of(event)
+    if len(state.decided) > MOST_DECIDED:
+        del state.decided[next(iter(state.decided))]
 
 
-def decision_of(event: e.Approved | e.Rejected) -> Data:
-    """What a person decided, as the steps behind find it."""
+def decision_of(event: e.StepAnswered) -> Data:
+    """What was answered, as the steps behind find it."""
     return {
-        "status": CONFIRMED if isinstance(event, e.Approved) else REJECTED,
+        "status": event.outcome,
         "decided_by": event.actor,
         "decided_at": event.at,
         "comment": event.comment,
@@ -427,8 +441,7 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.BranchesClosed: _branches_closed,
     e.BranchesDropped: _branches_dropped,
     e.BranchesUndone: _branches_undone,
-    e.Approved: _decided,
-    e.Rejected: _decided,
+    e.StepAnswered: _answered,
     e.TimedOut: _noted,
     e.HandlerMissing: _noted,
     e.SignalReceived: _signal_received,

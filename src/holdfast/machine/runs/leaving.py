@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
 from holdfast.machine.graphs.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
@@ -74,20 +76,37 @@ def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
 
 
 def _choose(turn: Turn, token: Token, node: str, outcome: str, *, data: Data) -> tuple[Edge | None, str]:
-    """The first edge of this outcome whose condition holds of the data, and where it leads if there was a choice."""
+    """The first edge of this outcome whose condition holds of the data and whose capability the actor has, and where it leads if there was a choice."""
     ways = turn.routes.ways(node, outcome)
-    if len(ways) == 1 and ways[0].when is None:
+    if len(ways) == 1 and ways[0].when is None and not ways[0].capability:
         return ways[0], ""
+    actor = turn.moment.actor
+    for edge in _open(turn, token, node, ways, data=data):
+        if actor.may(edge.capability):
+            return edge, edge.target
+    return None, ""
+
+
+def _open(turn: Turn, token: Token, node: str, ways: Sequence[Edge], *, data: Data) -> Iterator[Edge]:
+    """The edges whose conditions hold."""
     asked = turn.data_for(token, node)
     asked[DATA] = data
     for edge in ways:
         guard = turn.routes.guard(edge)
         try:
             if guard is None or guard.holds(asked):
-                return edge, edge.target
+                yield edge
         except ExpressionError:
             continue  # A condition that cannot be answered lets nobody through.
-    return None, ""
+
+
+def is_barred(turn: Turn, token: Token, node: str, outcome: str, *, data: Data) -> bool:
+    """Whether ways lead on, but none that the actor may go."""
+    ways = turn.routes.ways(node, outcome)
+    if not any(edge.capability for edge in ways):
+        return False
+    actor, found = turn.moment.actor, list(_open(turn, token, node, ways, data=data))
+    return bool(found) and not any(actor.may(edge.capability) for edge in found)
 
 
 def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: str) -> None:

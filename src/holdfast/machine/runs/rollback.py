@@ -221,6 +221,8 @@ def plan(routes: GraphIndex, state: State) -> list[int]:
     """The executed steps to undo, in the order of undoing."""
     rollback = state.rollback
     assert rollback is not None
+    if not routes.remembers:
+        return [each.number for each in reversed(state.executed.values()) if each.not_undone]
     failed = state.executed.get(rollback.failed_step or 0)
     order = [failed.number] if failed is not None and failed.was_called else []
     dropped = state.dropped.tokens if state.dropped is not None else ()

@@ -159,7 +159,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Tokens that wait for the branches of their split."""
     open: dict[int, Step] = {}
     executed: dict[int, Executed] = {}
-    """Steps that ended, by number, in the order in which they ended."""
+    """Steps that ended, by number, in the order in which they ended; where nothing can be undone, only those that are still asked for."""
     scopes: dict[int, Scope] = {}
     rollback: Rollback | None = None
     dropped: Dropped | None = None
@@ -172,7 +172,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     signals: dict[str, list[object]] = {}
     """Signals that nobody has waited for yet."""
     decided: dict[int, Data] = {}
-    """What people have decided, by step: the answers of those steps."""
+    """What people and the world have answered, by step; the last ones."""
     result: object = None
     chain: int = 0
     """Calls of handlers since the last word from outside."""

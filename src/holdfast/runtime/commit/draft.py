@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.errors import PayloadError, RejectedError
-from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
+from holdfast.errors import ForbiddenError, PayloadError, RejectedError
+from holdfast.kernel.decision import NOT_ALLOWED, Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
@@ -117,7 +117,8 @@ class Draft:
         if isinstance(answer, Decision):
             return self._accept(answer, submission, now)
         if isinstance(answer, Rejection):
-            raise RejectedError(reason=answer.code, message=answer.message)
+            refused = ForbiddenError if answer.code == NOT_ALLOWED else RejectedError
+            raise refused(reason=answer.code, message=answer.message)
         return self._skip(answer, submission, now)
 
     @property
