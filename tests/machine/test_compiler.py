@@ -249,7 +249,7 @@ def others(value: object, hint: object) -> Iterator[object]:
 def _of_kind(value: object, kind: object) -> list[object]:
     if get_origin(kind) is Literal:
         return list(get_args(kind))
-    if get_origin(kind) is tuple:
+    if kind == tuple[str, ...]:
         return [("zz",), ("zz", "yy")]
     if get_origin(kind) is dict:
         return [{"zz": {"z": 1}}, {"zz": {"z": 2}}, {"yy": {}}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from holdfast.errors import ExpressionError
@@ -9,6 +10,7 @@ from holdfast.expressions import Expression
 from holdfast.machine.graphs.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
 from holdfast.machine.graphs.index import DATA
 from holdfast.machine.runs.answers import fits, is_within, merged, overflow
+from holdfast.machine.runs.branches import branch_of
 from holdfast.machine.runs.ending import NOT_NEEDED, stop_step, unended
 from holdfast.machine.runs.events import (
     BranchesClosed,
@@ -205,8 +207,7 @@ def _meet(turn: Turn, scope: Scope, join: Node) -> None:
     arrived = set(scope.arrived)
     losers = [name for name in scope.live if name not in arrived]
     if join.op.losers != "finish":
-        for branch in losers:
-            end_branch(turn, branch, error=_ENOUGH)
+        end_branches(turn, losers, error=_ENOUGH)
     branches = [turn.state.tokens[name] for name in scope.arrived]
     names = [turn.routes.answer_name(token.node) for token in branches]
     output = _answers(turn, scope, branches)
@@ -234,16 +235,26 @@ def _close(turn: Turn, scope: Scope) -> None:
     end(turn, turn.state.tokens[scope.parent])
 
 
-def end_branch(turn: Turn, name: str, *, error: str, has_failed: bool = False) -> None:
-    """End a branch with everything below it."""
-    state = turn.state
-    below = [each for each in (*state.tokens, *state.parked) if each == name or each.startswith(f"{name}/")]
-    for step in [each for each in unended(turn) if each.token in below and each.of is None]:
-        stop_step(turn, step, "undo", error=error, reason=NOT_NEEDED)
-    for scope in [each for each in state.scopes.values() if each.parent in below]:
-        turn.emit(BranchesClosed(step=scope.step))
-    for each in sorted(below, key=lambda each: (-len(each), each)):
-        turn.emit(TokenEnded(token=each, reason="failed" if has_failed else "cancelled"))
+def end_branches(turn: Turn, branches: Sequence[str], *, error: str, has_failed: bool = False) -> None:
+    """End branches, one after the other, with everything below them; the run is looked through once, however many they are."""
+    state, within = turn.state, frozenset(branches)
+    steps: defaultdict[str, list[Step]] = defaultdict(list)
+    scopes: defaultdict[str, list[int]] = defaultdict(list)
+    tokens: defaultdict[str, list[str]] = defaultdict(list)
+    for step in unended(turn):
+        if step.of is None:
+            steps[branch_of(step.token, within)].append(step)
+    for scope in state.scopes.values():
+        scopes[branch_of(scope.parent, within)].append(scope.step)
+    for name in (*state.tokens, *state.parked):
+        tokens[branch_of(name, within)].append(name)
+    for branch in branches:
+        for step in steps[branch]:
+            stop_step(turn, step, "undo", error=error, reason=NOT_NEEDED)
+        for number in scopes[branch]:
+            turn.emit(BranchesClosed(step=number))
+        for name in sorted(tokens[branch], key=lambda each: (-len(each), each)):
+            turn.emit(TokenEnded(token=name, reason="failed" if has_failed else "cancelled"))
 
 
 def is_outlived(turn: Turn, name: str) -> bool:
@@ -267,6 +278,6 @@ def is_outlived(turn: Turn, name: str) -> bool:
 
 def _lose(turn: Turn, name: str, *, losers: Losers) -> None:
     """A branch failed that is not needed; unless the join leaves everything as it is, what it did is undone."""
-    end_branch(turn, name, error=_FAILED, has_failed=True)
+    end_branches(turn, [name], error=_FAILED, has_failed=True)
     if losers != "stop":
         drop(turn, [name], _FAILED)

@@ -108,7 +108,7 @@ class Scope(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     node: str
     parent: str
     """The token that waits for the branches."""
-    live: list[str] = []
+    live: dict[str, None] = {}
     """Branches that have not ended, those that have arrived included."""
     arrived: list[str] = []
     """Branches that reached the join, in order."""
@@ -139,6 +139,8 @@ class Dropped(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
     tokens: dict[str, str] = {}
     """Why, by the name of each branch."""
+    chain: dict[int, None] = {}
+    """Numbers of their executed steps that may have to be undone, the next one last."""
     stuck: int | None = None
     """The executed step that could not be undone."""
 
@@ -163,7 +165,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     scopes: dict[int, Scope] = {}
     rollback: Rollback | None = None
     dropped: Dropped | None = None
-    stopping: list[int] = []
+    stopping: dict[int, None] = {}
     """Steps that were stopped and whose handlers have not come back yet."""
     dead: dict[int, Step] = {}
     """Steps that gave up and wait for an operator."""
