@@ -6,6 +6,7 @@ from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
+from holdfast.authoring.definition import Definition
 from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
@@ -17,6 +18,7 @@ from holdfast.errors import (
     DefinitionError,
     Diagnostic,
     ExpressionError,
+    ForbiddenError,
     HoldfastError,
     NotFoundError,
     PayloadError,
@@ -58,6 +60,7 @@ __all__ = [
     "DeadlockError",
     "Decider",
     "Decision",
+    "Definition",
     "DefinitionError",
     "Diagnostic",
     "Effect",
@@ -66,6 +69,7 @@ __all__ = [
     "ExpressionError",
     "Fail",
     "Failure",
+    "ForbiddenError",
     "Header",
     "Health",
     "HistoryEntry",

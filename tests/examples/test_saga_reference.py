@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import DefinitionError, Saga
+from holdfast import Branch, DefinitionError, Saga
 from holdfast.authoring.saga import StepOptions, words
+from holdfast.authoring.saga.builder import DEEPEST_WAYS
 from holdfast.authoring.saga.definition import STEP_TYPES
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
 from holdfast.kernel.vocabulary import wire_name
@@ -21,6 +22,7 @@ from holdfast.machine.graphs.findings import LONGEST_MS, LONGEST_NAME
 from holdfast.machine.graphs.graph import Task
 from holdfast.machine.runs import events
 from holdfast.machine.runs.nodes.wait import MOST_KEPT
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.limits import LONGEST_COMMENT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,14 +85,14 @@ def test_all_statuses_are_listed() -> None:
 def test_all_events_are_listed() -> None:
     """An event that a history can hold is on the page."""
     known = [wire_name(event)[0] for event in typing.get_args(events.Event)]
-    assert sorted(first_column("Events")) == sorted([*known, TIMER_CANCELLED, TIMER_REQUEUED])
+    assert sorted(first_column("Events")) == sorted([*known, *words.ANSWERED.values(), TIMER_CANCELLED, TIMER_REQUEUED])
 
 
 def test_all_rejections_are_listed() -> None:
     """A code with which a workflow refuses a command is on the page."""
-    sources = [file.read_text(encoding="utf-8") for file in (SOURCE / "machine").rglob("*.py")]
-    known = {code for text in sources for code in re.findall(r"Rejection\(\s*code=\"(\w+)\"", text)}
-    assert sorted(first_column("Rejections")) == sorted(known)
+    assert sorted(first_column("Rejections")) == sorted(Refusal)
+    sources = {file.name: file.read_text(encoding="utf-8") for file in (SOURCE / "machine").rglob("*.py")}
+    assert [name for name, text in sources.items() if "Rejection(" in text] == ["refusals.py"]
 
 
 def test_all_diagnostics_are_listed() -> None:
@@ -119,6 +121,7 @@ def test_the_limits_of_the_page_are_those_of_the_code() -> None:
     assert said["signals that an instance keeps because no step waits for them yet"] == str(MOST_KEPT)
     assert said["the name of a step"] == f"{LONGEST_NAME} characters"
     assert said["a comment"] == f"{LONGEST_COMMENT // 1024} KiB"
+    assert said["ways inside of one another"] == str(DEEPEST_WAYS)
     assert said["a duration"] == f"{LONGEST_MS // (366 * 24 * 3600 * 1000)} years"
 
 
@@ -139,6 +142,11 @@ def _two_of_one_name() -> Saga:
     return Saga("s").step("a", one).step("b", other)
 
 
+def _deeper(way: Branch) -> Branch:
+    """A fork in a fork in a fork, without an end."""
+    return way.fork("f", _deeper).join("j")
+
+
 def _joined_by_name(*names: str) -> Saga:
     with warnings.catch_warnings(action="ignore"):
         return _forked().join_step("j", names)
@@ -148,6 +156,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "ambiguous_handler": _two_of_one_name,
     "bad_expression": lambda: Saga("s").condition("c", "a >"),
     "branch": lambda: Saga("s").fork("f", "x"),  # type: ignore[arg-type]
+    "capability": lambda: Saga("s", capability=" ").step("a", H),
     "deadline": lambda: Saga("s", deadline=-1).step("a", H),
     "dlq": lambda: Saga("s", dlq="no").step("a", H),  # type: ignore[arg-type]
     "duplicate_edge": lambda: Saga("s").fork("f", lambda one: one.step("a", H), lambda two: two.step("a", H)).join("j"),
@@ -166,6 +175,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "limit": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), limit=0),
     "long_name": lambda: Saga("s").step("a" * 300, H),
     "metadata": lambda: Saga("s").step("a", H, metadata={"x": 1.5}),
+    "nested": lambda: Saga("s").fork("f", _deeper).join("j"),
     "no_branches": lambda: Saga("s").fork("f"),
     "no_definition": lambda: Saga("s").call("a", ""),
     "no_handler": lambda: Saga("s").step("a", ""),

@@ -6,6 +6,7 @@ import re
 import sys
 import threading
 
+from holdfast.authoring.definition import Definition
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.program import Program
@@ -46,8 +47,9 @@ class Library:
         """The names of the definitions that this process has met."""
         return set(self._newest)
 
-    def publish(self, graph: Graph) -> None:
-        """Make a graph known to all processes. The same name and version with another content is refused."""
+    def publish(self, definition: Definition) -> None:
+        """Make a workflow known to all processes. The same name and version with another content is refused."""
+        graph = definition.graph
         self._check_calls(graph)
         assert self._service is not None
         now = self._service.shared.clock.now()
@@ -56,7 +58,7 @@ class Library:
             name=graph.name,
             version=graph.version,
             kind=graph.kind,
-            source=b"",
+            source=definition.source,
             compiled=graph_bytes(graph),
             hash=graph.hash,
             compiler=str(IR_VERSION),

@@ -15,13 +15,12 @@ from holdfast.app.calls import Calls
 from holdfast.app.desk import checked_tenant, failed
 from holdfast.app.life import Life
 from holdfast.app.readers import Readers
-from holdfast.app.references import described
+from holdfast.app.references import described, unbuilt
 from holdfast.app.registry import Registry
 from holdfast.app.step_handlers import check_step_handler, decider_handler, named_handler, takes_effects
 from holdfast.app.waiters import Endings
 from holdfast.app.workflows import final_state
-from holdfast.authoring.saga.builder import Branch
-from holdfast.authoring.saga.definition import SagaDefinition
+from holdfast.authoring.definition import Definition, definition_of
 from holdfast.authoring.saga.options import NAME_IT, handler_name
 from holdfast.errors import (
     ConfigurationError,
@@ -36,7 +35,6 @@ from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
-from holdfast.machine.graphs.compiler import compile_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
@@ -83,6 +81,13 @@ _LOOK_SECONDS = 0.5
 """How often `run` looks whether the engine was stopped otherwise."""
 _MOST_LAG = 10_000
 """Events that a projection has not read are counted up to here."""
+
+
+def _unregistrable(given: object) -> str:
+    kind = unbuilt(given)
+    if kind:
+        return f"a {kind} is registered once it is built: give {kind}.build()"
+    return f"{described(given)} cannot be registered; give a decider, or a built saga"
 
 
 def _shared_handler(workflow: str, handler: str) -> ConfigurationError:
@@ -180,11 +185,11 @@ class Engine(Calls):
     ) -> Self: ...
 
     @overload
-    def register(self, definition: SagaDefinition) -> Self: ...
+    def register(self, definition: Definition) -> Self: ...
 
     def register(
         self,
-        definition: Decider[S, C, E, F] | SagaDefinition,
+        definition: Decider[S, C, E, F] | Definition,
         effects: Handling[F, C] | None = None,
         *,
         concurrency: int | None = None,
@@ -198,14 +203,12 @@ class Engine(Calls):
         A process without a handler leaves its work to others.
         """
         self._check_open()
-        if isinstance(definition, SagaDefinition):
-            return self._register_saga(definition)
-        if isinstance(definition, Branch):
-            raise ConfigurationError("a saga is registered once it is built: give saga.build()")
+        if isinstance(definition, Definition):
+            return self._register_workflow(definition)
         if isinstance(definition, type) and issubclass(definition, Decider):
             raise ConfigurationError(f"a decider is registered as an object: register({definition.__name__}())")
         if not isinstance(definition, Decider):
-            raise ConfigurationError(f"{described(definition)} cannot be registered; give a decider, or a built saga")
+            raise ConfigurationError(_unregistrable(definition))
         if effects is None:
             self.registry.add(definition)
             return self
@@ -263,12 +266,12 @@ class Engine(Calls):
 
         return add
 
-    def _register_saga(self, saga: SagaDefinition) -> Self:
-        self._check_free(saga.graph)
-        for name, function in saga.handlers.items():
+    def _register_workflow(self, definition: Definition) -> Self:
+        self._check_free(definition.graph)
+        for name, function in definition.handlers.items():
             check_step_handler(function, name)
             self.handle(name, function)
-        self.registry.library.publish(saga.graph)
+        self.registry.library.publish(definition)
         return self
 
     def _check_free(self, graph: Graph) -> None:
@@ -283,10 +286,7 @@ class Engine(Calls):
         It is checked like one that was built; its handlers are registered with `handle`.
         """
         self._check_open()
-        graph = compile_data(definition)
-        self._check_free(graph)
-        self.registry.library.publish(graph)
-        return self
+        return self._register_workflow(definition_of(definition))
 
     def project(self, projection: Projection) -> Self:
         """Keep a read model up to date while the engine runs. From now on no event is deleted before it was read for it."""

@@ -18,9 +18,10 @@ from typing import Literal, Self, Unpack, cast
 
 import msgspec
 
+from holdfast.authoring.definition import Function
 from holdfast.authoring.saga.definition import CONDITION_ENTRY, IMPLICIT_JOIN, SagaDefinition, describe
 from holdfast.authoring.saga.forks import OpenFork
-from holdfast.authoring.saga.options import Duration, Function, StepOptions, milliseconds, work_of
+from holdfast.authoring.saga.options import Duration, StepOptions, milliseconds, work_of
 from holdfast.authoring.saga.parts import Loose, Parts
 from holdfast.authoring.saga.questions import REFUSALS, question
 from holdfast.errors import DefinitionError, ExpressionError
@@ -47,6 +48,7 @@ from holdfast.machine.graphs.graph import (
     OnReject,
     Plain,
     Policies,
+    Rights,
     SavePoint,
     Split,
     Task,
@@ -153,6 +155,7 @@ class Branch:
         *,
         subject: str = "",
         role: str = "",
+        capability: str = "",
         shows: Sequence[str] = (),
         timeout: Duration | None = None,
         on_rejected: Build | OnReject | None = None,
@@ -160,13 +163,13 @@ class Branch:
     ) -> Self:
         """Ask a person, with values of the data in the holes of the subject, `{supplier.name}`, and with those that `shows` names.
 
-        The saga goes on when it is confirmed. A rejection takes the way that `on_rejected` builds; with `"fail"` the step has failed,
+        Those may answer who have the `role` and the `capability`, as far as one is asked for. The saga goes on when it is confirmed. A rejection takes the way that `on_rejected` builds; with `"fail"` the step has failed,
         and what was done is undone; otherwise it aborts the saga.
         """
         limit = None if timeout is None else milliseconds(timeout)
         word = next((each for each in REFUSALS if each == on_rejected), None)
         op = question(self._parts, name, subject=subject, role=role, shows=shows, on_reject=word)
-        self._append(Node(id=name, op=op, timeout_ms=limit), on=CONFIRMED)
+        self._append(Node(id=name, op=op, timeout_ms=limit, capability=capability), on=CONFIRMED)
         if not isinstance(on_rejected, str):
             self._side(name, REJECTED, on_rejected)
         elif word is None:
@@ -181,11 +184,17 @@ class Branch:
         return self._append(Node(id=name, op=WaitTimer(duration_ms=milliseconds(duration))))
 
     def wait_for(
-        self, name: str, signal: str, *, timeout: Duration | None = None, on_timeout: Build | None = None
+        self,
+        name: str,
+        signal: str,
+        *,
+        capability: str = "",
+        timeout: Duration | None = None,
+        on_timeout: Build | None = None,
     ) -> Self:
-        """Wait for a signal; what it brings is the answer of the step."""
+        """Wait for a signal; what it brings is the answer of the step. With a `capability`, only those who have it may send one."""
         limit = None if timeout is None else milliseconds(timeout)
-        self._append(Node(id=name, op=WaitEvent(signal=signal), timeout_ms=limit))
+        self._append(Node(id=name, op=WaitEvent(signal=signal), timeout_ms=limit, capability=capability))
         return self._side(name, TIMEOUT, on_timeout)
 
     def call(
@@ -412,7 +421,8 @@ class Saga(Branch):
     """A saga under construction. `build` gives its definition, or raises with everything that is wrong with it.
 
     With `dlq` a step that fails for good waits for an operator instead of being rolled back. `deadline` cancels the saga when it takes
-    longer. `stop_grace` is how long a cancellation waits for handlers that were told to stop.
+    longer. `stop_grace` is how long a cancellation waits for handlers that were told to stop. `capability` is what an actor must have
+    to start the saga, `cancel_capability` to cancel or abort it; without one it is the same as to start it.
     """
 
     def __init__(
@@ -423,6 +433,8 @@ class Saga(Branch):
         dlq: bool = False,
         deadline: Duration | None = None,
         stop_grace: Duration = 30,
+        capability: str = "",
+        cancel_capability: str = "",
     ) -> None:
         super().__init__(Parts(f"{name}-v{version}"))
         self._name = name
@@ -430,6 +442,7 @@ class Saga(Branch):
         is_patient: object = dlq  # What a caller without types gave.
         if not isinstance(is_patient, bool):
             self._parts.find("dlq", f"dlq of {name!r} is {dlq!r}; give True or False")
+        self._rights = Rights(start=capability, cancel=cancel_capability)
         self._policies = Policies(
             on_failure="dlq" if dlq is True else "compensate",
             deadline_ms=None if deadline is None else milliseconds(deadline),
@@ -450,6 +463,7 @@ class Saga(Branch):
             nodes=parts.nodes,
             edges=parts.edges,
             policies=self._policies,
+            rights=self._rights,
         )
         return SagaDefinition(
             graph=graph, handlers=parts.handlers, steps=describe(graph, parts.parallels, parts.awaited)

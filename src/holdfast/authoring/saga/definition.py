@@ -1,4 +1,4 @@
-"""A finished saga: its graph, the handlers that were given as functions, and its steps in the saga's own words."""
+"""A finished saga: a definition with its steps in the saga's own words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 import msgspec
 
-from holdfast.authoring.saga.options import Function
+from holdfast.authoring.definition import Definition
 from holdfast.machine.graphs.graph import (
     BRANCH,
     CONFIRMED,
@@ -66,28 +66,10 @@ class StepDefinition(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Plain] = {}
 
 
-class SagaDefinition(msgspec.Struct, frozen=True, kw_only=True):
+class SagaDefinition(Definition, frozen=True, kw_only=True):
     """A finished saga."""
 
-    graph: Graph
-    handlers: dict[str, Function]
-    """Handlers that were given as functions, by name; registered with the saga."""
     steps: dict[str, StepDefinition]
-
-    @property
-    def name(self) -> str:
-        """The saga's name."""
-        return self.graph.name
-
-    @property
-    def version(self) -> str:
-        """The saga's version."""
-        return self.graph.version
-
-    @property
-    def id(self) -> str:
-        """Name and version, as in `order-v1`."""
-        return f"{self.graph.name}-v{self.graph.version}"
 
     @property
     def is_dlq_enabled(self) -> bool:
