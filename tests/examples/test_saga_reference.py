@@ -36,6 +36,7 @@ CODE_PLACES = {
     "word_findings": 1,
     "time_findings": 1,
     "number_findings": 1,
+    "plain_findings": 1,
     "_refusal": 1,
 }
 """Functions that are given the code of a finding, and the place of the argument."""

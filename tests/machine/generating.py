@@ -36,7 +36,7 @@ def stored(source: str, spelling: Spelling = "native") -> dict[str, g.Plain]:
 def random_graph(rng: Random) -> g.Graph:
     """A graph that the checks find no fault with."""
     kind: g.Kind = "process" if rng.random() < 0.25 else "saga"
-    maker = _Maker(rng, is_process=kind == "process")
+    maker = _Maker(rng, is_process=kind == "process", undoes=kind != "process" or rng.random() < 0.6)
     exits = maker.sequence([], rng.randint(1, 6), depth=0)
     if rng.random() < 0.6:
         maker.end(exits)
@@ -48,7 +48,7 @@ def random_graph(rng: Random) -> g.Graph:
         nodes=[_led_on(node, maker.edges) for node in maker.nodes],
         edges=maker.edges,
         policies=_policies(rng),
-        rights=g.Rights(start=_capability(rng, 0.1), cancel=_capability(rng, 0.1)),
+        rights=g.Rights(start=_capability(rng, 0.15), cancel=_capability(rng, 0.15)),
     )
 
 
@@ -104,13 +104,23 @@ def _policies(rng: Random) -> g.Policies:
 class _Maker:
     rng: Random
     is_process: bool
+    undoes: bool
+    """Whether any step has a compensation."""
     nodes: list[g.Node] = field(default_factory=list)
     edges: list[g.Edge] = field(default_factory=list)
 
     def sequence(self, exits: list[Exit], length: int, *, depth: int) -> list[Exit]:
         """Some nodes in a row behind the exits; gives the new exits."""
         first = len(self.nodes)
-        makers = [self.task] * 5 + [self.condition, self.save_point, self.human, self.timer, self.signal, self.call]
+        makers = [self.task] * 5 + [
+            self.condition,
+            self.save_point,
+            self.human,
+            self.human,
+            self.timer,
+            self.signal,
+            self.call,
+        ]
         makers += [self.no_return] if self.rng.random() < 0.3 else []
         makers += [self.fork, self.fork, self.fork, self.each] if depth < DEEPEST else []
         for position in range(length):
@@ -268,7 +278,7 @@ class _Maker:
 
     def _compensation(self, share: float) -> g.Work | None:
         rng = self.rng
-        if rng.random() >= share:
+        if not self.undoes or rng.random() >= share:
             return None
         return self._work("undo", rng.choice((0, 1, 2, 3, 3)))
 
@@ -317,7 +327,7 @@ class _Maker:
         )
         for source, on in dict.fromkeys(exits):
             is_any = on == g.OK and self.rng.random() < 0.03
-            capability = _capability(self.rng, 0.08) if on != g.BRANCH else ""
+            capability = _capability(self.rng, 0.25) if on != g.BRANCH else ""
             self.edges.append(
                 g.Edge(source=source, target=name, on="*" if is_any else on, priority=5, capability=capability)
             )

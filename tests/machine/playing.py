@@ -185,7 +185,7 @@ def play_at_random(play: Play, rng: Random) -> None:
     )
     if rng.random() < 0.02:
         play.act(Say(c.CancelWorkflow(reason="early")))
-    play.act(Say(start, rng.choice((OLGA, *ACTORS))))
+    play.act(Say(start, rng.choice(ACTORS)))
     if play.run.status == "new":
         play.act(Say(start))
     for _ in range(LONGEST):
@@ -201,11 +201,11 @@ def _next(play: Play, rng: Random, mood: Mood) -> Act:
         chance /= 2
     if chance < mood.stopping:
         stop = c.CancelWorkflow if rng.random() < 0.7 else c.AbortWorkflow
-        return Say(stop(reason="enough", by_parent=rng.random() < 0.3), rng.choice((OLGA, *ACTORS)))
+        return Say(stop(reason="enough", by_parent=rng.random() < 0.3), rng.choice(ACTORS))
     if chance < mood.stopping + mood.meddling:
-        return Say(_intrusion(play, rng), rng.choice((OLGA, *ACTORS)))
+        return Say(_intrusion(play, rng), rng.choice(ACTORS))
     if rng.random() < 0.03:
-        return Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice((OLGA, *ACTORS)))
+        return Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
     choices = [*_inside(play, rng, mood.failing), *_operating(play, rng)]
     return rng.choice(choices or [Say(_intrusion(play, rng))])
 
@@ -223,12 +223,12 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
     yield from _from_children(play, rng, failing)
     for step in play.run.steps:
         if step.is_open and step.of is None and play.run.is_at(step, g.Human):
-            yield Say(_answer_to(play, step, rng, failing), rng.choice((OLGA, *ACTORS)) if failing else OLGA)
+            yield Say(_answer_to(play, step, rng, failing), rng.choice(ACTORS) if failing else OLGA)
         if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvent):
-            yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice((OLGA, *ACTORS)))
+            yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
             if rng.random() < 0.2:
                 answer = c.AnswerStep(step=step.number, outcome=g.OK, data=random_output(rng))
-                yield Say(answer, rng.choice((OLGA, *ACTORS)))
+                yield Say(answer, rng.choice(ACTORS))
 
 
 def _answer_to(play: Play, step: Step, rng: Random, failing: float) -> c.AnswerStep:

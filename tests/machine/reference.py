@@ -450,7 +450,8 @@ class Reference:
     def _bring(self, step: Step, payload: object) -> bool:
         """What a step waits for has happened."""
         told = self._with(step, payload)
-        if not self._has_room(told) or not self._may_leave(step, g.OK, told):
+        has_room = payload is None or self._has_room(told)  # What brings nothing needs none.
+        if not has_room or not self._may_leave(step, g.OK, told):
             return False
         self.handler_calls = 0
         self._finish(step, g.OK, payload)

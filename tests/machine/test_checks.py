@@ -266,6 +266,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         followed(g.Human(outcomes=("yes",)), "a b yes", "a b confirmed"),
     ),
     "no answer at all": ("outcomes", "a", alone(g.Human(outcomes=()))),
+    "a fraction in a form": ("form", "a", alone(g.Human(form={"fields": [{"max": 1.5}]}))),
     "an answer twice": ("outcomes", "a", followed(g.Human(outcomes=("yes", "yes")), "a b yes")),
     "an answer without a name": ("outcomes", "a", followed(g.Human(outcomes=("yes", " ")), "a b *")),
     "an answer of the engine's": ("outcomes", "a", followed(g.Human(outcomes=("yes", "timeout")), "a b *")),
@@ -364,7 +365,7 @@ JUDGES = [checks, flow, values, *(inspect.getmodule(kind) for kind in get_args(O
 
 def stated_codes(module: ModuleType | None) -> set[str]:
     """The codes that a module can give, read from its source."""
-    places = {"Diagnostic": 0, **{f"{sort}_findings": 1 for sort in ("name", "word", "time", "number")}}
+    places = {"Diagnostic": 0, **{f"{sort}_findings": 1 for sort in ("name", "word", "time", "number", "plain")}}
     assert module is not None
     calls = [each for each in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(each, ast.Call)]
     given = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from app.sagas.acting import Stage, history, run, status, statuses, step
@@ -12,6 +13,7 @@ from holdfast.app.words import words_of
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph, graph_data
+from holdfast.store.shapes import SHARED_TENANT
 from support.engines import Place
 
 ANN = Actor(id="ann", roles=frozenset({"finance"}), capabilities=frozenset({"orders:*"}))
@@ -133,6 +135,17 @@ def test_an_engine_takes_definitions_of_any_front_end(place: Place, way: str) ->
         "approved",
     ]
     assert engine.verify(instance).result().is_sound
+
+
+def test_what_an_author_wrote_is_kept(place: Place) -> None:
+    """The source of a definition is stored with its graph; one that was built has none."""
+    engine = place.engine()
+    text = msgspec.json.encode(graph_data(review()))
+    engine.publish(text)
+    engine.register(Saga("plain").step("a", "a").build())
+    stored = engine.service.store.definitions()
+    found = [stored.get(SHARED_TENANT, name, "1") for name in ("review", "plain")]
+    assert [each.source for each in found if each is not None] == [text, b""]
 
 
 def test_words_are_a_matter_of_the_kind() -> None:

@@ -20,6 +20,7 @@ from holdfast.machine.graphs.findings import (
     listed,
     name_findings,
     number_findings,
+    plain_findings,
     time_findings,
     word_findings,
     work_findings,
@@ -31,7 +32,6 @@ from holdfast.machine.graphs.scopes import Draft, check_flow
 NO_RIGHTS = Rights()
 HIGHEST_PRIORITY = 100
 RESERVED_PREFIX = "cond#"
-DEEPEST_METADATA = 64
 
 POLICY_WORDS = {
     "on_failure": ("compensate", "dlq", "pause"),
@@ -150,14 +150,7 @@ def _common(node: Node) -> Iterator[Diagnostic]:
         what = f"the priority of the compensation of {name!r}"
         yield from number_findings(name, "priority", what, node.compensation_priority, high=HIGHEST_PRIORITY)
     for metadata in (node.metadata, node.compensation_metadata or {}):
-        yield from _metadata(name, metadata)
-
-
-def _metadata(name: str, metadata: dict[str, g.Plain]) -> Iterator[Diagnostic]:
-    place = _not_plain(metadata)
-    if place:
-        remedy = "use texts, whole numbers, true, false, null, and lists and objects of them"
-        yield Diagnostic("metadata", f"{place} of {name!r} cannot be stored as it is; {remedy}", name)
+        yield from plain_findings(name, "metadata", metadata)
 
 
 # -- edges
@@ -260,27 +253,6 @@ def _join(draft: Draft, name: str, op: Join, branches: int) -> Iterator[Diagnost
 
 
 # -- values
-
-
-def _not_plain(metadata: object) -> str:
-    """The place of the first value that JSON without fractions does not have; empty if there is none."""
-    pending: list[tuple[object, str, int]] = [(metadata, "metadata", 0)]
-    while pending:
-        value, place, depth = pending.pop()
-        if depth > DEEPEST_METADATA:
-            return f"metadata nested deeper than {DEEPEST_METADATA} levels"
-        match value:
-            case None | bool() | str():
-                pass
-            case int() if abs(value) <= LARGEST_INTEGER:
-                pass
-            case list():
-                pending += [(each, f"{place}[{index}]", depth + 1) for index, each in enumerate(value)]
-            case dict() if all(isinstance(key, str) for key in value):
-                pending += [(each, f"{place}.{key}", depth + 1) for key, each in value.items()]
-            case _:
-                return place
-    return ""
 
 
 def _unstorable(value: Node | Edge | Policies, what: str, position: str = "") -> Iterator[Diagnostic]:

@@ -13,6 +13,8 @@ from holdfast.machine.graphs.work import Work
 LONGEST_NAME = 200
 LONGEST_MS = 100 * 366 * 24 * 3600 * 1000
 """A hundred years: a moment much further ahead is not a date any more."""
+DEEPEST_DATA = 64
+"""Levels of data that an author gives."""
 BACKOFFS = ("fixed", "linear", "exponential")
 
 _WHOLE = 100
@@ -86,6 +88,35 @@ def work_findings(name: str, what: str, work: Work, *, least_calls: int) -> Iter
         yield Diagnostic("once", message, name)
     if work.timeout_ms is not None:
         yield from time_findings(name, "timeout", f"the timeout of the handler of {what}", work.timeout_ms, low=1)
+
+
+def plain_findings(position: str, what: str, value: object) -> Iterator[Diagnostic]:
+    """Data of the author's that is kept as it is; `what` is its name, and the code."""
+    place = _not_plain(value, what)
+    if place:
+        remedy = "use texts, whole numbers, true, false, null, and lists and objects of them"
+        yield Diagnostic(what, f"{place} of {position!r} cannot be stored as it is; {remedy}", position)
+
+
+def _not_plain(given: object, what: str) -> str:
+    """The place of the first value that JSON without fractions does not have; empty if there is none."""
+    pending: list[tuple[object, str, int]] = [(given, what, 0)]
+    while pending:
+        value, place, depth = pending.pop()
+        if depth > DEEPEST_DATA:
+            return f"{what} nested deeper than {DEEPEST_DATA} levels"
+        match value:
+            case None | bool() | str():
+                pass
+            case int() if abs(value) <= LARGEST_INTEGER:
+                pass
+            case list():
+                pending += [(each, f"{place}[{index}]", depth + 1) for index, each in enumerate(value)]
+            case dict() if all(isinstance(key, str) for key in value):
+                pending += [(each, f"{place}.{key}", depth + 1) for key, each in value.items()]
+            case _:
+                return place
+    return ""
 
 
 def listed(words: Collection[str]) -> str:

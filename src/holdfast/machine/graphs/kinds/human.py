@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal, get_args
 
 from holdfast.errors import Diagnostic
-from holdfast.machine.graphs.findings import name_findings, word_findings
+from holdfast.machine.graphs.findings import name_findings, plain_findings, word_findings
 from holdfast.machine.graphs.kinds.kind import ERROR, TIMEOUT, Execution, Formula, NodeOp, Plain, Shape, Stored
 
 CONFIRMED, REJECTED = "confirmed", "rejected"
@@ -80,7 +80,7 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
             yield Formula(f"{SHOWN}{shown}", f"{shown!r}, which {node!r} shows,", stored)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the answers, and with what follows a rejection."""
+        """What is wrong with the answers, with the form, and with what follows a rejection."""
         if not self.outcomes:
             yield Diagnostic("outcomes", f"{node!r} lets nobody answer; name at least one outcome", node)
         for outcome, count in Counter(self.outcomes).items():
@@ -92,6 +92,8 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
             if outcome in _RESERVED:
                 message = f"{node!r} names the outcome {outcome!r}, which is kept for the engine; take another word"
                 yield Diagnostic("outcomes", message, node)
+        if self.form is not None:
+            yield from plain_findings(node, "form", self.form)
         if self.on_reject is not None:
             what = f"what follows a rejection of {node!r}"
             yield from word_findings(node, "on_reject", what, self.on_reject, words=REFUSALS)
