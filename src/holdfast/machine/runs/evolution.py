@@ -391,8 +391,12 @@ def _compensation_succeeded(_routes: GraphIndex, state: State, event: e.Compensa
 
 def _compensation_exhausted(_routes: GraphIndex, state: State, event: e.CompensationExhausted) -> None:
     halted = state.rollback or state.dropped
+    number = state.open.pop(event.step).of
     assert halted is not None
-    halted.stuck = state.open.pop(event.step).of
+    assert number is not None
+    halted.stuck = number
+    if isinstance(halted, Dropped):  # It is still to be undone, once an operator or a child lets it.
+        halted.chain[number] = None
 
 
 def _compensation_waived(_routes: GraphIndex, state: State, event: e.CompensationWaived) -> None:
