@@ -679,11 +679,11 @@ def test_every_failure_of_a_handler_is_a_command() -> None:
 
 def test_a_loser_is_undone_after_all_once_its_child_is() -> None:
     """The child of a branch that was not needed could not be undone; when it is, the step's own compensation follows."""
-    undo = g.Work(handler="undo c", retry=g.Retry(max_calls=1))
-    nodes, edges = fork("c", "b", strategy=g.Join(split="f", strategy="any"))
-    call = g.Node(id="c", op=g.Call(definition="other"), compensation=undo)
+    undo = g.Work(handler="undo a", retry=g.Retry(max_calls=1))
+    nodes, edges = fork("a", "b", strategy=g.Join(split="f", strategy="any"))
+    call = g.Node(id="a", op=g.Call(definition="other"), compensation=undo)
     stuck = Say(c.EndChild(step=2, status="failed", reason="compensation_failed"))
     played = play([*nodes, call, task("b")], edges, [stuck])
-    assert seen(played) == "running: f completed, c failed, b pending, undo c failed, letter of 2"
+    assert seen(played) == "running: f completed, a failed, b pending, undo a failed, letter of 2"
     played.act(Say(c.EndChild(step=2, status="cancelled")))
-    assert seen(played) == "running: f completed, c failed, b pending, undo c failed, undo c pending"
+    assert seen(played) == "running: f completed, a failed, b pending, undo a failed, undo a pending"
