@@ -1,12 +1,12 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
 from holdfast.app.calls import Calls
-from holdfast.app.definitions import DefinitionSource
 from holdfast.app.engine import Engine
 from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
+from holdfast.authoring.definition import Definition
 from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
@@ -18,6 +18,7 @@ from holdfast.errors import (
     DefinitionError,
     Diagnostic,
     ExpressionError,
+    ForbiddenError,
     HoldfastError,
     NotFoundError,
     PayloadError,
@@ -59,8 +60,8 @@ __all__ = [
     "DeadlockError",
     "Decider",
     "Decision",
+    "Definition",
     "DefinitionError",
-    "DefinitionSource",
     "Diagnostic",
     "Effect",
     "EffectContext",
@@ -68,6 +69,7 @@ __all__ = [
     "ExpressionError",
     "Fail",
     "Failure",
+    "ForbiddenError",
     "Header",
     "Health",
     "HistoryEntry",

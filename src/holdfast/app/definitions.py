@@ -6,8 +6,7 @@ import re
 import sys
 import threading
 
-import msgspec
-
+from holdfast.authoring.definition import Definition
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
@@ -23,19 +22,6 @@ from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 _ID = re.compile(r"(?=-v)")
 
 _NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
-
-
-class DefinitionSource(msgspec.Struct, frozen=True, kw_only=True):
-    """What the author of a definition wrote."""
-
-    text: bytes = b""
-    media_type: str = ""
-    """What kind of text it is, such as `application/yaml`."""
-    description: str = ""
-    """What the definition is for, in the author's words."""
-
-
-NO_SOURCE = DefinitionSource()
 
 
 class Library:
@@ -67,10 +53,9 @@ class Library:
         """The names of the definitions that this process has met."""
         return {name for _, name in self._newest}
 
-    def publish(
-        self, graph: Graph, *, request: RequestContext | None = None, source: DefinitionSource = NO_SOURCE
-    ) -> None:
-        """Make a graph known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
+    def publish(self, definition: Definition, *, request: RequestContext | None = None) -> None:
+        """Make a workflow known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
+        graph = definition.graph
         tenant = SHARED_TENANT if request is None else request.tenant
         self._check_calls(tenant, graph)
         assert self._service is not None
@@ -80,13 +65,13 @@ class Library:
             name=graph.name,
             version=graph.version,
             kind=graph.kind,
-            source=source.text,
+            source=definition.source,
             compiled=graph_bytes(graph),
             hash=graph.hash,
             compiler=str(IR_VERSION),
             status="published",
-            media_type=source.media_type,
-            description=source.description,
+            media_type=definition.media_type,
+            description=definition.description,
             published_by=SYSTEM.id if request is None else request.actor.id,
         )
         known = self._stored.publish(stored, now)

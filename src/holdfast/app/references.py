@@ -7,8 +7,7 @@ from uuid import UUID
 
 from holdfast.app.views import Instance
 from holdfast.app.workflow_views import HumanTask, InstanceSummary, Step, WorkflowInstance
-from holdfast.authoring.saga.builder import Branch
-from holdfast.authoring.saga.definition import SagaDefinition
+from holdfast.authoring.definition import Definition
 from holdfast.errors import NotFoundError, PayloadError, indefinite
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
@@ -21,8 +20,8 @@ InstanceLike = InstanceId | UUID | str | WorkflowInstance | InstanceSummary | In
 StepLike = str | Step | HumanTask
 """The id of a step, as `steps` and `tasks` give it; or the step or question itself."""
 
-DefinitionLike = str | SagaDefinition
-"""The name of a workflow, or its id such as `order-v1`; or the finished saga."""
+DefinitionLike = str | Definition
+"""The name of a workflow, or its id such as `order-v1`; or the finished workflow."""
 
 LetterLike = int | DeadLetter
 """The id of a dead letter, or the letter itself."""
@@ -66,16 +65,21 @@ def checked_definition(given: object, version: str | int = "") -> tuple[str, str
     """The name and the version of a workflow; of a finished saga its own version, unless another one is wanted."""
     if version:
         check_key(str(version), "version")
-    if isinstance(given, SagaDefinition):
+    if isinstance(given, Definition):
         return given.name, str(version or given.version)
-    if isinstance(given, Branch):
-        raise PayloadError("a saga is named once it is built: give saga.build(), or its name")
+    if kind := unbuilt(given):
+        raise PayloadError(f"a {kind} is named once it is built: give {kind}.build(), or its name")
     if not isinstance(given, str) or not given:
         raise PayloadError(
             f"the definition must be non-empty text, not {described(given)}; give its name, or the built saga"
         )
     check_key(given, "definition")
     return given, str(version)
+
+
+def unbuilt(given: object) -> str:
+    """What a front end has under construction, by the name of its class, such as `saga`; empty for anything else."""
+    return type(given).__name__.lower() if callable(getattr(given, "build", None)) else ""
 
 
 def checked_decider(given: object) -> str:

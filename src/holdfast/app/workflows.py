@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Literal, NamedTuple, TypeVar, cast, get_args
+from typing import NamedTuple, TypeVar, cast, get_args
 
 import msgspec
 
@@ -25,7 +25,7 @@ from holdfast.app.references import (
 from holdfast.app.standing import Work, standing, trouble
 from holdfast.app.step_handlers import plain, plain_data
 from holdfast.app.waiters import Bring, Ending, EndReply
-from holdfast.authoring.saga import words
+from holdfast.app.words import words_of
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError, UnfinishedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import STEPS, TASKS, StoredStep, TaskPlace
@@ -125,7 +125,7 @@ class WorkflowCalls(Desk):
     def decide(
         self,
         step: StepLike,
-        decision: Literal["confirmed", "rejected"],
+        decision: str,
         *,
         decided_by: str = "",
         comment: str = "",
@@ -133,19 +133,20 @@ class WorkflowCalls(Desk):
     ) -> Reply[None]:
         """Answer a step that waits for a person; `step` is its id, as `steps` and `tasks` give it, or what they gave itself.
 
+        `decision` is one of the outcomes that its definition names, in sagas `confirmed` or `rejected`; ForbiddenError if the actor
+        lacks the role or the capability that the step asks for.
         `decided_by` says who; without it the actor of these calls (`as_tenant(…, actor=…)`), which is `system` for the engine's own.
         The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
         what was given here. The same answer by the same person again does nothing; any other is refused.
         """
         try:
             instance, number = checked_step(step)
-            if decision not in {"confirmed", "rejected"}:
-                raise PayloadError(f"{decision!r} is no decision; it must be 'confirmed' or 'rejected'")
+            checked_key(decision, "decision")
             checked_text(comment, "comment")
             given = plain(data, what="data", limit=self._payload_limit)
         except HoldfastError as error:
             return failed(error)
-        command = c.DecideStep(step=number, decision=decision, comment=comment, data=given)
+        command = c.AnswerStep(step=number, outcome=decision, comment=comment, data=given)
         return self._tell(instance, command, actor=decided_by, comment=comment).mapped(lambda _outcome: None)
 
     def signal(self, instance: InstanceLike, name: str, payload: object = None) -> Reply[None]:
@@ -207,7 +208,7 @@ class WorkflowCalls(Desk):
         limit: int = 100,
     ) -> Reply[views.Page]:
         """Workflows, newest first, a page at a time; `status` is one or several of the saga's words."""
-        wanted = _several(status)
+        wanted, words = _several(status), words_of("saga")
         unknown = [word for word in wanted if word not in {*words.ACTIVE, *words.TERMINAL}]
         if unknown:
             known = ", ".join((*words.ACTIVE, *words.TERMINAL))
@@ -247,7 +248,7 @@ class WorkflowCalls(Desk):
 
     def active_instances(self, *, cursor: InstanceLike | None = None, limit: int = 100) -> Reply[views.Page]:
         """Workflows that have not ended."""
-        return self.list_instances(status=words.ACTIVE, cursor=cursor, limit=limit)
+        return self.list_instances(status=words_of("saga").ACTIVE, cursor=cursor, limit=limit)
 
     def tasks(
         self,
@@ -426,7 +427,8 @@ class WorkflowCalls(Desk):
         called = views.called_steps(effects, self._registry.library.speaker)
         letters = reader.dead_letters(instance=header.id, source="step", limit=_LARGEST_PAGE)
         dead = {letter.number for letter in letters}
-        return views.steps(rows, called=called, dead=dead, is_paused=header.status == "paused")
+        words = words_of(header.kind)
+        return views.steps(rows, words, called=called, dead=dead, is_paused=header.status == "paused")
 
     def _graph(self, header: Header) -> Graph:
         return self._registry.library.graph(self.tenant, header.definition, header.definition_version)

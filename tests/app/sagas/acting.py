@@ -142,7 +142,7 @@ def life(engine: Calls, instance: InstanceId, name: str) -> list[str]:
 
 def decide(engine: Calls, instance: InstanceId, name: str, decision: str = "confirmed") -> None:
     """Answer a step that waits for a person."""
-    engine.decide(step(engine, instance, name).id, decision, decided_by="ann").result()  # type: ignore[arg-type]
+    engine.decide(step(engine, instance, name).id, decision, decided_by="ann").result()
 
 
 def run(engine: ManualEngine, definition: str, given: object = None) -> InstanceId:

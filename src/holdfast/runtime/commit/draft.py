@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.errors import PayloadError, RejectedError
+from holdfast.errors import ForbiddenError, PayloadError, RejectedError
 from holdfast.kernel.actor import OWN, context_bytes
-from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
+from holdfast.kernel.decision import NOT_ALLOWED, Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
@@ -122,7 +122,8 @@ class Draft:
         if isinstance(answer, Decision):
             return self._accept(answer, submission, now)
         if isinstance(answer, Rejection):
-            raise RejectedError(reason=answer.code, message=answer.message)
+            refused = ForbiddenError if answer.code == NOT_ALLOWED else RejectedError
+            raise refused(reason=answer.code, message=answer.message)
         return self._skip(answer, submission, now)
 
     @property

@@ -1,0 +1,50 @@
+"""What every front end makes: a definition, which the engine publishes without knowing who wrote it, or how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from holdfast.machine.graphs.compiler import compile_data
+from holdfast.machine.graphs.graph import Graph
+
+Function = Callable[..., object]
+
+_JSON = "application/json"
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished workflow."""
+
+    graph: Graph
+    handlers: dict[str, Function] = {}
+    """Handlers that were given as functions, by name; registered with the workflow."""
+    source: bytes = b""
+    """What its author wrote, where that is a text: kept with the graph, for those who want to change it."""
+    media_type: str = ""
+    """What the source is, such as `application/json`; empty if there is none."""
+    description: str = ""
+    """What it is for, in the author's words."""
+
+    @property
+    def name(self) -> str:
+        """The workflow's name."""
+        return self.graph.name
+
+    @property
+    def version(self) -> str:
+        """The workflow's version."""
+        return self.graph.version
+
+    @property
+    def id(self) -> str:
+        """Name and version, as in `order-v1`."""
+        return f"{self.graph.name}-v{self.graph.version}"
+
+
+def definition_of(data: Mapping[str, object] | str | bytes) -> Definition:
+    """The definition of a graph that is given as plain data; DefinitionError with every finding."""
+    graph = compile_data(data)
+    text = data.encode() if isinstance(data, str) else data if isinstance(data, bytes) else msgspec.json.encode(data)
+    return Definition(graph=graph, source=text, media_type=_JSON)
