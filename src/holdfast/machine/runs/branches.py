@@ -1,4 +1,4 @@
-"""Where tokens lie in the tree of branches, and which steps of branches a boundary protects: questions about names alone."""
+"""Where tokens lie in the tree of branches, and which of the steps of branches are to be undone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from holdfast.machine.graphs.graph import NoReturn
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs.state import Dropped, State
+from holdfast.machine.runs.state import ROOT, Dropped, Executed, State
 
 
 def lies_below(token: str, other: str) -> bool:
@@ -51,3 +51,30 @@ def undoable(routes: GraphIndex, state: State, dropped: Dropped) -> list[int]:
             is_protected = each.token in above or bool(branch_of(each.token, bounds))
             found += [] if is_protected else [each.number]
     return found[::-1]
+
+
+def is_concerned(routes: GraphIndex, executed: Executed) -> bool:
+    """Whether there is anything to undo: a step that was stopped has done nothing, or half of its work, or all of it."""
+    if executed.not_undone:
+        return True
+    if executed.status != "skipped":
+        return executed.was_called
+    if executed.is_done and routes.node(executed.node).compensation is not None:
+        return True
+    return executed.was_called and executed.token != ROOT
+
+
+def needs_undoing(routes: GraphIndex, executed: Executed) -> bool:
+    """Whether something has to be done to undo a step."""
+    has_work = routes.node(executed.node).compensation is not None
+    return bool(executed.not_undone) or (has_work and is_concerned(routes, executed))
+
+
+def shorten(routes: GraphIndex, state: State, dropped: Dropped) -> None:
+    """Take the last steps of dropped branches from the list that need no undoing, so that nobody looks at them again."""
+    while dropped.chain:
+        number = next(reversed(dropped.chain))
+        executed = state.executed.get(number)
+        if executed is not None and (number in state.stopping or needs_undoing(routes, executed)):
+            return
+        del dropped.chain[number]

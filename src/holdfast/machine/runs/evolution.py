@@ -7,7 +7,7 @@ from collections.abc import Callable
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.answers import merged, name_of, without
-from holdfast.machine.runs.branches import undoable
+from holdfast.machine.runs.branches import shorten, undoable
 from holdfast.machine.runs.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
 
 MOST_DECIDED = 1000
@@ -358,21 +358,20 @@ def _rollback_planned(_routes: GraphIndex, state: State, event: e.RollbackPlanne
     state.dropped = None
 
 
-def _compensation_started(_routes: GraphIndex, state: State, event: e.CompensationStarted) -> None:
+def _compensation_started(routes: GraphIndex, state: State, event: e.CompensationStarted) -> None:
     of = state.executed[event.of]
     state.next_step = event.step + 1
     state.open[event.step] = Step(number=event.step, node=of.node, token=of.token, effect=event.effect, of=event.of)
-    _undone(state, event.of)
+    _undone(routes, state, event.of)
 
 
-def _undone(state: State, number: int) -> None:
+def _undone(routes: GraphIndex, state: State, number: int) -> None:
     """A step is undone, or about to be: nothing is stuck, and the next one follows."""
     if state.rollback is None:
         assert state.dropped is not None
         state.dropped.stuck = None
-        chain = state.dropped.chain
-        while number in chain:  # Those behind it need no undoing.
-            chain.popitem()
+        state.dropped.chain.pop(number, None)
+        shorten(routes, state, state.dropped)
         return
     state.rollback.stuck = None
     planned = state.rollback.chain
@@ -380,9 +379,9 @@ def _undone(state: State, number: int) -> None:
         planned.pop()
 
 
-def _step_rolled_back(_routes: GraphIndex, state: State, event: e.StepRolledBack) -> None:
+def _step_rolled_back(routes: GraphIndex, state: State, event: e.StepRolledBack) -> None:
     state.next_step = event.step + 1
-    _undone(state, event.of)
+    _undone(routes, state, event.of)
     if state.rollback is None:
         del state.executed[event.of]
 
@@ -395,14 +394,14 @@ def _compensation_succeeded(_routes: GraphIndex, state: State, event: e.Compensa
         del state.executed[of or 0]
 
 
-def _compensation_exhausted(_routes: GraphIndex, state: State, event: e.CompensationExhausted) -> None:
+def _compensation_exhausted(routes: GraphIndex, state: State, event: e.CompensationExhausted) -> None:
     halted = state.rollback or state.dropped
     number = state.open.pop(event.step).of
     assert halted is not None
     assert number is not None
     halted.stuck = number
     if isinstance(halted, Dropped):  # It is still to be undone, once an operator or a child lets it.
-        halted.chain[number] = None
+        halted.chain = dict.fromkeys(undoable(routes, state, halted))
 
 
 def _compensation_waived(_routes: GraphIndex, state: State, event: e.CompensationWaived) -> None:

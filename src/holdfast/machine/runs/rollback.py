@@ -12,7 +12,7 @@ from typing import Final
 from holdfast.machine.graphs.graph import NoReturn, SavePoint, Task, Work
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.answers import name_of
-from holdfast.machine.runs.branches import branch_of, is_kept, lies_below
+from holdfast.machine.runs.branches import branch_of, is_concerned, is_kept, lies_below, needs_undoing
 from holdfast.machine.runs.commands import EndGrace, FailStep, RunStep
 from holdfast.machine.runs.ending import stop_everything, stop_step, unended
 from holdfast.machine.runs.events import (
@@ -30,7 +30,7 @@ from holdfast.machine.runs.events import (
     WorkflowFailed,
     WorkflowResumed,
 )
-from holdfast.machine.runs.state import ROOT, Executed, Rollback, State, Step
+from holdfast.machine.runs.state import Executed, Rollback, State, Step
 from holdfast.machine.runs.turn import Turn, policy_of
 
 GRACE = "grace"
@@ -117,8 +117,7 @@ def go_on(turn: Turn) -> None:
 
 def is_to_undo(turn: Turn, executed: Executed) -> bool:
     """Whether something has to be done to undo a step; any other is rolled past."""
-    has_work = turn.routes.node(executed.node).compensation is not None
-    return bool(executed.not_undone) or (has_work and is_concerned(turn.routes, executed))
+    return needs_undoing(turn.routes, executed)
 
 
 def undone(turn: Turn, step: Step) -> None:
@@ -244,14 +243,3 @@ def plan(routes: GraphIndex, state: State) -> list[int]:
         elif is_concerned(routes, each):
             order.append(each.number)
     return order
-
-
-def is_concerned(routes: GraphIndex, executed: Executed) -> bool:
-    """Whether there is anything to undo: a step that was stopped has done nothing, or half of its work, or all of it."""
-    if executed.not_undone:
-        return True
-    if executed.status != "skipped":
-        return executed.was_called
-    if executed.is_done and routes.node(executed.node).compensation is not None:
-        return True
-    return executed.was_called and executed.token != ROOT
