@@ -259,7 +259,8 @@ class Draft:
         program, header = self.program, self.header
         for timer in decision.timers:
             program.check_own(timer.command, header.key, f"a timer of {program.type!r}")
-        context = _following(submission, header)
+        # What follows from a command by itself is the instance's doing, under the same trace and in the same part of the tenant.
+        context = context_bytes(trace=submission.request.trace, partition=header.partition)
         return _Rest(
             context=context,
             timers=[program.commands.encode(timer.command) for timer in decision.timers],
@@ -487,11 +488,6 @@ class Draft:
 
     def _bytes_since(self) -> int:
         return _size(self.change.events) + (self.before.bytes_since if self.before else 0)
-
-
-def _following(submission: Submission, header: Header) -> bytes | None:
-    """What follows from a command by itself is the instance's doing, under the same trace and in the same part of the tenant."""
-    return context_bytes(trace=submission.request.trace, partition=header.partition)
 
 
 def _told(type_: str, key: str) -> Encoded:
