@@ -1,7 +1,20 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
-from holdfast.app.calls import Calls
 from holdfast.app.engine import Engine
+from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
+from holdfast.app.faces.blocking import Calls, Run
+from holdfast.app.operator_views import (
+    Backlog,
+    DeadLetter,
+    DefinitionInfo,
+    InboxMessage,
+    InstanceInfo,
+    MissingHandler,
+    Observation,
+    ProjectionInfo,
+    Transition,
+    WorkerInfo,
+)
 from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -27,8 +40,8 @@ from holdfast.errors import (
     StoppedError,
     StoreError,
     StoreUnavailableError,
-    UnfinishedError,
     UnknownEventError,
+    WorkflowFailedError,
 )
 from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
@@ -42,11 +55,12 @@ from holdfast.runtime.health import Health
 from holdfast.runtime.loops.projections import ProjectedEvent, Projection
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
-from holdfast.store.findings import ProjectionState, PublishedDefinition
-from holdfast.store.shapes import DeadLetter, Header, InstanceQuery
 
 __all__ = [
     "Actor",
+    "AsyncCalls",
+    "AsyncRun",
+    "Backlog",
     "Branch",
     "Calls",
     "Codec",
@@ -59,6 +73,7 @@ __all__ = [
     "Decider",
     "Decision",
     "DefinitionError",
+    "DefinitionInfo",
     "Diagnostic",
     "Effect",
     "EffectContext",
@@ -66,26 +81,27 @@ __all__ = [
     "ExpressionError",
     "Fail",
     "Failure",
-    "Header",
     "Health",
     "HistoryEntry",
     "HoldfastError",
     "HumanTask",
     "Ignored",
+    "InboxMessage",
     "Instance",
-    "InstanceQuery",
+    "InstanceInfo",
     "InstanceSummary",
     "JsonCodec",
     "Message",
     "MessagePackCodec",
+    "MissingHandler",
     "Moment",
     "NotFoundError",
+    "Observation",
     "Page",
     "PayloadError",
     "ProjectedEvent",
     "Projection",
-    "ProjectionState",
-    "PublishedDefinition",
+    "ProjectionInfo",
     "Recorded",
     "RejectedError",
     "Rejection",
@@ -95,6 +111,7 @@ __all__ = [
     "Retry",
     "RetryPolicy",
     "ReusedIdError",
+    "Run",
     "Saga",
     "SagaDefinition",
     "SchemaMismatchError",
@@ -110,10 +127,12 @@ __all__ = [
     "StoreError",
     "StoreUnavailableError",
     "Timer",
+    "Transition",
     "TransitionInfo",
-    "UnfinishedError",
     "UnknownEventError",
     "Verification",
+    "WorkerInfo",
+    "WorkflowFailedError",
     "WorkflowInstance",
     "handler",
     "message",

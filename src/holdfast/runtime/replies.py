@@ -197,10 +197,14 @@ class Reply(Generic[T]):
             raise
         if not is_there:
             self._forget(arrived.set)
-            raise TimeoutError(f"no answer within {timeout} seconds; {self._meanwhile()}")
+            raise TimeoutError(self.impatience(timeout))
+
+    def impatience(self, timeout: float | None) -> str:
+        """What is told to a caller who has waited so long in vain; it may ask the database."""
+        return f"no answer within {timeout} seconds; {self._meanwhile()}"
 
     def _meanwhile(self) -> str:
-        """What is told to a caller whose patience is over."""
+        """What becomes of the work."""
         return "the work goes on"
 
     def _pass_on(self, change: Callable[[T], U], changed: Reply[U]) -> None:

@@ -19,7 +19,6 @@ from holdfast.runtime.handlers import EffectContext, Function, Handlers
 from holdfast.runtime.settings import Settings
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
-from holdfast.store.shapes import InstanceQuery
 from holdfast.testing.manual import START, ManualEngine
 
 T = TypeVar("T")
@@ -84,8 +83,8 @@ def crash_everywhere(
 
 def histories(engine: ManualEngine) -> object:
     """Statuses and histories of all instances, without ids and times."""
-    headers = engine.instances(InstanceQuery(limit=_MANY)).result()
-    reader = engine.service.store.reader(engine.tenant)
+    headers = engine.instances.list(limit=_MANY)
+    reader = engine.service.store.reader(engine.request.tenant)
     told = [
         (head.definition, head.key, head.status, head.reason, [(e.type, e.data) for e in reader.events(head.id)])
         for head in headers

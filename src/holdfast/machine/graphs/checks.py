@@ -191,7 +191,7 @@ def _work(name: str, what: str, work: Work, *, least_calls: int) -> Iterator[Dia
     retry = work.retry
     yield from _name(name, "no_handler", f"the handler of {what}", work.handler)
     what_counts = f"the number of calls of {what}, the first one included,"
-    yield from _number(name, "retries", what_counts, retry.max_calls, low=least_calls)
+    yield from _number(name, "attempts", what_counts, retry.max_calls, low=least_calls)
     yield from _time(name, "start_after", f"the start delay of {what}", work.start_after_ms)
     yield from _time(name, "retry_delay", f"the delay of {what}", retry.delay_ms)
     yield from _time(name, "retry_cap", f"the longest delay of {what}", retry.cap_ms)
