@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from holdfast.app.deciders import DeciderCalls
 
 from holdfast import Decider, Decision, Effect, EffectContext, Failure, InstanceQuery, Message, Moment, Timer
-from holdfast.app.deciders import DeciderCalls
 from holdfast.testing.specification import Then
 from support.repository import ROOT
 

@@ -29,7 +29,7 @@ UNTYPED: Any = NOBODY
 BUILDING: dict[str, tuple[Callable[[Any], object], str]] = {
     "a number as a handler": (lambda saga: saga.step("a", 7), "give a function, an object with `execute`, or a name"),
     "a number as a name": (lambda saga: saga.step(7, "h"), "the name of a step is 7; it must be text"),
-    "a text as a number of calls": (lambda saga: saga.step("a", "h", retries="3"), "it must be a whole number"),
+    "a text as a number of calls": (lambda saga: saga.step("a", "h", attempts="3"), "it must be a whole number"),
     "an option that does not exist": (lambda saga: saga.step("a", "h", retry=3), "there are retries, max_retries"),
     "a text as a delay": (lambda saga: saga.step("a", "h", delay="3s"), "give a timedelta or a number of seconds"),
     "an endless wait": (lambda saga: saga.wait("a", float("inf")), "give a timedelta or a number of seconds"),
@@ -99,7 +99,7 @@ def test_mistakes_of_callers_are_told(place: Place, mistake: str) -> None:
     engine: Engine = place.engine().register(Saga("s").step("a", "h").build())
     with pytest.raises(error, match=remedy):
         ask(engine).result(0)
-    assert engine.list_instances().result().items == []
+    assert engine.runs.list().items == []
 
 
 def test_a_saga_is_registered_once_it_is_built(place: Place) -> None:
