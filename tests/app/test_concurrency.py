@@ -402,7 +402,7 @@ def test_the_time_for_a_stop_is_a_setting(live: Live) -> None:
     engine = live.engine(settings).register(Puppet(act), hang).start_worker()
     engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
-    readers = [engine._read(lambda: arrives(gate)) for _ in range(5)]
+    readers = [engine._desk.read(lambda: arrives(gate)) for _ in range(5)]
     engine.stop()
     eventually(lambda: told)
     assert told == [True]

@@ -116,7 +116,9 @@ def picked_in_every_way(place: Place) -> None:
     engine.deciders.execute_dynamic("basket", {"workflow_id": "dynamic", **plain}, command="Pick")
     engine.deciders.execute(Basket, msgspec.convert({"workflow_id": "own reader", **plain}, Pick))
     engine.deciders.submit(Basket, msgspec.convert({"workflow_id": "submitted", **plain}, Pick))
-    written = engine._message(engine.registry.get("basket"), Pick(KEYS[-1], Item("lamp")), command_id="", comment="")
+    written = engine.futures.deciders._message(
+        engine.registry.get("basket"), Pick(KEYS[-1], Item("lamp")), command_id="", comment=""
+    )
     sparse = msgspec.json.encode({"workflow_id": KEYS[-1], **plain})
     place.store.writer().accept([msgspec.structs.replace(written, data=sparse)], place.clock.now())
 
@@ -154,7 +156,9 @@ def test_a_command_id_stands_for_a_command_whoever_spells_it_out(place: Place) -
     plain = {"workflow_id": "b", "item": {"sku": "lamp"}, "rounds": 0}
     engine.deciders.execute(Basket, Pick("b", Item("lamp"), rounds=0), command_id="once")
     engine.deciders.execute_dynamic("basket", plain, command="Pick", command_id="once")
-    written = engine._message(engine.registry.get("basket"), Pick("b", Item("")), command_id="once", comment="")
+    written = engine.futures.deciders._message(
+        engine.registry.get("basket"), Pick("b", Item("")), command_id="once", comment=""
+    )
     sparse = msgspec.structs.replace(written, data=msgspec.json.encode(plain))
     place.store.writer().accept([sparse], place.clock.now())
     engine.drain()

@@ -430,7 +430,9 @@ def test_sql_alone_can_submit_a_command(postgres_dsn: str) -> None:
 def test_a_message_that_cannot_be_read_is_buried_with_its_reason(place: Place) -> None:
     """Data that does not fit its command is of no use to anybody: the message does not block its neighbours; its letter says why."""
     engine = place.engine().register(Order())
-    good = engine._message(engine.registry.get("order"), PlaceOrder("o-1", 1), command_id="", comment="")
+    good = engine.futures.deciders._message(
+        engine.registry.get("order"), PlaceOrder("o-1", 1), command_id="", comment=""
+    )
     bad = [
         msgspec.structs.replace(good, data=b"\xff"),
         msgspec.structs.replace(good, data=b'{"workflow_id": 7}'),
@@ -445,12 +447,12 @@ def test_a_message_that_cannot_be_read_is_buried_with_its_reason(place: Place) -
 def test_keys_and_ids_that_no_database_can_keep_are_refused(place: Place, key: str) -> None:
     """An instance's key and a command's id are text of a bounded size; the refusal comes before any write."""
     engine = place.engine().register(Counter())
-    for call in (engine.execute, engine.submit):
+    for call in (engine.deciders.execute, engine.deciders.submit):
         with pytest.raises(PayloadError):
-            call(Counter, Add(key)).result()
+            call(Counter, Add(key))
         if key:
             with pytest.raises(PayloadError, match="command id"):
-                call(Counter, Add("c-1"), command_id=key).result()
+                call(Counter, Add("c-1"), command_id=key)
     assert engine.instances.list() == []
     assert engine.admin.inbox_depth() == 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.sagas.acting import BROKEN, Stage
@@ -55,13 +56,14 @@ def test_what_the_engine_shows_stands_for_its_id(place: Place) -> None:
     worked_on = letter.payload
     assert isinstance(worked_on, dict)
     assert worked_on["amount"] == 5
-    engine.dead_letters.requeue(letter, letter.data)
+    engine.dead_letters.requeue(letter, msgspec.json.encode(letter.payload))
     engine.drain()
     assert engine.run(shown).result() == worked_on
     assert engine.instances.verify(summary).is_sound
     assert engine.run(shown).history()[0].event_type == "workflow_started"
-    for call in (engine.cancel, engine.abort, engine.resume):
-        assert "already in terminal state" in str(call(shown).exception())
+    ended = engine.futures.run(shown)
+    for reply in (ended.cancel(), ended.abort(), ended.resume()):
+        assert "already in terminal state" in str(reply.exception())
     engine.instances.delete(engine.run(summary).describe())
     assert engine.runs.list().items == []
 

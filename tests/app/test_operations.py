@@ -17,6 +17,7 @@ from holdfast import (
     Fail,
     Failure,
     Message,
+    MissingHandler,
     Moment,
     NotFoundError,
     PayloadError,
@@ -26,7 +27,6 @@ from holdfast import (
     StoppedError,
 )
 from holdfast.runtime.telemetry import HandlerMissing, Happening
-from holdfast.store.findings import Unhandled
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import DEFAULT_TENANT, Maintenance
 from support.engines import AT_ONCE, QUICK, Live, Place
@@ -76,14 +76,14 @@ def test_maintenance_pauses_all_processing(place: Place) -> None:
 
 @pytest.mark.row("D-091")
 def test_maintenance_may_refuse_commands_as_well(place: Place) -> None:
-    """With "refuse" every call for a change is answered by a retryable error; reading goes on."""
+    """When commands are refused, every call for a change is answered by a retryable error; reading goes on."""
     engine = place.engine().register(Counter())
     engine.deciders.execute(Counter, Add("c-1"))
     engine.admin.refuse_commands()
     engine.drain()
-    for call in (engine.execute, engine.submit):
+    for call in (engine.deciders.execute, engine.deciders.submit):
         with pytest.raises(StoppedError, match="maintenance") as caught:
-            call(Counter, Add("c-1")).result()
+            call(Counter, Add("c-1"))
         assert (caught.value.code, caught.value.retryable) == ("stopped", True)
     assert engine.deciders.state(Counter, "c-1") == 1
     engine.admin.resume_processing()
@@ -92,25 +92,13 @@ def test_maintenance_may_refuse_commands_as_well(place: Place) -> None:
     assert engine.deciders.state(Counter, "c-1") == 2
 
 
-@pytest.mark.parametrize("word", ["bogus", "Pause", None, True])
-def test_a_word_that_is_no_maintenance_mode_changes_nothing(place: Place, word: object) -> None:
-    """Whoever mistypes it hears which words there are, and work goes on."""
-    shop = Shop()
-    engine = place.engine().register(Order(), shop)
-    with pytest.raises(PayloadError, match="is no maintenance mode; it must be 'pause', 'refuse' or ''"):
-        engine.maintain(word)  # type: ignore[arg-type]
-    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
-    engine.drain()
-    assert engine.deciders.state(Order, "o-1").status == "shipped"
-
-
 @pytest.mark.row("D-091")
 @pytest.mark.parametrize("mode", ["pause", "refuse"])
 def test_health_says_that_maintenance_holds_work_back(live: Live, mode: Maintenance) -> None:
     """In every process, for as long as it lasts; it is what operators asked for, and no problem."""
     engines = [live.engine().register(Counter()), live.engine().register(Counter()).start_worker()]
     assert [engine.health().maintenance for engine in engines] == ["", ""]
-    engines[0].maintain(mode)
+    (engines[0].admin.pause_processing if mode == "pause" else engines[0].admin.refuse_commands)()
     for engine in engines:
         eventually(lambda engine=engine: engine.health().maintenance == mode)  # type: ignore[misc]
         assert engine.health().is_healthy
@@ -146,7 +134,7 @@ def test_maintenance_reaches_processes_without_a_worker(live: Live) -> None:
     operator.admin.refuse_commands()
     assert isinstance(operator.futures.deciders.execute(Counter, Add("c-1")).exception(), StoppedError)
     for engine in (caller, driven):
-        for call in (engine.execute, engine.submit):
+        for call in (engine.futures.deciders.execute, engine.futures.deciders.submit):
             eventually(lambda call=call: isinstance(call(Counter, Add("c-1")).exception(), StoppedError))  # type: ignore[misc]
     operator.admin.resume_processing()
     for engine in (caller, driven):
@@ -307,7 +295,7 @@ def test_operators_see_which_handlers_are_missing(place: Place) -> None:
     for key in ("p-1", "p-2"):
         engine.deciders.execute(Puppet, Do(key, "x"))
         engine.advance(MINUTE)
-    assert engine.admin.missing_handlers() == [Unhandled("puppet", 2, since)]
+    assert engine.admin.missing_handlers() == [MissingHandler(handler="puppet", waiting=2, since=since)]
     place.engine().register(Puppet(act), done).runtime.heartbeat.step()
     assert engine.admin.missing_handlers() == []
 
@@ -411,7 +399,8 @@ def test_all_that_follows_stays_with_its_tenant(place: Place) -> None:
     red = engine.as_tenant("red")
     red.deciders.execute(Told, Do("p-1", "go"))
     engine.advance(hours=2)
-    assert sorted(red.deciders.state(Told, "p-1")) == ["done for red", "go", "it failed", "rang"]
+    notes = red.deciders.state(Told, "p-1")
+    assert sorted(notes) == ["done for red", "go", "it failed", "rang"]
     assert red.deciders.state(Doll, "d-1") == ("heard",)
     assert {head.definition for head in red.instances.list()} == {"told", "doll"}
     assert engine.instances.list() == []

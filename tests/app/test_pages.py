@@ -65,6 +65,7 @@ def test_a_page_begins_somewhere(place: Place, name: str) -> None:
 def test_a_letter_with_an_impossible_number_is_not_found(place: Place, number: int) -> None:
     """Whatever number it is, there is no such letter."""
     engine = place.engine()
-    for call in (engine.dead_letter, engine.requeue, engine.discard):
+    letters = engine.dead_letters
+    for call in (letters.get, letters.requeue, letters.discard):
         with pytest.raises(NotFoundError, match="dead letter"):
-            call(number).result()
+            call(number)

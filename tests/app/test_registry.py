@@ -219,7 +219,8 @@ def test_instances_of_a_type_work_side_by_side_and_each_in_order(live: Live) -> 
     for key in keys:
         history = engine.deciders.history(Puppet, key)
         assert [each.sequence for each in history] == list(range(1, 22))
-        assert Counting(engine.deciders.state(Puppet, key)) == {"a": 5, "b": 5, "c": 5, "d": 5, "meet": 1}
+        notes = engine.deciders.state(Puppet, key)
+        assert Counting(notes) == {"a": 5, "b": 5, "c": 5, "d": 5, "meet": 1}
 
 
 @pytest.mark.row("D-125")

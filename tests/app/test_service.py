@@ -85,7 +85,7 @@ def test_every_batch_of_events_comes_from_one_call_of_the_service(place: Place) 
 def test_execute_answers_none_once_the_events_are_stored(place: Place) -> None:
     """A call tells success and nothing more; when it returns, another engine reads what it led to."""
     engine = place.engine().register(Counter())
-    assert engine.deciders.execute(Counter, Add("c-1", 3)) is None
+    assert engine.futures.deciders.execute(Counter, Add("c-1", 3)).result() is None
     assert place.engine().register(Counter()).deciders.state(Counter, "c-1") == 3
 
 
@@ -94,7 +94,7 @@ def test_a_skipped_command_is_a_success(place: Place) -> None:
     """The answer to a command for an instance that has ended is the same as to any other."""
     engine = place.engine().register(Order())
     for command in (PlaceOrder("o-1", 5), Cancel("o-1"), Pay("o-1")):
-        assert engine.deciders.execute(Order, command) is None
+        assert engine.futures.deciders.execute(Order, command).result() is None
 
 
 @pytest.mark.row("D-017", "D-018")

@@ -10,9 +10,10 @@ from typing import cast
 import psycopg
 import pytest
 
-from holdfast import Engine, InstanceQuery
+from holdfast import Engine
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
+from holdfast.store.shapes import InstanceQuery
 from support.engines import QUICK, Live, Place
 from support.inside import connections_of
 from support.samples import Add, Cancel, Counter, Do, Order, Placed, Puppet, Shop

@@ -293,9 +293,9 @@ def test_a_state_type_that_can_never_come_back_is_told_at_registration(caplog: p
 def test_a_comment_has_a_bearable_length(place: Place, comment: str) -> None:
     """Every event of a command carries its comment, so there is a limit to it, at every door."""
     engine = place.engine().register(Counter())
-    for ask in (engine.execute, engine.submit):
+    for ask in (engine.deciders.execute, engine.deciders.submit):
         with pytest.raises(PayloadError, match="the comment"):
-            ask(Counter, Add("c-1"), comment=comment).result()
+            ask(Counter, Add("c-1"), comment=comment)
     engine.deciders.execute(Counter, Add("c-1"), comment="x" * 65_536)
     assert len(engine.deciders.history(Counter, "c-1")[0].comment) == 65_536
 
@@ -339,4 +339,5 @@ def test_timers_without_a_key_share_none(place: Place) -> None:
     engine = place.engine().register(Puppet(choose), done)
     engine.deciders.execute(Puppet, Do("p-1", "all"))
     engine.advance(hours=2)
-    assert sorted(engine.deciders.state(Puppet, "p-1")) == ["all", "ring 0", "ring 1", "ring 2"]
+    notes = engine.deciders.state(Puppet, "p-1")
+    assert sorted(notes) == ["all", "ring 0", "ring 1", "ring 2"]

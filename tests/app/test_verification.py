@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast import Decider, Decision, MessagePackCodec, Moment, NotFoundError, Settings
+from holdfast import Decider, Decision, Instance, MessagePackCodec, Moment, NotFoundError, Settings
 from holdfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import Place
@@ -23,7 +23,7 @@ def test_deciders_can_be_verified(place: Place) -> None:
         engine.deciders.execute(Counter, Add("c-1"))
     engine.drain()
     for decider, key, events in ((Order, "o-1", 4), (Counter, "c-1", 5)):
-        shown = engine.deciders.get(decider, key)
+        shown: Instance[object] = engine.deciders.get(decider.type, key)
         for found in (
             engine.futures.deciders.verify(decider, key),
             engine.futures.instances.verify(shown.id),

@@ -14,7 +14,7 @@ from chaos.actors import Account, AlarmSet, Moved, Rang, ReceiptPrinted
 from chaos.player import ACCOUNTS, Operation, Sample, unknown
 from chaos.plot import draw
 from chaos.stage import Stage
-from holdfast import Header, InstanceQuery
+from holdfast import InstanceInfo
 from holdfast.app.views import Recorded
 
 HEALTH_BOUND = timedelta(seconds=5)
@@ -65,8 +65,7 @@ def judge(scene: Stage) -> None:
 def history(scene: Stage) -> list[Recorded]:
     """All that happened to the accounts."""
     keys = [f"a-{number}" for number in range(ACCOUNTS)]
-    query = InstanceQuery(definition="account", limit=_ALL)
-    known = {header.key for header in scene.director.instances(query).result(60)}
+    known = {each.key for each in scene.director.futures.instances.list(definition="account", limit=_ALL).result(60)}
     return [
         each
         for key in keys
@@ -139,12 +138,12 @@ def _judge_trips(scene: Stage, words: dict[str, str]) -> None:
             }
 
 
-def _trips(scene: Stage) -> list[Header]:
-    found: list[Header] = []
-    query = InstanceQuery(definition="trip", limit=_ALL)
-    while page := scene.director.instances(query).result(60):
+def _trips(scene: Stage) -> list[InstanceInfo]:
+    found: list[InstanceInfo] = []
+    last: InstanceInfo | None = None
+    while page := scene.director.futures.instances.list(definition="trip", limit=_ALL, before=last).result(60):
         found += page
-        query = InstanceQuery(definition="trip", limit=_ALL, before=page[-1].id)
+        last = page[-1]
     return found
 
 

@@ -202,7 +202,8 @@ class Stage:
 
     def _maintain(self, mode: Literal["pause", "refuse"]) -> None:
         self.faults[mode] += 1
-        self._order(lambda: self.director.maintain(mode))
+        admin = self.director.futures.admin
+        self._order(admin.pause_processing if mode == "pause" else admin.refuse_commands)
         time.sleep(0.5 + self._chance.random() / 2)
         self._order(self.director.futures.admin.resume_processing)
 

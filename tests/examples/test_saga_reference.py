@@ -171,7 +171,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "outcome": lambda: Saga("s").wait_for("a", "x", on_timeout=lambda way: way.step("b", H)),
     "priority": lambda: Saga("s").step("a", H, priority=101),
     "reserved_name": lambda: Saga("s").step("cond#a", H),
-    "retries": lambda: Saga("s").step("a", H, attempts=0),
+    "attempts": lambda: Saga("s").step("a", H, attempts=0),
     "retry_backoff": lambda: Saga("s").step("a", H, backoff="more"),  # type: ignore[arg-type]
     "retry_cap": lambda: Saga("s").step("a", H, cap=-1),
     "retry_delay": lambda: Saga("s").step("a", H, delay=-1),

@@ -110,7 +110,8 @@ def test_timers_and_messages_outlast_others(
     unlucky = Unlucky(monkeypatch, kind, error, 3)
     engine.deciders.submit(Told, Do("p-1", "post"))
     engine.advance(hours=1)
-    assert sorted(engine.deciders.state(Told, "p-1")) == ["post", "rang", "wait"]
+    notes = engine.deciders.state(Told, "p-1")
+    assert sorted(notes) == ["post", "rang", "wait"]
     assert (unlucky.left, engine.dead_letters.list()) == (0, [])
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from holdfast import Decision, Engine, Header, Message, Moment, PayloadError
+from holdfast import Decision, Engine, InstanceInfo, Message, Moment, PayloadError
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.kernel.program import Program
@@ -69,7 +69,7 @@ def pinned(puppet: P, version: str) -> P:
     return puppet
 
 
-def headers(engine: Engine) -> list[Header]:
+def headers(engine: Engine) -> list[InstanceInfo]:
     """All instances, oldest first."""
     return engine.instances.list()[::-1]
 
@@ -237,7 +237,7 @@ def test_a_start_that_gave_up_can_be_requeued(place: Place) -> None:
     engine = place.engine().register(starting()).register(pinned(Doll(stubborn), "2"))
     engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(hours=1)
-    (letter,) = engine.dead_letters.list()
+    (letter,) = store_of(engine).reader("default").dead_letters()
     is_open.append(True)
     engine.dead_letters.requeue(letter.id)
     engine.drain()

@@ -55,6 +55,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     """Handler of an effect or step, key of a timer, target of a message."""
     type: str
     """Name of the effect, or of the command of a timer or message."""
+    version: int
+    """Version of that."""
     payload: object
     """What it worked on, as plain data; as the bytes that are stored if they cannot be read."""
     priority: int
@@ -82,6 +84,8 @@ class InboxMessage(msgspec.Struct, frozen=True, kw_only=True):
     """The instance it is for, if it is named by its id."""
     type: str
     """Name of the command."""
+    version: int
+    """Version of the command."""
     payload: object
     """The command as plain data; as the bytes that are stored if they cannot be read."""
     command_id: str
@@ -193,6 +197,7 @@ def inbox_message(message: shapes.StoredMessage, codec: Codec) -> InboxMessage:
         key=address.key,
         instance=address.instance,
         type=message.type,
+        version=message.version,
         payload=_plain(message.data, codec),
         command_id=message.command_id,
         actor=message.actor,

@@ -14,7 +14,6 @@ from holdfast import (
     ConfigurationError,
     DefinitionError,
     Engine,
-    InstanceQuery,
     NotFoundError,
     PayloadError,
     Reply,
@@ -30,7 +29,7 @@ BUILDING: dict[str, tuple[Callable[[Any], object], str]] = {
     "a number as a handler": (lambda saga: saga.step("a", 7), "give a function, an object with `execute`, or a name"),
     "a number as a name": (lambda saga: saga.step(7, "h"), "the name of a step is 7; it must be text"),
     "a text as a number of calls": (lambda saga: saga.step("a", "h", attempts="3"), "it must be a whole number"),
-    "an option that does not exist": (lambda saga: saga.step("a", "h", retry=3), "there are retries, max_retries"),
+    "an option that does not exist": (lambda saga: saga.step("a", "h", retry=3), "there are attempts, max_retries"),
     "a text as a delay": (lambda saga: saga.step("a", "h", delay="3s"), "give a timedelta or a number of seconds"),
     "an endless wait": (lambda saga: saga.wait("a", float("inf")), "give a timedelta or a number of seconds"),
 }
@@ -79,8 +78,7 @@ ASKING: dict[str, tuple[Callable[[Any], Reply[object]], type[Exception], str]] =
         PayloadError,
         "the limit must be a whole number",
     ),
-    "a query of something else": (lambda e: e.instances(InstanceQuery(key=UNTYPED)), PayloadError, r"\$\.key"),
-    "no query": (lambda e: e.instances("x"), PayloadError, "give an InstanceQuery, not 'x'"),
+    "a query of something else": (lambda e: e.futures.instances.list(key=UNTYPED), PayloadError, r"\$\.key"),
 }
 
 

@@ -431,9 +431,9 @@ def test_a_saga_that_has_ended_cannot_be_stopped(place: Place, how: str, word: s
     instance = ended(engine, stage, how)
     assert status(engine, instance) == how
     before, calls = engine.run(instance).history(), stage.calls
-    stop = engine.cancel if word == "cancel" else engine.abort
+    stopped = engine.acting("bob").run(instance)
     with pytest.raises(RejectedError, match="already in terminal state") as caught:
-        stop(instance, "again", requested_by="bob").result()
+        stopped.cancel("again") if word == "cancel" else stopped.abort("again")
     assert (caught.value.code, caught.value.reason) == ("rejected", "already_terminal")
     engine.drain()
     assert (status(engine, instance), engine.run(instance).history(), stage.calls) == (how, before, calls)
@@ -444,9 +444,9 @@ def test_a_saga_that_has_ended_cannot_be_stopped(place: Place, how: str, word: s
 def test_an_unknown_saga_cannot_be_stopped(place: Place, word: str) -> None:
     """That is another error than for one that has ended."""
     engine = place.engine().register(chain(Stage()))
-    stop = engine.cancel if word == "cancel" else engine.abort
+    stopped = engine.acting("ann").run(NOBODY)
     with pytest.raises(NotFoundError):
-        stop(NOBODY, "no", requested_by="ann").result()
+        stopped.cancel("no") if word == "cancel" else stopped.abort("no")
 
 
 # -- a saga that waits for an operator, or is on its way back already

@@ -184,8 +184,9 @@ def test_a_child_that_is_stopped_by_itself_fails_its_parent(place: Place, word: 
     engine = asking(place.engine(), stage)
     instance = run(engine, "parent")
     below = child_of(engine, instance)
-    stop = engine.cancel if word == "cancel" else engine.abort
-    stop(below, "not this one", requested_by="ann")
+    stopped = engine.acting("ann").futures.run(below)
+    stop = stopped.cancel if word == "cancel" else stopped.abort
+    stop("not this one")
     engine.drain()
     assert status(engine, below) == ("cancelled" if word == "cancel" else "aborted")
     assert status(engine, instance) == "failed"
@@ -622,8 +623,8 @@ def test_a_child_in_another_engine_is_stopped_with_its_parent(place: Place, word
     above, below = apart(place, stage)
 
     def stop(_ctx: object) -> None:
-        ask = above.cancel if word == "cancel" else above.abort
-        ask(instance, "no more", requested_by="ann")
+        stopped = above.acting("ann").futures.run(instance)
+        stopped.cancel("no more") if word == "cancel" else stopped.abort("no more")
         above.drain()
 
     stage.does("pack", stop)

@@ -294,11 +294,11 @@ def test_nobody_has_no_result(place: Place) -> None:
 
 def gathered(engine: Calls, **filters: object) -> list[InstanceId]:
     """All instances of a list, a page of two at a time."""
-    ask: Callable[..., Reply[Page]] = engine.list_instances
+    ask: Callable[..., Page] = engine.runs.list
     found: list[InstanceId] = []
     cursor = None
     while True:
-        page = ask(**filters, cursor=cursor, limit=2).result()
+        page = ask(**filters, cursor=cursor, limit=2)
         found += [each.id for each in page.items]
         cursor = page.next
         if cursor is None:

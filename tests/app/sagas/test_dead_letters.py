@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, life, run, status, statuses, step
@@ -75,7 +73,7 @@ def test_a_record_tells_all_about_the_failure(place: Place) -> None:
     (letter,) = engine.dead_letters.list()
     assert (letter.instance, letter.definition, letter.source) == (instance, "payment", "step")
     assert (letter.name, letter.type, letter.number) == ("charge", "task", step(engine, instance, "charge").number)
-    assert json.loads(letter.data) == {"amount": 5, "reserved": True}
+    assert letter.payload == {"amount": 5, "reserved": True}
     assert letter.error == "ValueError: broken"
     assert letter.reason == DLQ_REASON
     assert letter.created_at == place.clock.now()

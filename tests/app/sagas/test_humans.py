@@ -80,13 +80,13 @@ def test_a_decision_is_kept_with_its_circumstances(place: Place, decision: str, 
 
 @pytest.mark.row("F-146")
 def test_whoever_the_calls_are_made_for_has_decided(place: Place) -> None:
-    """Without a name the actor of the calls is recorded, which is the system itself if nobody was named; a name counts more."""
+    """The actor of the calls is recorded, which is the system itself if nobody was named; one may act for another."""
     engine = place.engine().register(approval(Stage()))
-    ann = engine.as_tenant(engine.tenant, actor="ann")
+    ann = engine.as_tenant(engine.request.tenant, actor="ann")
     found = []
-    for calls, given in ((engine, ""), (ann, ""), (ann, "bob")):
+    for calls in (engine, ann, ann.acting("bob")):
         instance = run(engine, "document-approval")
-        calls.acting(given).tasks.decide(waiting(engine, instance), "confirmed")
+        calls.tasks.approve(waiting(engine, instance))
         (approved,) = history(engine, instance, "approved")
         (task,) = engine.run(instance).tasks()
         found.append((task.decided_by, approved.actor))

@@ -254,9 +254,20 @@ def test_an_end_is_an_end(place: Place, end: Callable[[ManualEngine, Stage], Ins
 def test_steps_of_nobody_are_an_error(place: Place) -> None:
     """An instance that does not exist has no steps, no history and no state; text that is no id is told apart."""
     engine = place.engine().register(Saga("s").step("a", "work").build())
-    for ask in (engine.steps, engine.events, engine.get, engine.result, engine.cancel, engine.abort):
-        assert isinstance(ask(new_id()).exception(), NotFoundError), ask
-        assert isinstance(ask("nonsense").exception(), PayloadError), ask
+    nobody = engine.futures.run(new_id())
+    for reply in (
+        nobody.steps(),
+        nobody.history(),
+        nobody.describe(),
+        nobody.result(),
+        nobody.cancel(),
+        nobody.abort(),
+    ):
+        assert isinstance(reply.exception(), NotFoundError), reply
+    assert isinstance(engine.futures.runs.get(new_id()).exception(), NotFoundError)
+    assert isinstance(engine.futures.runs.get("nonsense").exception(), PayloadError)
+    with pytest.raises(PayloadError, match="is not the id of an instance"):
+        engine.run("nonsense")
 
 
 @pytest.mark.row("F-047")

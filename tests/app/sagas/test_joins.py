@@ -125,13 +125,13 @@ def test_a_number_of_branches_is_enough(place: Place, failing: int, ending: str)
 # -- branches that were not needed
 
 
-def offers(stage: Stage, losers: Losers, *, retries: int = 1, dlq: bool = False) -> SagaDefinition:
+def offers(stage: Stage, losers: Losers, *, attempts: int = 1, dlq: bool = False) -> SagaDefinition:
     """Two suppliers: goods are reserved with both of them, and the first to confirm gets the order."""
 
     def supplier(name: str) -> Build:
         return lambda branch: (
             branch.step(f"reserve {name}", stage.does(f"reserve {name}"))
-            .on_failure(f"release {name}", stage.does(f"release {name}"), attempts=retries)
+            .on_failure(f"release {name}", stage.does(f"release {name}"), attempts=attempts)
             .wait_for(f"wait {name}", f"offer {name}")
             .step(f"confirm {name}", stage.does(f"confirm {name}"), attempts=1)
         )
@@ -190,7 +190,7 @@ def test_a_saga_does_not_complete_before_its_losers_are_undone(place: Place) -> 
     """A release that has to be tried again holds up the end, and nothing else."""
     stage = Stage()
     stage.does("release B", Retry(after=60), None)
-    engine, instance = chosen(place, stage, "undo", retries=2)
+    engine, instance = chosen(place, stage, "undo", attempts=2)
     engine.run(instance).signal("paid")
     engine.drain()
     assert (stage.count("ship"), status(engine, instance)) == (1, "running")

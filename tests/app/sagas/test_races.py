@@ -31,7 +31,7 @@ def test_retries_and_compensations_keep_the_priority_of_their_step(place: Place)
     )
     engine.register(saga)
     instance = engine.start("urgent").id
-    reader = store_of(engine).reader(engine.tenant)
+    reader = store_of(engine).reader(engine.request.tenant)
     seen: list[int] = []
     while effects := reader.work(instance)[0]:
         seen += [each.priority for each in effects]
@@ -100,8 +100,8 @@ def test_a_cancellation_and_an_abort_at_the_same_moment(live: Live) -> None:
         eventually(lambda: stage.count("b"))
         errors: dict[str, BaseException | None] = {}
         together(
-            partial(_stop, errors, "cancel", partial(engines[0].cancel, instance, "no", requested_by="ann")),
-            partial(_stop, errors, "abort", partial(engines[1].abort, instance, "no", requested_by="bob")),
+            partial(_stop, errors, "cancel", partial(engines[0].acting("ann").futures.run(instance).cancel, "no")),
+            partial(_stop, errors, "abort", partial(engines[1].acting("bob").futures.run(instance).abort, "no")),
         )
         how = status(engines[0], instance)
         assert how in {"cancelled", "aborted"}

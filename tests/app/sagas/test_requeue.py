@@ -36,11 +36,11 @@ def payment(stage: Stage, *, once: bool = False) -> SagaDefinition:
     )
 
 
-def forked(stage: Stage, *names: str, retries: int = 1) -> SagaDefinition:
+def forked(stage: Stage, *names: str, attempts: int = 1) -> SagaDefinition:
     """Branches with a join, the first one called first."""
 
     def build(place: int, name: str) -> Build:
-        return lambda branch: branch.step(name, stage.does(name), attempts=retries, priority=90 - place)
+        return lambda branch: branch.step(name, stage.does(name), attempts=attempts, priority=90 - place)
 
     return (
         Saga("forked", dlq=True)
@@ -180,7 +180,7 @@ def test_a_frozen_sibling_whose_worker_was_lost_goes_on(place: Place) -> None:
     """A sibling was claimed by a worker that died while the saga was paused: it is called again and the saga completes."""
     stage = Stage()
     stage.does("fragile", BROKEN, BROKEN, None)
-    saga = forked(stage, "fragile", "steady", retries=2)
+    saga = forked(stage, "fragile", "steady", attempts=2)
     engine, lost = place.engine().register(saga), place.engine().register(saga)
     instance = engine.start("forked").id
     beat(lost)
@@ -335,10 +335,11 @@ def test_records_go_with_a_cancelled_or_aborted_saga(place: Place) -> None:
     stage = Stage()
     stage.does("charge", BROKEN)
     engine = place.engine().register(payment(stage))
-    for stop in (engine.cancel, engine.abort):
+    for word in ("cancel", "abort"):
         instance = run(engine, "payment")
         (letter,) = engine.dead_letters.list(instance=instance)
-        stop(instance, "no", requested_by="ann")
+        stopped = engine.acting("ann").futures.run(instance)
+        stopped.cancel("no") if word == "cancel" else stopped.abort("no")
         engine.drain()
         with pytest.raises(NotFoundError):
             engine.dead_letters.requeue(letter.id)
@@ -352,9 +353,9 @@ def test_a_step_is_not_retried_as_a_compensation(place: Place) -> None:
     engine = place.engine().register(payment(stage))
     run(engine, "payment")
     (letter,) = engine.dead_letters.list()
-    for refused in (engine.retry_compensation, engine.discard):
+    for refused in (engine.dead_letters.retry_compensation, engine.dead_letters.discard):
         with pytest.raises(ConflictError):
-            refused(letter.id).result()
+            refused(letter.id)
     assert engine.dead_letters.list() == [letter]
 
 
@@ -381,8 +382,8 @@ def test_the_example_of_a_payment_with_dead_letters(place: Place, fails: str, li
     stage.does(fails, *[BROKEN] * limit, None)
     limits = {"validate-payment": 2, "process-payment": 3, "notify-user": 1}
     saga = Saga("payment-processing", 1, dlq=True)
-    for name, retries in limits.items():
-        saga.step(name, stage.does(name), max_retries=retries)
+    for name, attempts in limits.items():
+        saga.step(name, stage.does(name), max_retries=attempts)
     engine = place.engine().register(saga.build())
     instance = engine.start("payment-processing-v1", {"amount": 100}).id
     while engine.execute_next():

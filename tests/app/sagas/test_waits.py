@@ -73,8 +73,9 @@ def test_a_wait_is_skipped_when_the_saga_is_stopped(place: Place, word: str) -> 
     saga = Saga("slow").wait("rest", 60).step("after", stage.does("after")).build()
     engine = place.engine().register(saga)
     instance = run(engine, "slow")
-    stop = engine.cancel if word == "cancel" else engine.abort
-    stop(instance, "no", requested_by="ann")
+    stopped = engine.acting("ann").futures.run(instance)
+    stop = stopped.cancel if word == "cancel" else stopped.abort
+    stop("no")
     engine.drain()
     before = history(engine, instance)
     engine.advance(minutes=2)
@@ -169,7 +170,7 @@ def test_many_signals_at_once_are_all_kept(live: Live) -> None:
         saga.wait_for(f"wait {number}", "part")
     engines = [live.engine().register(saga.build()).start_worker() for _ in range(2)]
     instance = engines[0].start("gather").id
-    together(*(partial(engines[number % 2].signal, instance, "part", number) for number in range(10)))
+    together(*(partial(engines[number % 2].run(instance).signal, "part", number) for number in range(10)))
     result = engines[0].run(instance).result(LONG_SECONDS)
     assert isinstance(result, dict)
     assert sorted(result.values()) == list(range(10))
@@ -338,8 +339,9 @@ def test_a_delayed_start_can_be_stopped(place: Place, word: str) -> None:
     stage = Stage()
     engine = place.engine().register(Saga("later").step("work", stage.does("work")).build())
     instance = engine.start("later", delay=60).id
-    stop = engine.cancel if word == "cancel" else engine.abort
-    stop(instance, "no", requested_by="ann")
+    stopped = engine.acting("ann").futures.run(instance)
+    stop = stopped.cancel if word == "cancel" else stopped.abort
+    stop("no")
     engine.advance(minutes=2)
     assert status(engine, instance) == ("cancelled" if word == "cancel" else "aborted")
     assert stage.calls == []

@@ -45,7 +45,7 @@ def test_build_reports_everything_that_is_wrong() -> None:
     broken = Saga("broken").step("a", H, attempts=-1).step("b", H, priority=101).step("a", H)
     with pytest.raises(DefinitionError, match="broken cannot be compiled") as refused:
         broken.build()
-    assert {each.code for each in refused.value.diagnostics} == {"retries", "priority", "duplicate_step"}
+    assert {each.code for each in refused.value.diagnostics} == {"attempts", "priority", "duplicate_step"}
 
 
 @pytest.mark.row("F-006")
@@ -211,7 +211,7 @@ def test_the_dead_letter_mode_is_part_of_the_definition() -> None:
 
 @pytest.mark.row("F-016")
 def test_the_limit_of_calls_has_two_names() -> None:
-    """`retries` and `max_retries` are one option, on steps and on compensations."""
+    """`attempts` and `max_retries` are one option, on steps and on compensations."""
     first = Saga("s").step("a", H, attempts=4).on_failure("undo", H, attempts=2).build()
     second = Saga("s").step("a", H, max_retries=4).on_failure("undo", H, max_retries=2).build()
     assert first.graph == second.graph
@@ -230,7 +230,7 @@ def test_an_option_that_does_not_exist_is_refused(add: Any) -> None:
 
 
 @pytest.mark.row("F-017")
-@pytest.mark.parametrize("options", [{"once": True}, {"no_idempotent": True}, {"no_idempotent": True, "retries": 1}])
+@pytest.mark.parametrize("options", [{"once": True}, {"no_idempotent": True}, {"no_idempotent": True, "attempts": 1}])
 def test_what_must_not_be_repeated_is_called_once(options: Any) -> None:
     """The limit is then 1 by itself, for steps and for compensations."""
     saga = Saga("s").step("a", H, **options).on_failure("undo", H, **options).build()
@@ -337,17 +337,17 @@ def test_a_condition_that_cannot_be_read_is_refused(expression: str) -> None:
 
 
 @pytest.mark.row("F-065", "F-072")
-@pytest.mark.parametrize("retries", [-1, 0, 1.5, float("inf"), None, True, "3"])
-def test_the_limit_of_calls_is_a_positive_number(retries: Any) -> None:
+@pytest.mark.parametrize("attempts", [-1, 0, 1.5, float("inf"), None, True, "3"])
+def test_the_limit_of_calls_is_a_positive_number(attempts: Any) -> None:
     """There is no limit that means for ever, none below zero, and a step that may never be called is a mistake."""
-    assert findings(Saga("s").step("a", H, attempts=retries)) == {("retries", "a")}
+    assert findings(Saga("s").step("a", H, attempts=attempts)) == {("attempts", "a")}
 
 
 @pytest.mark.row("F-072")
-@pytest.mark.parametrize("retries", [-1, 1.5, float("inf"), None])
-def test_the_limit_of_a_compensation_is_a_number(retries: Any) -> None:
+@pytest.mark.parametrize("attempts", [-1, 1.5, float("inf"), None])
+def test_the_limit_of_a_compensation_is_a_number(attempts: Any) -> None:
     """A compensation has a limit too; only 0 is allowed in addition."""
-    assert findings(Saga("s").step("a", H).on_failure("undo", H, attempts=retries)) == {("retries", "a")}
+    assert findings(Saga("s").step("a", H).on_failure("undo", H, attempts=attempts)) == {("attempts", "a")}
     allowed = Saga("s").step("a", H).on_failure("undo", H, attempts=0).build()
     assert allowed.steps["a"].on_failure == "undo"
 

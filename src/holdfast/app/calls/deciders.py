@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from holdfast.app.desk import Desk, answered, checked_key, checked_span, checked_text, failed, nothing
 from holdfast.app.operator_views import Observation, Transition, shown
@@ -158,7 +158,7 @@ class FutureDeciders:
 
         return self._desk.read(drawn)
 
-    def verify(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[Verification]:
+    def verify(self, decider: Kind[Any, Any, Any, Any] | str, key: str) -> Reply[Verification]:
         """Fold the whole history of an instance again and compare it with what is stored: its row and its state."""
 
         def prove(reader: Reader) -> Verification:
