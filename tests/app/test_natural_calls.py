@@ -91,24 +91,76 @@ def test_a_decider_is_named_by_its_class_its_object_or_its_type(place: Place) ->
 
 
 ASKING: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
-    "no instance": (lambda e: e.get(None), PayloadError, "None is not the id of an instance; give"),
-    "a step as an instance": (lambda e: e.cancel(e.steps), PayloadError, "a method is not the id of an instance"),
-    "a saga that is not built": (lambda e: e.start(Saga("s")), PayloadError, r"give saga\.build\(\)"),
-    "nothing as a definition": (lambda e: e.start(None), PayloadError, "must be non-empty text, not None"),
-    "nothing as a step": (lambda e: e.decide(None, "confirmed"), PayloadError, "None is not the id of a step"),
-    "nothing as a decider": (lambda e: e.execute(None, Add("c-1")), PayloadError, "give its class, or its type"),
-    "a class that is no decider": (lambda e: e.load_state(Add, "c-1"), PayloadError, "give its class, or its type"),
-    "an unknown decider": (lambda e: e.execute(Puppet, Do("p-1", "x")), NotFoundError, "register it first"),
-    "an unknown decider's state": (lambda e: e.load_state(Puppet, "p-1"), NotFoundError, "register it first"),
-    "an unknown decider's events": (lambda e: e.load_events(Puppet, "p-1"), NotFoundError, "register it first"),
-    "an unknown decider's instance": (lambda e: e.get(Puppet, "p-1"), NotFoundError, "register it first"),
-    "an unknown decider's inbox": (lambda e: e.submit(Puppet, Do("p-1", "x")), NotFoundError, "register it first"),
-    "an unknown type": (lambda e: e.execute("nope", Add("c-1")), NotFoundError, "registered are: counter"),
-    "a decider without a key": (lambda e: e.get(Counter), PayloadError, "the key must be non-empty text"),
-    "no instance to delete": (lambda e: e.delete(None), PayloadError, "None is not the id of an instance"),
-    "no letter": (lambda e: e.requeue(None), NotFoundError, "give the letter, or its id"),
-    "no letter to discard": (lambda e: e.discard("abc"), NotFoundError, "give the letter, or its id"),
-    "an input that is no JSON": (lambda e: e.requeue(1, b"{"), NotFoundError, "no dead letter"),
+    "no instance": (lambda e: e.futures.runs.get(None), PayloadError, "None is not the id of an instance; give"),
+    "a step as an instance": (
+        lambda e: e.futures.runs.get(e.drain),
+        PayloadError,
+        "a method is not the id of an instance",
+    ),
+    "a saga that is not built": (lambda e: e.futures.start(Saga("s")), PayloadError, r"give saga\.build\(\)"),
+    "nothing as a definition": (lambda e: e.futures.start(None), PayloadError, "must be non-empty text, not None"),
+    "nothing as a step": (
+        lambda e: e.futures.tasks.decide(None, "confirmed"),
+        PayloadError,
+        "None is not the id of a step",
+    ),
+    "nothing as a decider": (
+        lambda e: e.futures.deciders.execute(None, Add("c-1")),
+        PayloadError,
+        "give its class, or its type",
+    ),
+    "a class that is no decider": (
+        lambda e: e.futures.deciders.state(Add, "c-1"),
+        PayloadError,
+        "give its class, or its type",
+    ),
+    "an unknown decider": (
+        lambda e: e.futures.deciders.execute(Puppet, Do("p-1", "x")),
+        NotFoundError,
+        "register it first",
+    ),
+    "an unknown decider's state": (
+        lambda e: e.futures.deciders.state(Puppet, "p-1"),
+        NotFoundError,
+        "register it first",
+    ),
+    "an unknown decider's events": (
+        lambda e: e.futures.deciders.history(Puppet, "p-1"),
+        NotFoundError,
+        "register it first",
+    ),
+    "an unknown decider's instance": (
+        lambda e: e.futures.deciders.get(Puppet, "p-1"),
+        NotFoundError,
+        "register it first",
+    ),
+    "an unknown decider's inbox": (
+        lambda e: e.futures.deciders.submit(Puppet, Do("p-1", "x")),
+        NotFoundError,
+        "register it first",
+    ),
+    "an unknown type": (
+        lambda e: e.futures.deciders.execute("nope", Add("c-1")),
+        NotFoundError,
+        "registered are: counter",
+    ),
+    "a decider without a key": (
+        lambda e: e.futures.deciders.get(Counter, ""),
+        PayloadError,
+        "the key must be non-empty text",
+    ),
+    "no instance to delete": (
+        lambda e: e.futures.instances.delete(None),
+        PayloadError,
+        "None is not the id of an instance",
+    ),
+    "no letter": (lambda e: e.futures.dead_letters.requeue(None), NotFoundError, "give the letter, or its id"),
+    "no letter to discard": (
+        lambda e: e.futures.dead_letters.discard("abc"),
+        NotFoundError,
+        "give the letter, or its id",
+    ),
+    "an input that is no JSON": (lambda e: e.futures.dead_letters.requeue(1, b"{"), NotFoundError, "no dead letter"),
 }
 
 

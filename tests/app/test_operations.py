@@ -138,7 +138,7 @@ def test_maintenance_reaches_processes_without_a_worker(live: Live) -> None:
             eventually(lambda call=call: isinstance(call(Counter, Add("c-1")).exception(), StoppedError))  # type: ignore[misc]
     operator.admin.resume_processing()
     for engine in (caller, driven):
-        eventually(lambda engine=engine: engine.execute(Counter, Add("c-2")).exception() is None)  # type: ignore[misc]
+        eventually(lambda engine=engine: engine.futures.deciders.execute(Counter, Add("c-2")).exception() is None)  # type: ignore[misc]
     driven.stop()
 
 

@@ -101,13 +101,19 @@ def test_a_skipped_command_is_a_success(place: Place) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda engine: engine.execute(Order, PlaceOrder("o-1", 5)),
-        lambda engine: engine.execute_dynamic("order", {"type": "Place", "workflow_id": "o-1", "amount": 5}),
-        lambda engine: engine.execute_dynamic("order", {"workflow_id": "o-1", "amount": 5}, command="Place"),
-        lambda engine: engine.execute_dynamic(
+        lambda engine: engine.futures.deciders.execute(Order, PlaceOrder("o-1", 5)),
+        lambda engine: engine.futures.deciders.execute_dynamic(
+            "order", {"type": "Place", "workflow_id": "o-1", "amount": 5}
+        ),
+        lambda engine: engine.futures.deciders.execute_dynamic(
+            "order", {"workflow_id": "o-1", "amount": 5}, command="Place"
+        ),
+        lambda engine: engine.futures.deciders.execute_dynamic(
             "order", json.dumps({"type": "Place", "workflow_id": "o-1", "amount": 5})
         ),
-        lambda engine: engine.execute_dynamic("order", b'{"workflow_id": "o-1", "amount": 5}', command="Place"),
+        lambda engine: engine.futures.deciders.execute_dynamic(
+            "order", b'{"workflow_id": "o-1", "amount": 5}', command="Place"
+        ),
     ],
     ids=["typed", "mapping", "named", "text", "bytes"],
 )

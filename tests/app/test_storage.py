@@ -52,7 +52,7 @@ def test_engines_on_one_store_leave_nothing_behind(live: Live) -> None:
     for _ in range(4):
         with Engine(store=store, settings=QUICK).register(Order(), Shop()) as engine:
             engine.deciders.execute(Order, PlaceOrder("o-1", 5))
-            eventually(lambda engine=engine: engine.load_state(Order, "o-1").result().status == "shipped")  # type: ignore[misc]
+            eventually(lambda engine=engine: engine.deciders.state(Order, "o-1").status == "shipped")  # type: ignore[misc]
         counts.append(_connections(live, store))
     assert counts[-1] <= counts[0] + 2
     assert [each.key for each in store.reader("default").instances(InstanceQuery())] == ["o-1"]
