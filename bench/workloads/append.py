@@ -121,7 +121,7 @@ def _measure(this: Round, append_all: Callable[[Engine, int], list[float]]) -> F
 async def _append_awaiting(engine: Engine, count: int) -> list[float]:
     async def append(i: int) -> float:
         begun = time.perf_counter()
-        await engine.aio.deciders.execute(Orders, AddItem(f"order-{i}", "sku-12345", 3))
+        await engine.futures.deciders.execute(Orders, AddItem(f"order-{i}", "sku-12345", 3))
         return time.perf_counter() - begun
 
     async def call(first: int) -> list[float]:

@@ -62,7 +62,7 @@ def measure(this: Round) -> Figures:
 
 
 def _check(engine: Engine, count: int) -> None:
-    ended = engine.instances.list(status=("completed",), limit=count + 1)
+    ended = engine.instances.list(status="completed", limit=count + 1)
     assert len(ended) == count, f"{len(ended)} of {count} jobs have ended"
     assert all(header.version == 2 for header in ended), "a command was applied twice"
 

@@ -101,6 +101,7 @@ def _one_by_one(engine: Engine, name: str, count: int) -> list[float]:
 
 async def _all_at_once(engine: Engine, name: str, count: int) -> None:
     async def one() -> None:
-        await engine.aio.run((await engine.aio.start(name)).id).result()
+        run = await engine.futures.start(name)
+        await run.result()
 
     await asyncio.gather(*(one() for _ in range(count)))

@@ -147,12 +147,6 @@ class Reply(Generic[T]):
                 return
         callback()
 
-    def mapped(self, change: Callable[[T], U]) -> Reply[U]:
-        """Like `then`, with a change that the thread which brings the answer makes; for the engine's own use, as `when_brought` is."""
-        changed: Reply[U] = Reply()
-        self.when_brought(lambda: self._pass_on(change, changed))
-        return changed
-
     def set_result(self, value: T) -> None:
         """The answer is this value."""
         self._value = value
