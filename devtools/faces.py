@@ -131,6 +131,12 @@ def rendered(source: ast.ClassDef, face: Face) -> str:
     return "\n".join(lines) + "\n" + "\n\n".join(method(each, face, held_as(source, face)) for each in methods)
 
 
+def own_type(source: ast.ClassDef) -> str:
+    """The class with its type parameters."""
+    generic = next((ast.unparse(base) for base in source.bases if ast.unparse(base).startswith("Generic[")), "")
+    return source.name + generic.removeprefix("Generic")
+
+
 def is_whole(source: ast.ClassDef) -> bool:
     """Whether it is a class that has all the others."""
     return source.name.endswith("Calls")
@@ -176,7 +182,7 @@ def constructor(
     source: ast.ClassDef, fields: list[ast.AnnAssign], face: Face, *, has_base: bool, is_handle: bool
 ) -> str:
     """How an object of the face is made around that of the futures face."""
-    lines = [f"    def __init__(self, futures: {source.name}) -> None:"]
+    lines = [f"    def __init__(self, futures: {own_type(source)}) -> None:"]
     if is_handle:
         lines.append("        super().__init__(futures.id)")
     elif has_base:
@@ -198,21 +204,28 @@ def method(node: ast.FunctionDef, face: Face, held: str) -> str:
     call = f"self.{held}.{node.name}({', '.join(passed(node.args))})"
     returned = ast.unparse(answer)
     if returned.startswith(OWN):
-        body, kind, is_async = f"{faced(returned, face)}({call})", faced(returned, face), False
+        body, kind, is_async = f"{made_of(returned, face)}({call})", faced(returned, face), False
     else:
         assert isinstance(answer, ast.Subscript), f"{node.name} answers with a reply"
         value, lasts = ast.unparse(answer.slice), ast.unparse(answer.value) == "EndReply"
         kind, is_async = faced(value, face), face.is_awaitable
         body = waited(call, face, lasts=lasts)
-        body = f"{kind}({body})" if value.startswith(OWN) else body
+        body = f"{made_of(value, face)}({body})" if value.startswith(OWN) else body
         if lasts:
             add_timeout(node.args)
     definition = f"    {'async def' if is_async else 'def'} {node.name}({ast.unparse(node.args)}) -> {kind}:"
+    if any(ast.unparse(each) == "overload" for each in node.decorator_list):
+        return f"    @overload\n{definition} ..."
     does = body if kind == "None" else f"return {body}"
     text = docstring(node).replace("    ", "        ", 1).rstrip("\n")
     if "timeout" in ast.unparse(node.args):
         text = with_timeout(text)
     return "\n".join([definition, text, f"        {does}"])
+
+
+def made_of(kind: str, face: Face) -> str:
+    """What makes an object of the face out of one of the futures face."""
+    return faced(kind, face).partition("[")[0]
 
 
 def waited(call: str, face: Face, *, lasts: bool) -> str:

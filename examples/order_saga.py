@@ -108,7 +108,7 @@ HIDDEN = {"rollback_planned"}
 class Timeline:
     """Prints a history while it is written."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run[object]) -> None:
         self.run = run
         self.begun = time.monotonic()
         self.seen = 0
@@ -156,7 +156,7 @@ def play(database: str) -> int:
     return report(engine, order)
 
 
-def report(engine: Engine, order: Run) -> int:
+def report(engine: Engine, order: Run[object]) -> int:
     ended = order.describe()
     print(f"\n  The order {ended.status} ({ended.error}), and what was done is undone:\n")
     print(f"  {'step':<18}{'status':<14}{'calls':<8}calls to undo it")

@@ -19,7 +19,7 @@ from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
-from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
+from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, TypedSaga, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
     CommandError,
@@ -129,6 +129,7 @@ __all__ = [
     "Timer",
     "Transition",
     "TransitionInfo",
+    "TypedSaga",
     "UnknownEventError",
     "Verification",
     "WorkerInfo",

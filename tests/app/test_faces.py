@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_type
 
 import msgspec
 import pytest
@@ -456,3 +457,59 @@ def test_serving_ends_with_the_engine(live: Live) -> None:
     engine.serve()
     with pytest.raises(HoldfastError):
         engine.start("double")
+
+
+# -- types
+
+
+@dataclass
+class Ordered:
+    """What the typed saga takes."""
+
+    amount: int
+
+
+class Charged(msgspec.Struct):
+    """What the typed saga comes to."""
+
+    amount: int
+    charge: str
+
+
+def test_a_saga_with_types_gives_typed_results(place: Place) -> None:
+    """Its input is checked when it is started, its run gives a value of the type; by its name it is what it always was."""
+    saga = Saga("typed").step("charge", lambda amount: {"charge": f"ch-{amount}", "noise": 1}).build()
+    typed = saga.typed(Ordered, Charged)
+    engine = place.engine().register(typed)
+    run = engine.start(typed, Ordered(5))
+    plain = engine.start("typed", {"amount": 6})
+    engine.drain()
+    result = run.result()
+    assert_type(result, Charged)
+    assert result == Charged(5, "ch-5")
+    assert plain.result() == {"amount": 6, "charge": "ch-6", "noise": 1}
+    assert asyncio.run(_awaited(engine.aio.run(run))) == {"amount": 5, "charge": "ch-5", "noise": 1}
+    assert (typed.id, [each.definition_version for each in engine.runs.list(definition=typed).items]) == (
+        "typed-v1",
+        ["1", "1"],
+    )
+
+
+async def _awaited(run: AsyncRun[object]) -> object:
+    return await run.result()
+
+
+def test_what_does_not_fit_its_type_is_told(place: Place) -> None:
+    """An input is refused before anything is stored; a result that does not fit is an error of whoever asks for it so."""
+    saga = Saga("typed").step("charge", lambda: {"charge": 7}).build()
+    typed = saga.typed(Ordered, Charged)
+    engine = place.engine().register(typed)
+    wrong: Any = {"amount": "many"}
+    with pytest.raises(PayloadError, match="the input of 'typed-v1' is not an Ordered"):
+        engine.start(typed, wrong)
+    assert engine.runs.list().items == []
+    run = engine.start(typed, Ordered(5))
+    engine.drain()
+    with pytest.raises(PayloadError, match="is not a Charged"):
+        run.result()
+    assert engine.run(run).result() == {"amount": 5, "charge": 7}

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from types import FrameType, TracebackType
-from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
+from typing import Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
@@ -22,7 +22,7 @@ from holdfast.app.registry import Registry
 from holdfast.app.step_handlers import check_step_handler, decider_handler, named_handler, takes_effects
 from holdfast.app.waiters import Endings
 from holdfast.authoring.saga.builder import Branch
-from holdfast.authoring.saga.definition import SagaDefinition
+from holdfast.authoring.saga.definition import SagaDefinition, TypedSaga
 from holdfast.authoring.saga.options import NAME_IT, handler_name
 from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
 from holdfast.kernel.actor import RequestContext
@@ -175,11 +175,11 @@ class Engine(EngineCalls):
     ) -> Self: ...
 
     @overload
-    def register(self, definition: SagaDefinition) -> Self: ...
+    def register(self, definition: SagaDefinition | TypedSaga[Any, Any]) -> Self: ...
 
     def register(
         self,
-        definition: Decider[S, C, E, F] | SagaDefinition,
+        definition: Decider[S, C, E, F] | SagaDefinition | TypedSaga[Any, Any],
         effects: Handling[F, C] | None = None,
         *,
         concurrency: int | None = None,
@@ -193,8 +193,8 @@ class Engine(EngineCalls):
         A process without a handler leaves its work to others.
         """
         self._check_open()
-        if isinstance(definition, SagaDefinition):
-            return self._register_saga(definition)
+        if isinstance(definition, SagaDefinition | TypedSaga):
+            return self._register_saga(definition if isinstance(definition, SagaDefinition) else definition.definition)
         if isinstance(definition, Branch):
             raise ConfigurationError("a saga is registered once it is built: give saga.build()")
         if isinstance(definition, type) and issubclass(definition, Decider):

@@ -10,7 +10,7 @@ from holdfast.app.operator_views import DeadLetter, InboxMessage, InstanceInfo
 from holdfast.app.views import Instance
 from holdfast.app.workflow_views import HumanTask, InstanceSummary, Step, WorkflowInstance
 from holdfast.authoring.saga.builder import Branch
-from holdfast.authoring.saga.definition import SagaDefinition
+from holdfast.authoring.saga.definition import SagaDefinition, TypedSaga
 from holdfast.errors import NotFoundError, PayloadError, indefinite
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
@@ -22,8 +22,11 @@ InstanceLike = InstanceId | UUID | str | Handle | WorkflowInstance | InstanceSum
 StepLike = str | Step | HumanTask
 """The id of a step, as `steps` and `tasks` give it; or the step or question itself."""
 
-DefinitionLike = str | SagaDefinition
+Untyped = str | SagaDefinition
 """The name of a workflow, or its id such as `order-v1`; or the finished saga."""
+
+DefinitionLike = Untyped | TypedSaga[Any, Any]
+"""The same, or the finished saga with its types."""
 
 LetterLike = int | DeadLetter
 """The id of a dead letter, or the letter itself."""
@@ -65,7 +68,7 @@ def checked_definition(given: object, version: str | int = "") -> tuple[str, str
     """The name and the version of a workflow; of a finished saga its own version, unless another one is wanted."""
     if version:
         check_key(str(version), "version")
-    if isinstance(given, SagaDefinition):
+    if isinstance(given, SagaDefinition | TypedSaga):
         return given.name, str(version or given.version)
     if isinstance(given, Branch):
         raise PayloadError("a saga is named once it is built: give saga.build(), or its name")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, overload
 
 from msgspec.structs import replace
 
@@ -18,7 +19,8 @@ from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.start import started
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.desk import Desk
-from holdfast.app.references import DefinitionLike, InstanceLike, checked_instance
+from holdfast.app.references import DefinitionLike, InstanceLike, Untyped, checked_instance
+from holdfast.authoring.saga.definition import I, R, TypedSaga
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.runtime.loops.projections import Projecting
 from holdfast.runtime.replies import Reply
@@ -55,6 +57,32 @@ class FutureCalls:
         self.instances = FutureInstances(desk)
         self.inbox = FutureInbox(desk)
 
+    @overload
+    def start(
+        self,
+        definition: TypedSaga[I, R],
+        input: I,
+        *,
+        version: str | int = "",
+        key: str = "",
+        idempotency_key: str = "",
+        delay: timedelta | float = 0,
+        comment: str = "",
+    ) -> Reply[FutureRun[R]]: ...
+
+    @overload
+    def start(
+        self,
+        definition: Untyped,
+        input: object = None,
+        *,
+        version: str | int = "",
+        key: str = "",
+        idempotency_key: str = "",
+        delay: timedelta | float = 0,
+        comment: str = "",
+    ) -> Reply[FutureRun[object]]: ...
+
     def start(
         self,
         definition: DefinitionLike,
@@ -65,10 +93,11 @@ class FutureCalls:
         idempotency_key: str = "",
         delay: timedelta | float = 0,
         comment: str = "",
-    ) -> Reply[FutureRun]:
+    ) -> Reply[FutureRun[Any]]:
         """Start a workflow; the answer, its run, is there when it is stored.
 
-        It is given by name (the newest version), by name and version, by id such as `order-v1`, or as the finished saga itself.
+        It is given by name (the newest version), by name and version, by id such as `order-v1`, or as the finished saga itself; one
+        with types takes an input of its type, and its run gives a result of its type.
         `key` is a business key: there can be one instance with it, ever. `idempotency_key` makes the call safe to repeat: the same
         key gives the same run, and with another input or business key ReusedIdError; without it, that of the request counts.
         `delay` puts the first step off, as a timedelta or in seconds.
@@ -84,9 +113,9 @@ class FutureCalls:
             comment=comment,
         )
 
-    def run(self, run: InstanceLike) -> FutureRun:
+    def run(self, run: InstanceLike) -> FutureRun[object]:
         """The handle of a run by its id. Nothing is asked of the database: whether there is such a run is seen when it is asked."""
-        return FutureRun(self._desk, checked_instance(run))
+        return FutureRun(self._desk, checked_instance(run), object)
 
     def acting(self, actor: Actor | str) -> FutureCalls:
         """The calls for the same tenant by another actor, who may be given by id alone."""

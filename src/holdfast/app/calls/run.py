@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -18,7 +18,8 @@ from holdfast.app.step_handlers import plain
 from holdfast.app.verification import Verification, verified
 from holdfast.app.waiters import Bring, Ending, EndReply
 from holdfast.app.workflow_reads import described, folded_workflow, graph_of, shown_steps, workflow_row
-from holdfast.errors import HoldfastError, WorkflowFailedError
+from holdfast.authoring.saga.definition import R
+from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.state import State
@@ -45,20 +46,24 @@ def final_state(state: object) -> FinalState | None:
     return FinalState(msgspec.json.encode(state.result), trouble(state)) if isinstance(state, State) else None
 
 
-class FutureRun(Handle):
-    """One run of a workflow. It is a handle: it names the run, and asks the database only when it is asked."""
+class FutureRun(Handle, Generic[R]):
+    """One run of a workflow. It is a handle: it names the run, and asks the database only when it is asked.
 
-    __slots__ = ("_desk",)
+    `R` is what its result is given as, if it was started by a saga with types; else an object.
+    """
 
-    def __init__(self, desk: Desk, id: InstanceId) -> None:  # noqa: A002 - the word that everybody uses for it
+    __slots__ = ("_desk", "_kind")
+
+    def __init__(self, desk: Desk, id: InstanceId, kind: type[R]) -> None:  # noqa: A002 - the word that everybody uses for it
         super().__init__(id)
         self._desk = desk
+        self._kind = kind
 
     # -- questions
 
-    def result(self) -> EndReply[object]:
+    def result(self) -> EndReply[R]:
         """What the run comes to, once it has ended: its data if it is completed; otherwise WorkflowFailedError says why not."""
-        reply: EndReply[object] = self._end_reply()
+        reply: EndReply[R] = self._end_reply()
         self._wait(reply, self._bring_result)
         return reply
 
@@ -194,19 +199,27 @@ class FutureRun(Handle):
         else:
             self._desk.endings.wait(self._desk.tenant, self.id, reply, bring)
 
-    def _bring_result(self, ending: Ending, reply: Reply[object]) -> None:
+    def _bring_result(self, ending: Ending, reply: Reply[R]) -> None:
         if ending.summary is not None:
             answered(reply, lambda: self._result(ending))
         else:  # Another process ended it, or nobody remembers how.
             self._desk.read(lambda: self._result(ending), reply)
 
-    def _result(self, ending: Ending) -> object:
+    def _result(self, ending: Ending) -> R:
         header = ending.header
         final = ending.summary or self._final_state(header.id)
         assert isinstance(final, FinalState)
         if header.status == "completed":
-            return msgspec.json.decode(final.result)
+            return self._typed(final.result)
         raise WorkflowFailedError(instance=str(header.id), status=header.status, reason=final.error or header.reason)
+
+    def _typed(self, result: bytes) -> R:
+        if self._kind is object:
+            return cast("R", msgspec.json.decode(result))
+        try:
+            return msgspec.json.decode(result, type=self._kind)
+        except msgspec.ValidationError as error:
+            raise PayloadError(f"the result of {self.id} is not {indefinite(self._kind)}: {error}") from error
 
     def _final_state(self, identity: InstanceId) -> FinalState | None:
         with self._desk.reader.look() as reader:

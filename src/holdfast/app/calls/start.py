@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
+
+import msgspec
 
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.desk import Desk, checked_key, failed
 from holdfast.app.references import DefinitionLike, checked_definition
 from holdfast.app.step_handlers import plain_data
-from holdfast.errors import HoldfastError, PayloadError
+from holdfast.authoring.saga.definition import TypedSaga
+from holdfast.errors import HoldfastError, PayloadError, indefinite
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.commit.submissions import Outcome
@@ -26,11 +30,13 @@ def started(
     idempotency_key: str,
     delay: timedelta | float,
     comment: str,
-) -> Reply[FutureRun]:
+) -> Reply[FutureRun[Any]]:
     """Have a workflow started; the parameters are those of `engine.start`."""
     try:
         name, pinned = desk.registry.library.find(*checked_definition(definition, version))
         data = plain_data(input, "input", limit=desk.payload_limit)
+        if isinstance(definition, TypedSaga):
+            _check_input(data, definition)
         command = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay))
         address = _birthplace(desk, name, checked_key(key, "key", may_be_empty=True))
         repeated = checked_key(idempotency_key or desk.request.idempotency_key, "idempotency key", may_be_empty=True)
@@ -39,11 +45,20 @@ def started(
     # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
     receipt = ReceiptKey(desk.tenant, f"%start:{name}", repeated) if repeated else None
 
-    def born(outcome: Outcome) -> FutureRun:
+    kind = definition.result if isinstance(definition, TypedSaga) else object
+
+    def born(outcome: Outcome) -> FutureRun[Any]:
         assert outcome.instance is not None, "a start that was accepted has an instance"
-        return FutureRun(desk, outcome.instance)
+        return FutureRun(desk, outcome.instance, kind)
 
     return desk.command(address, command, born, comment=comment, receipt=receipt, definition_version=pinned)
+
+
+def _check_input(data: object, saga: TypedSaga[Any, Any]) -> None:
+    try:
+        msgspec.convert(data, saga.input, strict=False)
+    except msgspec.ValidationError as error:
+        raise PayloadError(f"the input of {saga.id!r} is not {indefinite(saga.input)}: {error}") from error
 
 
 def _birthplace(desk: Desk, name: str, key: str) -> Address:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.calls.admin import FutureAdmin
@@ -36,25 +36,29 @@ from holdfast.app.operator_views import (
     WorkerInfo,
 )
 from holdfast.app.pictures import Format
-from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, StepLike
+from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, StepLike, Untyped
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
+from holdfast.authoring.saga.definition import I, R, TypedSaga
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.machine.graphs.graph import Graph
 
 
-class AsyncRun(Handle):
-    """One run of a workflow. It is a handle: it names the run, and asks the database only when it is asked."""
+class AsyncRun(Handle, Generic[R]):
+    """One run of a workflow. It is a handle: it names the run, and asks the database only when it is asked.
+
+    `R` is what its result is given as, if it was started by a saga with types; else an object.
+    """
 
     __slots__ = ("_futures",)
 
-    def __init__(self, futures: FutureRun) -> None:
+    def __init__(self, futures: FutureRun[R]) -> None:
         super().__init__(futures.id)
         self._futures = futures
 
-    async def result(self, timeout: float | None = None) -> object:
+    async def result(self, timeout: float | None = None) -> R:
         """What the run comes to, once it has ended: its data if it is completed; otherwise WorkflowFailedError says why not.
 
         TimeoutError after `timeout` seconds says where it stands; the run goes on.
@@ -500,6 +504,32 @@ class AsyncCalls:
         self.instances = AsyncInstances(futures.instances)
         self.inbox = AsyncInbox(futures.inbox)
 
+    @overload
+    async def start(
+        self,
+        definition: TypedSaga[I, R],
+        input: I,
+        *,
+        version: str | int = "",
+        key: str = "",
+        idempotency_key: str = "",
+        delay: timedelta | float = 0,
+        comment: str = "",
+    ) -> AsyncRun[R]: ...
+
+    @overload
+    async def start(
+        self,
+        definition: Untyped,
+        input: object = None,
+        *,
+        version: str | int = "",
+        key: str = "",
+        idempotency_key: str = "",
+        delay: timedelta | float = 0,
+        comment: str = "",
+    ) -> AsyncRun[object]: ...
+
     async def start(
         self,
         definition: DefinitionLike,
@@ -510,10 +540,11 @@ class AsyncCalls:
         idempotency_key: str = "",
         delay: timedelta | float = 0,
         comment: str = "",
-    ) -> AsyncRun:
+    ) -> AsyncRun[Any]:
         """Start a workflow; the answer, its run, is there when it is stored.
 
-        It is given by name (the newest version), by name and version, by id such as `order-v1`, or as the finished saga itself.
+        It is given by name (the newest version), by name and version, by id such as `order-v1`, or as the finished saga itself; one
+        with types takes an input of its type, and its run gives a result of its type.
         `key` is a business key: there can be one instance with it, ever. `idempotency_key` makes the call safe to repeat: the same
         key gives the same run, and with another input or business key ReusedIdError; without it, that of the request counts.
         `delay` puts the first step off, as a timedelta or in seconds.
@@ -530,7 +561,7 @@ class AsyncCalls:
             )
         )
 
-    def run(self, run: InstanceLike) -> AsyncRun:
+    def run(self, run: InstanceLike) -> AsyncRun[object]:
         """The handle of a run by its id. Nothing is asked of the database: whether there is such a run is seen when it is asked."""
         return AsyncRun(self._futures.run(run))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 
@@ -48,6 +48,9 @@ StepType = Literal[
     "for_each",
     "end",
 ]
+
+I = TypeVar("I")  # noqa: E741 - the input
+R = TypeVar("R")
 
 IMPLICIT_JOIN = "#join"
 """What the name of a join ends with that the builder added behind `parallel` or `for_each`."""
@@ -112,6 +115,38 @@ class SagaDefinition(msgspec.Struct, frozen=True, kw_only=True):
     def is_dlq_enabled(self) -> bool:
         """Whether failed steps wait for an operator instead of being rolled back."""
         return self.graph.policies.on_failure == "dlq"
+
+    def typed(self, input: type[I], result: type[R]) -> TypedSaga[I, R]:  # noqa: A002 - the word that everybody uses for it
+        """The same saga with the types of what it takes and comes to: dataclasses, Structs, typed dicts or plain types.
+
+        What is started with another input is refused, and a run gives its result as such a value.
+        """
+        return TypedSaga(definition=self, input=input, result=result)
+
+
+class TypedSaga(msgspec.Struct, Generic[I, R], frozen=True, kw_only=True):
+    """A finished saga whose author said what it takes and what it comes to, so that runs of it have a type."""
+
+    definition: SagaDefinition
+    input: type[I]
+    """What it is started with."""
+    result: type[R]
+    """What its result is given as: of the data, the fields that this has."""
+
+    @property
+    def name(self) -> str:
+        """The saga's name."""
+        return self.definition.name
+
+    @property
+    def version(self) -> str:
+        """The saga's version."""
+        return self.definition.version
+
+    @property
+    def id(self) -> str:
+        """Name and version, as in `order-v1`."""
+        return self.definition.id
 
 
 def describe(
