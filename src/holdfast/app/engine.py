@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from types import FrameType, TracebackType
-from typing import Any, ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
+from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
@@ -17,7 +17,7 @@ from holdfast.app.desk import Desk, checked_tenant
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.life import Life
 from holdfast.app.readers import Readers
-from holdfast.app.references import described
+from holdfast.app.references import AnySaga, described
 from holdfast.app.registry import Registry
 from holdfast.app.step_handlers import check_step_handler, decider_handler, named_handler, takes_effects
 from holdfast.app.waiters import Endings
@@ -175,11 +175,11 @@ class Engine(EngineCalls):
     ) -> Self: ...
 
     @overload
-    def register(self, definition: SagaDefinition | TypedSaga[Any, Any]) -> Self: ...
+    def register(self, definition: SagaDefinition | AnySaga) -> Self: ...
 
     def register(
         self,
-        definition: Decider[S, C, E, F] | SagaDefinition | TypedSaga[Any, Any],
+        definition: Decider[S, C, E, F] | SagaDefinition | AnySaga,
         effects: Handling[F, C] | None = None,
         *,
         concurrency: int | None = None,

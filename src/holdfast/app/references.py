@@ -25,7 +25,10 @@ StepLike = str | Step | HumanTask
 Untyped = str | SagaDefinition
 """The name of a workflow, or its id such as `order-v1`; or the finished saga."""
 
-DefinitionLike = Untyped | TypedSaga[Any, Any]
+AnySaga = TypedSaga[Any, Any]
+"""A finished saga with types, whichever they are."""
+
+DefinitionLike = Untyped | AnySaga
 """The same, or the finished saga with its types."""
 
 LetterLike = int | DeadLetter

@@ -29,6 +29,8 @@ F = TypeVar("F")
 Kind = type[Decider[S, C, E, F]] | Decider[S, C, E, F]
 """A decider class, or an object of one. Every call takes its type as text too; what comes back is then of no known type."""
 
+AnyKind = Kind[Any, Any, Any, Any]
+
 
 class FutureDeciders:
     """What can be asked of deciders: their instances are named by key."""
@@ -158,7 +160,7 @@ class FutureDeciders:
 
         return self._desk.read(drawn)
 
-    def verify(self, decider: Kind[Any, Any, Any, Any] | str, key: str) -> Reply[Verification]:
+    def verify(self, decider: AnyKind | str, key: str) -> Reply[Verification]:
         """Fold the whole history of an instance again and compare it with what is stored: its row and its state."""
 
         def prove(reader: Reader) -> Verification:

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.desk import Desk, checked_key, failed
-from holdfast.app.references import DefinitionLike, checked_definition
+from holdfast.app.references import AnySaga, DefinitionLike, checked_definition
 from holdfast.app.step_handlers import plain_data
 from holdfast.authoring.saga.definition import TypedSaga
 from holdfast.errors import HoldfastError, PayloadError, indefinite
@@ -54,7 +54,7 @@ def started(
     return desk.command(address, command, born, comment=comment, receipt=receipt, definition_version=pinned)
 
 
-def _check_input(data: object, saga: TypedSaga[Any, Any]) -> None:
+def _check_input(data: object, saga: AnySaga) -> None:
     try:
         msgspec.convert(data, saga.input, strict=False)
     except msgspec.ValidationError as error:

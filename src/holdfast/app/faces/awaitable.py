@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, overload
 from holdfast.app import workflow_views as views
 from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.dead_letters import FutureDeadLetters
-from holdfast.app.calls.deciders import C, E, F, FutureDeciders, Kind, S
+from holdfast.app.calls.deciders import AnyKind, C, E, F, FutureDeciders, Kind, S
 from holdfast.app.calls.definitions import FutureDefinitions
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
@@ -240,7 +240,7 @@ class AsyncDeciders:
         """The state machine that was observed: only paths that were really taken."""
         return await self._futures.observed_machine(decider)
 
-    async def verify(self, decider: Kind[Any, Any, Any, Any] | str, key: str) -> Verification:
+    async def verify(self, decider: AnyKind | str, key: str) -> Verification:
         """Fold the whole history of an instance again and compare it with what is stored: its row and its state."""
         return await self._futures.verify(decider, key)
 
