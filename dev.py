@@ -5,6 +5,7 @@
     python3 dev.py check    formatting, lint, types, layers, generated code and pages
     python3 dev.py bench    the benchmark (see bench/README.md)
     python3 dev.py docs     write the generated code and pages anew
+    python3 dev.py schema   write the pictures of the schema anew
     python3 dev.py lock     write dev.lock anew from pyproject.toml
 
 Only the standard library is used here, so that a fresh clone needs nothing but Python 3.11 and pip.
@@ -93,9 +94,10 @@ def test(arguments: list[str]) -> int:
     """The checks, then pytest. With arguments of its own pytest runs alone, for the quick loop at the desk."""
     long = "--long" in arguments
     rest = [word for word in arguments if word != "--long"]
+    marks = [] if "-m" in rest else ["-m", "long or not long" if long else "not long"]
     if rest:
-        return tool("pytest", *rest)
-    codes = (check([]), tool("pytest", "-n", "2", "-m", "long or not long" if long else "not long"))
+        return tool("pytest", *marks, *rest)
+    codes = (check([]), tool("pytest", "-n", "2", *marks))
     return max(codes)
 
 
@@ -111,6 +113,11 @@ def docs(_arguments: list[str]) -> int:
     return max(tool("python", "devtools/faces.py"), tool("python", "docs/generate.py"))
 
 
+def schema(_arguments: list[str]) -> int:
+    """Write down anew what the migrations come to."""
+    return tool("python", "docs/schema.py")
+
+
 def lock(_arguments: list[str]) -> int:
     """Resolve the dependencies anew; needs uv on the path."""
     command = ["uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"]
@@ -124,6 +131,7 @@ TASKS: dict[str, Callable[[list[str]], int]] = {
     "check": check,
     "bench": bench,
     "docs": docs,
+    "schema": schema,
     "lock": lock,
 }
 

@@ -1,5 +1,6 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
+from holdfast.app.definitions import DefinitionSource
 from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
@@ -74,6 +75,7 @@ __all__ = [
     "Decision",
     "DefinitionError",
     "DefinitionInfo",
+    "DefinitionSource",
     "Diagnostic",
     "Effect",
     "EffectContext",

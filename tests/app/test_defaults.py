@@ -117,7 +117,7 @@ def picked_in_every_way(place: Place) -> None:
     engine.deciders.execute(Basket, msgspec.convert({"workflow_id": "own reader", **plain}, Pick))
     engine.deciders.submit(Basket, msgspec.convert({"workflow_id": "submitted", **plain}, Pick))
     written = engine.futures.deciders._message(
-        engine.registry.get("basket"), Pick(KEYS[-1], Item("lamp")), command_id="", comment=""
+        engine.registry.get("default", "basket"), Pick(KEYS[-1], Item("lamp")), command_id="", comment=""
     )
     sparse = msgspec.json.encode({"workflow_id": KEYS[-1], **plain})
     place.store.writer().accept([msgspec.structs.replace(written, data=sparse)], place.clock.now())
@@ -157,7 +157,7 @@ def test_a_command_id_stands_for_a_command_whoever_spells_it_out(place: Place) -
     engine.deciders.execute(Basket, Pick("b", Item("lamp"), rounds=0), command_id="once")
     engine.deciders.execute_dynamic("basket", plain, command="Pick", command_id="once")
     written = engine.futures.deciders._message(
-        engine.registry.get("basket"), Pick("b", Item("")), command_id="once", comment=""
+        engine.registry.get("default", "basket"), Pick("b", Item("")), command_id="once", comment=""
     )
     sparse = msgspec.structs.replace(written, data=msgspec.json.encode(plain))
     place.store.writer().accept([sparse], place.clock.now())

@@ -26,6 +26,7 @@ from support.samples import (
     Shop,
     act,
     done,
+    note,
 )
 from support.samples import Place as PlaceOrder
 
@@ -202,23 +203,28 @@ def test_a_retrying_effect_does_not_hold_back_the_next(place: Place) -> None:
 
 
 @pytest.mark.row("D-057")
-def test_a_result_that_cannot_be_executed_fails_the_effect(place: Place) -> None:
-    """When the decider fails on the result, the handler is called again, and the second result counts once."""
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_result_that_cannot_be_executed_fails_the_effect(place: Place, transactional: bool) -> None:  # noqa: FBT001 - a parameter
+    """When the decider fails on the result, the work of the handler is not done again unless an operator wants it to be."""
     is_broken = [True]
 
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:
-        if command.what == "done" and is_broken:
+        if command.what != "done":
+            return Decision.event(Noted(command.what)).with_effect(Act(command.what), transactional=transactional)
+        if is_broken:
             raise ValueError("broken")
-        return act(state, command, moment)
+        return note(state, command, moment)
 
     script = Script(Do("p-1", "done"), Do("p-1", "done"))
     engine = place.engine().register(Puppet(choose), script, retry=THRICE)
     engine.deciders.execute(Puppet, Do("p-1", "x"))
-    engine.drain()
-    (row,) = engine.deciders.get(Puppet, "p-1").effects
-    assert "raised ValueError('broken')" in row.error
+    engine.advance(hours=1)
+    (letter,) = engine.dead_letters.list()
+    assert (len(script.calls), letter.attempts, letter.reason) == (1, 1, "decider_failed")
+    assert "raised ValueError('broken')" in letter.error
     is_broken.clear()
-    engine.advance(MINUTE)
+    engine.dead_letters.requeue(letter.id)
+    engine.drain()
     assert len(script.calls) == 2
     assert engine.deciders.state(Puppet, "p-1") == ("x", "done")
 

@@ -340,7 +340,9 @@ def test_letters_show_what_was_worked_on(place: Place) -> None:
     assert [(each.key, each.type, each.payload) for each in waiting] == [
         (f"c-{number}", "Add", {"workflow_id": f"c-{number}", "by": 7}) for number in range(2)
     ]
-    good = engine.futures.deciders._message(engine.registry.get("counter"), Add("c-3"), command_id="", comment="")
+    good = engine.futures.deciders._message(
+        engine.registry.get("default", "counter"), Add("c-3"), command_id="", comment=""
+    )
     place.store.writer().accept([msgspec.structs.replace(good, data=b"nonsense")], place.clock.now())
     for message in engine.inbox.list():
         engine.inbox.bury(message)

@@ -431,7 +431,7 @@ def test_a_message_that_cannot_be_read_is_buried_with_its_reason(place: Place) -
     """Data that does not fit its command is of no use to anybody: the message does not block its neighbours; its letter says why."""
     engine = place.engine().register(Order())
     good = engine.futures.deciders._message(
-        engine.registry.get("order"), PlaceOrder("o-1", 1), command_id="", comment=""
+        engine.registry.get("default", "order"), PlaceOrder("o-1", 1), command_id="", comment=""
     )
     bad = [
         msgspec.structs.replace(good, data=b"\xff"),

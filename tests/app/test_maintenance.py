@@ -9,12 +9,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import EffectContext, ProjectedEvent, Saga
+from holdfast import EffectContext, Moment, ProjectedEvent, Saga
 from holdfast.store.findings import Beat
 from holdfast.store.shapes import DEFAULT_TENANT
 from support.engines import QUICK, Live, Place
 from support.inside import store_of
-from support.samples import Act, Add, Counter, Do, Ledger, Puppet, act
+from support.samples import Act, Add, Answer, Counter, Do, Ledger, Notes, Puppet, act, note
 from support.waiting import arrives, eventually
 
 
@@ -156,3 +156,24 @@ def test_projections_stand_still_in_maintenance(place: Place) -> None:
     engine.admin.resume_processing()
     engine.drain()
     assert seen.events == ["c-1", "c-2"]
+
+
+@pytest.mark.row("D-091")
+def test_messages_in_hand_are_given_back_in_maintenance(place: Place) -> None:
+    """A process that has taken many messages for one instance hands in no further one, and they are there when it is over."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        if command.what == "pause":
+            engine.service.watch.tell("pause")
+        return note(state, command, moment)
+
+    engine = place.engine().register(Puppet(choose))
+    for what in ("first", "pause", "third", "fourth"):
+        engine.deciders.submit(Puppet, Do("p-1", what))
+    assert engine.runtime.due_work.deliver() == 4
+    assert engine.deciders.state(Puppet, "p-1") == ("first", "pause")
+    engine.runtime.due_work.chores.drain()
+    assert [each.attempts for each in engine.inbox.list()] == [0, 0]
+    engine.service.watch.tell("")
+    engine.drain()
+    assert engine.deciders.state(Puppet, "p-1") == ("first", "pause", "third", "fourth")

@@ -383,7 +383,7 @@ def test_a_definition_is_met_while_others_wait_for_the_database(live: Live) -> N
             unit.accept([], engine.service.shared.clock.now())
             waiting = engine.futures.deciders.submit(Puppet, Do("p-1", "x"))
             eventually(lambda: waiting.done() or engine.service._at_desk.locked())
-            met.append(engine.registry.get("unmet").type)
+            met.append(engine.registry.get("default", "unmet").type)
         waiting.result(LONG_SECONDS)
 
     thread = threading.Thread(target=meet, daemon=True)

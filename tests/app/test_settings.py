@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -385,6 +386,16 @@ def policy(attempts: int) -> RetryPolicy:
     return msgspec.structs.replace(AT_ONCE, max_attempts=attempts)
 
 
+def _looks_of_the_collector(live: Live, settings: Settings) -> object:
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(700, 10, 10)
+        live.engine(settings).start_worker().stop()
+        return gc.get_threshold()[0]
+    finally:
+        gc.set_threshold(*before)
+
+
 CASES = {
     "worker_name": Case(_name_of_the_worker, [("ann", ["ann"]), ("bob", ["bob"])]),
     "concurrency": Case(_calls_taken_at_once, [(2, 2), (5, 5)]),
@@ -439,6 +450,7 @@ CASES = {
     "missing_handler_throttle": Case(
         _reports_of_a_missing_handler_in_five_minutes, [(timedelta(minutes=1), 5), (timedelta(hours=1), 1)]
     ),
+    "collect_after": Case(_looks_of_the_collector, [(None, 700), (20_000, 20_000), (100, 700)]),
     "keep_receipts": Case(_does_a_repeated_id_count_again, [(DAY, 2), (30 * DAY, 1)]),
     "keep_finished": Case(_finished_instances_after_two_days, [(None, 1), (DAY, 0), (30 * DAY, 1)]),
 }

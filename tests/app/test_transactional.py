@@ -34,7 +34,7 @@ from holdfast.store.shapes import Wanted
 from holdfast.store.sqlite.store import SQLiteStore
 from holdfast.testing import ManualEngine
 from support.engines import AT_ONCE, QUICK, Live, Place
-from support.inside import connections_of
+from support.inside import connections_of, store_of
 from support.samples import Act, Add, Answer, Counter, Do, Doll, Noted, Notes, Puppet
 from support.waiting import LONG_SECONDS, arrives, comes_to_an_end, eventually
 
@@ -1013,6 +1013,7 @@ def test_an_engine_stops_although_a_projection_hangs(live: Live) -> None:
     stop(engine)
     heir = live.engine().register(Counter())
     heir.futures.deciders.execute(Counter, Add("c-1")).result(LONG_SECONDS)
+    assert heir.deciders.state(Counter, "c-1") == 2
     gate.set()
 
 
@@ -1042,3 +1043,81 @@ def test_a_call_that_comes_back_late_leaves_no_connection_behind(live: Live) -> 
         late.join(LONG_SECONDS)
         counts.append(connections_of(engine.service.store))
     assert counts[-1] <= counts[0] + 2
+
+
+# -- Under whose name handlers write.
+
+WALLED = """
+create table shelf (tenant text not null default current_setting('holdfast.tenant'), what text);
+alter table shelf enable row level security;
+create policy tenant on shelf to holdfast_tenant using (tenant = current_setting('holdfast.tenant', true));
+grant select, insert on shelf to holdfast_tenant;
+insert into shelf values ('rival', 'secret');
+"""
+
+
+def walled(live: Live) -> None:
+    """A table of the user's own with a wall between tenants."""
+    with psycopg.connect(live.url, autocommit=True) as connection:
+        connection.execute(WALLED)
+
+
+def shelf(live: Live) -> list[tuple[str, str]]:
+    """All that stands on the shelf, whoever put it there."""
+    with psycopg.connect(live.url, autocommit=True) as connection:
+        return connection.execute("select tenant, what from shelf order by tenant, what").fetchall()
+
+
+@on_postgres
+def test_a_handler_can_run_behind_the_wall_of_its_tenant(live: Live) -> None:
+    """Under `handler_role` it sees and writes what its tenant may; the engine then commits with its own rights in the same transaction."""
+    walled(live)
+    seen: list[list[tuple[str]]] = []
+
+    def handle(context: EffectContext, effect: Act) -> Do:
+        connection: Any = context.connection
+        connection.execute("insert into shelf (what) values (%s)", [effect.what])
+        seen.append(connection.execute("select what from shelf").fetchall())
+        return Do("p-1", "done")
+
+    settings = msgspec.structs.replace(QUICK, handler_role="holdfast_tenant")
+    engine = live.engine(settings).register(transactional(), handle).start_worker()
+    engine.as_tenant("o'hara").deciders.execute(Puppet, Do("p-1", "own"))
+    eventually(lambda: engine.as_tenant("o'hara").deciders.state(Puppet, "p-1") == ("own", "done"))
+    assert seen == [[("own",)]]
+    assert shelf(live) == [("o'hara", "own"), ("rival", "secret")]
+
+
+@on_postgres
+def test_a_role_that_lacks_a_right_is_told_apart_from_a_handler_that_fails(live: Live) -> None:
+    """The dead letter says which role lacks what, and what to do."""
+    engine = live.engine(msgspec.structs.replace(QUICK, handler_role="holdfast_tenant"))
+    prepared(store_of(engine))
+    engine.register(transactional(retry=ONCE), lambda context, _effect: write(context, "forbidden")).start_worker()
+    engine.deciders.execute(Puppet, Do("p-1", "go"))
+    eventually(lambda: len(engine.dead_letters.list()) == 1)
+    (letter,) = engine.dead_letters.list()
+    assert "the role 'holdfast_tenant'" in letter.error
+    assert "permission denied for table ledger" in letter.error
+
+
+@on_postgres
+def test_a_role_that_does_not_exist_is_named(live: Live) -> None:
+    """A call under a role that nobody made fails with the name of the setting."""
+    settings = msgspec.structs.replace(QUICK, handler_role="nobody_made_it")
+    engine = live.engine(settings).register(transactional(retry=ONCE), lambda _context, _effect: None).start_worker()
+    engine.deciders.execute(Puppet, Do("p-1", "go"))
+    eventually(lambda: len(engine.dead_letters.list()) == 1)
+    (letter,) = engine.dead_letters.list()
+    assert "nobody_made_it" in letter.error
+    assert "Settings.handler_role" in letter.error
+
+
+@on_postgres
+def test_without_a_role_a_handler_has_the_rights_of_the_engine(live: Live) -> None:
+    """Whoever owns the tables and connects as their owner needs no grants."""
+    engine = live.engine()
+    prepared(store_of(engine))
+    engine.register(transactional(), lambda context, _effect: write(context, "own")).start_worker()
+    engine.deciders.execute(Puppet, Do("p-1", "go"))
+    eventually(lambda: written(store_of(engine)) == ["own"])

@@ -268,7 +268,7 @@ def test_a_union_of_classes_has_snapshots(place: Place) -> None:
     snapshot = snapshot_of(place, "d-1")
     assert snapshot is not None
     assert snapshot.version == 20
-    assert engine.registry.get("door").restore(snapshot.data) == Open(20)
+    assert engine.registry.get("default", "door").restore(snapshot.data) == Open(20)
     state = place.engine(OFTEN).register(Union()).deciders.state(Union, "d-1")
     assert (type(state), state.n) == (Closed, 25)
 

@@ -20,19 +20,27 @@ from holdfast.app.views import Recorded
 HEALTH_BOUND = timedelta(seconds=5)
 """After so much trouble an engine with these settings says that it is not well."""
 
+SPOKEN_WITHIN = 1.0
+"""Seconds that an engine may take to say how it is, on a machine that others keep busy."""
+
 _ALL = 1000
 
 
-def is_settled(scene: Stage) -> bool:
-    """Whether nothing is left to do but to wait for alarms that are weeks away."""
+def left_over(scene: Stage) -> str:
+    """What is still to be done, but for alarms that are weeks away; empty if nothing is."""
     director = scene.director
-    if any(each.kind != "timer" for each in director.futures.admin.backlog().result(60)):
-        return False
-    if director.futures.runs.list(is_active=True).result(60).items:
-        return False
+    backlog = [each for each in director.futures.admin.backlog().result(60) if each.kind != "timer"]
+    if backlog:
+        return f"work that waits: {backlog}"
+    active = director.futures.runs.list(is_active=True).result(60).items
+    if active:
+        return f"{len(active)} instances that have not ended, among them {active[0]}"
     near = [name for name, word in answers(scene).items() if word == "acked" and Operation.drawn(name).kind == "alarm"]
     rung = sum(isinstance(each.event, Rang) for each in history(scene))
-    return rung >= len(near) and seen(scene) == happened(scene)
+    if rung < len(near):
+        return f"{len(near) - rung} of {len(near)} alarms that have not rung"
+    unseen = len(happened(scene)) - len(seen(scene))
+    return "" if seen(scene) == happened(scene) else f"a read model that lacks {unseen} events, or has others"
 
 
 def are_well(scene: Stage) -> bool:
@@ -183,6 +191,12 @@ def _judge_health(scene: Stage) -> None:
             late = spell.begun + HEALTH_BOUND.total_seconds()
             during = [each for each in told if late < each.at < spell.ended]
             assert not lived_through or any(not each.is_healthy for each in during), (path.name, spell, during[-1:])
+
+
+def _was_starved(told: list[Sample], at: float) -> bool:
+    """Whether the machine gave a process no time to speak: what it said next, it said quickly."""
+    after = next((each for each in told if each.at >= at), None)
+    return after is not None and after.took < SPOKEN_WITHIN
 
 
 def health_of(scene: Stage, name: str) -> list[Sample]:

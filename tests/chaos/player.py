@@ -37,6 +37,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine said about itself."""
 
     at: float
+    took: float
+    """Seconds that it took to say it."""
     is_healthy: bool
     said: str
 
@@ -148,8 +150,11 @@ def watch(engine: Engine, folder: Path, part: str) -> None:
     """Write down how the engine says it is, again and again."""
     book = Book(folder / f"health-{part}-{os.getpid()}")
     while True:
+        asked_at = time.monotonic()
         health = engine.health()
-        book.write(msgspec.json.encode(Sample(at=time.time(), is_healthy=health.is_healthy, said=str(health))).decode())
+        took = time.monotonic() - asked_at
+        said = Sample(at=time.time(), took=took, is_healthy=health.is_healthy, said=str(health))
+        book.write(msgspec.json.encode(said).decode())
         time.sleep(_LOOK_SECONDS)
 
 

@@ -6,6 +6,7 @@ printed; `HOLDFAST_SEED` makes the same choices again, though not the same timin
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.judging import answers, are_well, is_settled, judge
+from chaos.judging import answers, are_well, judge, left_over
 from chaos.plot import LONG_SECONDS, SECONDS
 from chaos.stage import Stage, stage
 from support.databases import Databases
@@ -53,10 +54,18 @@ def play(scene: Stage, seconds: float) -> None:
     """The whole play, and the judgement."""
     scene.hurt(seconds)
     scene.lower_the_curtain()
-    eventually(lambda: is_settled(scene), within=SETTLED_WITHIN)
+    settle(scene)
     eventually(lambda: are_well(scene), within=SETTLED_WITHIN)
     assert scene.end() == [0, 0]
     words = Counter(answers(scene).values())
     assert {"worker killed", "outage"} <= scene.faults.keys(), "a play without misfortunes proves nothing"
     assert words["acked"] > seconds, "a play in which nothing was achieved proves nothing"
     judge(scene)
+
+
+def settle(scene: Stage) -> None:
+    """Wait until the engines have done what is left."""
+    deadline = time.monotonic() + SETTLED_WITHIN
+    while left := left_over(scene):
+        assert time.monotonic() < deadline, f"after {SETTLED_WITHIN} s there is still {left}"
+        time.sleep(0.5)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Decision, EffectContext, Fail, Moment, RetryPolicy, Settings
+from holdfast import Decision, EffectContext, Fail, Moment, RetryPolicy, Saga, Settings
 from holdfast.runtime.clock import ManualClock
 from holdfast.testing import ManualEngine, Scenario, crash_everywhere
 from holdfast.testing.crashing import histories
@@ -155,7 +155,48 @@ def test_a_crash_anywhere_changes_nothing(new_store: NewStore, name: str) -> Non
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_second_crash_during_recovery_changes_nothing(new_store: NewStore, name: str, again_after: int) -> None:
     """The process that takes over dies as well, and the third one finishes."""
-    tried(SCENARIOS[name], new_store, every=5, again_after=again_after)
+    report = tried(SCENARIOS[name], new_store, every=5, again_after=again_after)
+    assert report.points >= 2, "a run without crashes proves nothing"
+
+
+class Namer(Puppet):
+    """Notes its own id, which is another one in every run."""
+
+    type = "namer"
+
+    def decide(self, state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted(f"I am {moment.instance}"))
+
+
+def test_ids_in_a_history_make_no_difference() -> None:
+    """The ids of instances that a history holds are those of the run: the default outcome tells them by whose they are."""
+
+    def play(engine: ManualEngine) -> None:
+        engine.deciders.execute(Namer, Do("p-1"), command_id="name")
+        engine.start("above", idempotency_key="once")
+        engine.drain()
+        for found in engine.runs.list(definition="below", status="running").items:
+            engine.run(found.id).signal("go")
+        engine.drain()
+
+    above, below = Saga("above").call("c", "below").build(), Saga("below").wait_for("w", "go").build()
+    report = crash_everywhere(
+        Scenario(prepare=lambda engine: engine.register(Namer()).register(below).register(above), play=play)
+    )
+    assert report.points >= 10
+    assert b"I am <namer p-1>" in repr(report.outcome).encode()
+
+
+def test_a_difference_says_how_to_compare_something_else() -> None:
+    """Histories that differ by nature need an outcome of the scenario's own, and the complaint tells how to give one."""
+    runs: list[int] = []
+
+    def play(engine: ManualEngine) -> None:
+        runs.append(1)
+        engine.deciders.execute(Puppet, Do("p-1", str(len(runs))), command_id="once")
+
+    with pytest.raises(AssertionError, match=r"Scenario\(\.\.\., outcome=lambda engine"):
+        crash_everywhere(Scenario(prepare=lambda engine: engine.register(Puppet()), play=play))
 
 
 @pytest.mark.long
@@ -164,7 +205,8 @@ def test_a_second_crash_during_recovery_changes_nothing(new_store: NewStore, nam
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_point_of_every_scenario(new_store: NewStore, name: str, again_after: int | None) -> None:
     """The campaign: all points on both stores, alone and with a second crash."""
-    crash_everywhere(checked(SCENARIOS[name]), new_store=new_store, again_after=again_after)
+    report = crash_everywhere(checked(SCENARIOS[name]), new_store=new_store, again_after=again_after)
+    assert report.points >= 10, "a run without crashes proves nothing"
 
 
 # -- What handlers do in the world, counted outside of the engine.

@@ -16,7 +16,7 @@ from holdfast.authoring.saga import StepOptions, words
 from holdfast.authoring.saga.definition import StepType
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
 from holdfast.kernel.vocabulary import wire_name
-from holdfast.machine.graphs.checks import LONGEST_MS, LONGEST_NAME, POLICY_WORDS
+from holdfast.machine.graphs.checks import LONGEST_MS, LONGEST_NAME, MOST_BYTES, POLICY_WORDS
 from holdfast.machine.graphs.graph import Task
 from holdfast.machine.runs import events
 from holdfast.machine.runs.nodes.wait import MOST_KEPT
@@ -110,7 +110,7 @@ def test_the_limits_of_the_page_are_those_of_the_code() -> None:
     rows = [[cell.strip() for cell in row.split("|")[1:3]] for row in section.split("\n|---", 1)[1].splitlines()[1:]]
     said = {row[0].split(",")[0]: row[1] for row in rows if len(row) == 2}
     assert said["signals that an instance keeps because no step waits for them yet"] == str(MOST_KEPT)
-    assert said["the name of a step"] == f"{LONGEST_NAME} characters"
+    assert said["the name of a step"] == f"{LONGEST_NAME} characters and {MOST_BYTES} bytes"
     assert said["a comment"] == f"{LONGEST_COMMENT // 1024} KiB"
     assert said["a duration"] == f"{LONGEST_MS // (366 * 24 * 3600 * 1000)} years"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -372,3 +373,12 @@ def test_the_work_at_the_limit_is_small(family: str) -> None:
     length = {"json": Limits().json_length, "template": Limits().template_length}.get(spelling, Limits().length)
     steps(make(100), spelling)
     assert steps(make(length), spelling) < 300_000
+
+
+@pytest.mark.parametrize("other", [datetime(2026, 3, 1, tzinfo=UTC), date(2026, 3, 1), timedelta(hours=1)])
+@pytest.mark.parametrize("source", ["a == b", "a != b", "a < b", "b >= a", "a in [b]", "[b] contains a"])
+def test_half_a_character_is_no_time(source: str, other: object) -> None:
+    """Beside a time a text is read as one; half a character is none, and is told like any other text that is not."""
+    with pytest.raises(ExpressionError, match="this text is not a d") as caught:
+        parse(source).holds({"a": "\ud800", "b": other})
+    assert caught.value.reason == "bad_time"

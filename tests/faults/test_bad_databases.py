@@ -142,6 +142,8 @@ def test_an_engine_stops_although_others_hold_the_database(live: Live, *, is_bus
     heir = live.engine().register(Puppet(), lambda context, effect: None).start_worker()
     eventually(lambda: len(heir.admin.workers()) == 1)
     eventually(lambda: not heir.admin.backlog())
+    assert heir.deciders.state(Puppet, "p-0") == ("done",)
+    assert heir.dead_letters.list() == []
 
 
 def test_database_is_locked_never_reaches_a_user(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

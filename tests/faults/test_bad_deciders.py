@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
@@ -30,7 +31,7 @@ from holdfast.kernel.decider import Failure, StatusWord
 from holdfast.kernel.decision import Recall
 from holdfast.testing import given
 from support.batching import ONE_COMMITTER, Batching
-from support.engines import QUICK, Live
+from support.engines import QUICK, Live, Place
 from support.samples import END, Act, Add, Added, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act, done, note
 from support.waiting import eventually
 
@@ -140,7 +141,66 @@ MISDEEDS: dict[str, tuple[Callable[[], object], str, str]] = {
     ),
     "recall of another type": (with_recall(Do("p-bad", b"x")), "bad_payload", "would come back as another value"),  # type: ignore[arg-type]
     "event with half a character": (lambda: Decision.event(Noted("\ud800")), "bad_payload", "Noted cannot be stored"),
-    "priority": (with_effect(priority=101), "decider_failed", "priority 101 is not between 0 and 100"),
+    "priority": (with_effect(priority=101), "decider_failed", "priority 101 is not a whole number between"),
+    "half a priority": (with_effect(priority=1.5), "decider_failed", "priority 1.5 is not a whole number between"),
+    "handler as number": (
+        with_effect(handler=7),
+        "decider_failed",
+        "'puppet' gave an Effect with handler=7; handler must be text",
+    ),
+    "limit as number": (with_effect(retry=3), "decider_failed", "with retry=3; retry must be a RetryPolicy or None"),
+    "delay as number": (with_effect(delay=3), "decider_failed", "with delay=3; delay must be a timedelta"),
+    "body among the effects": (
+        lambda: msgspec.structs.replace(NOTED, effects=(Act("x"),)),
+        "decider_failed",
+        "'puppet' gave an Act among the effects of a Decision; give each as an Effect",
+    ),
+    "events from a generator": (
+        lambda: Decision(Noted(each) for each in "ab"),  # type: ignore[arg-type]
+        "decider_failed",
+        r"'puppet' gave a generator as events of a Decision; give a tuple, or begin with Decision.event",
+    ),
+    "effects in a list": (
+        lambda: Decision((Noted("x"),), [Effect(body=Act("x"))]),  # type: ignore[arg-type]
+        "decider_failed",
+        "'puppet' gave a list as effects of a Decision; give a tuple",
+    ),
+    "number as timer key": (
+        lambda: NOTED.with_timer_after(SOON, Do("p-bad"), key=7),  # type: ignore[arg-type]
+        "decider_failed",
+        "'puppet' gave a Timer with key=7; key must be text",
+    ),
+    "number as time": (lambda: timed(after=7), "decider_failed", "with after=7; after must be a timedelta or None"),
+    "number as cancelled timer": (
+        lambda: NOTED.cancel_timer(7),  # type: ignore[arg-type]
+        "decider_failed",
+        "'puppet' cancels the timer 7; give the key of a timer, which is text",
+    ),
+    "text as withdrawn effect": (
+        lambda: msgspec.structs.replace(NOTED, withdrawn_effects=("a",)),
+        "decider_failed",
+        "'puppet' takes back the effect 'a'; give the number of an effect",
+    ),
+    "endless withdrawn effect": (
+        lambda: msgspec.structs.replace(NOTED, withdrawn_effects=(2**70,)),
+        "decider_failed",
+        "give the number of an effect",
+    ),
+    "text as recalled effect": (
+        lambda: msgspec.structs.replace(NOTED, recalls=(Recall(effect="a", command=Do("p-bad")),)),  # type: ignore[arg-type]
+        "decider_failed",
+        "'puppet' gave a Recall with effect='a'; effect must be a whole number",
+    ),
+    "text as target": (
+        with_message(instance="abc"),
+        "decider_failed",
+        "with instance='abc'; instance must be the id of an instance or None",
+    ),
+    "number as code": (
+        lambda: Rejection(code=7, message="no"),  # type: ignore[arg-type]
+        "decider_failed",
+        "'puppet' gave a Rejection with code=7; code must be text",
+    ),
     "endless delay": (with_effect(delay=timedelta.max), "decider_failed", "years 1 to 9999"),
     "endless haste": (with_effect(delay=timedelta.min), "decider_failed", "years 1 to 9999"),
     "no time": (with_effect(timeout=timedelta(0)), "decider_failed", "None for no limit"),
@@ -285,6 +345,13 @@ def test_a_state_that_was_spoilt_before_a_failure_is_not_used_again(live: Live, 
 # -- The other functions of a decider.
 
 
+_STATUSES = {
+    "wrong status": "fine",
+    "unknown status": Status("sleeping"),  # type: ignore[arg-type]
+    "number as reason": Status("running", 7),  # type: ignore[arg-type]
+}
+
+
 class Broken(Puppet):
     """Fails where it is told to."""
 
@@ -305,8 +372,8 @@ class Broken(Puppet):
 
     def status(self, state: Notes) -> Status:
         self.fail("status", state[-1])
-        if self._where == "wrong status" and state[-1] == BAD:
-            return "fine"  # type: ignore[return-value]
+        if state[-1] == BAD and self._where in _STATUSES:
+            return _STATUSES[self._where]  # type: ignore[return-value]
         return super().status(state)
 
     def is_terminal(self, state: Notes) -> bool:
@@ -315,13 +382,15 @@ class Broken(Puppet):
 
     def key_of(self, command: Do) -> str:
         self.fail("key_of", command.what)
-        return super().key_of(command)
+        return "" if self._where == "empty key" and command.what == BAD else super().key_of(command)
 
 
 PLACES = ("initial", "status", "is_terminal")
 
 
-@pytest.mark.parametrize("where", [*PLACES, "wrong status", "key_of", *(f"{place}, badly" for place in PLACES)])
+@pytest.mark.parametrize(
+    "where", [*PLACES, *_STATUSES, "key_of", "empty key", *(f"{place}, badly" for place in PLACES)]
+)
 def test_every_function_of_a_decider_may_fail(live: Live, where: str) -> None:
     """Whatever raises, the caller gets a CommandError that names the decider, and the neighbours are carried out."""
     engine = live.engine(ONE_COMMITTER).register(Broken(where)).register(Counter())
@@ -337,6 +406,67 @@ def test_every_function_of_a_decider_may_fail(live: Live, where: str) -> None:
     assert caught.value.code == "decider_failed"
     assert engine.deciders.state(Counter, "c-1") == 2
     assert [head.definition for head in engine.instances.list() if head.definition == "broken"] == []
+
+
+_ESCAPES = {"exits", "interrupts", "is cancelled", "closes a generator", "fails a test", "cannot say why"}
+"""What ends a test that has no engine around it."""
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (_, code, _) in MISDEEDS.items() if code == "decider_failed" and name not in _ESCAPES]
+)
+def test_the_kit_says_no_where_an_engine_does(name: str) -> None:
+    """A decider that is refused by an engine is refused by the kit, in the same words."""
+    misdeed, _, said = MISDEEDS[name]
+    told = given(misbehaving(misdeed)).beside(Doll()).when(Do("p-bad", BAD)).then_error(CommandError).answer
+    assert re.search(said, str(told))
+
+
+@pytest.mark.parametrize("where", ["status", *_STATUSES])
+def test_the_kit_takes_no_past_that_has_no_status(where: str) -> None:
+    """Events after which a decider cannot say where it stands were never stored, so nothing can be given with them."""
+    with pytest.raises(CommandError, match="'broken'"):
+        given(Broken(where), Noted(BAD))
+    given(Broken(where)).when(Do("b-1", BAD)).then_error(CommandError)
+
+
+def test_a_status_is_one_of_the_words(place: Place) -> None:
+    """Lists filter by six words; what else a decider has to say is the reason."""
+    engine = place.engine().register(Broken("unknown status"))
+    with pytest.raises(
+        CommandError, match=r"'broken' gives the status 'sleeping'; give one of running, paused, .* reason"
+    ):
+        engine.deciders.execute(Broken, Do("b-1", BAD))
+
+
+class Keyless(Doll):
+    """Finds no instance for a command."""
+
+    type = "keyless"
+
+    def key_of(self, command: Do) -> str:
+        return command.what
+
+
+def test_a_command_without_a_key_is_refused_wherever_it_comes_from(place: Place) -> None:
+    """`execute`, `submit`, a message of a decision and the kit alike refuse a command for which key_of gives nothing."""
+    told = r"'keyless' gave '' in key_of for Do; return the key of its instance"
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted("x")).with_message(Message(decider="keyless", command=Do("k-1", "")))
+
+    engine = place.engine().register(Keyless()).register(Puppet(choose))
+    for call in (
+        lambda: engine.futures.deciders.execute(Keyless, Do("k-1", "")),
+        lambda: engine.futures.deciders.submit(Keyless, Do("k-1", "")),
+        lambda: engine.futures.deciders.execute(Puppet, Do("p-1", "x")),
+    ):
+        with pytest.raises(CommandError, match=told):
+            call().result()
+    assert engine.instances.list() == []
+    assert engine.admin.backlog() == []
+    given(Keyless()).when(Do("k-1", "")).then_error(CommandError)
+    given(Puppet(choose)).beside(Keyless()).when(Do("p-1", "x")).then_error(CommandError)
 
 
 class Unclear(Puppet):

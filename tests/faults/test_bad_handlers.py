@@ -257,7 +257,8 @@ def test_an_effect_may_have_a_limit_of_its_own(live: Live) -> None:
     settings = msgspec.structs.replace(QUICK, handler_timeout=timedelta(hours=1))
     engine = live.engine(settings).register(Puppet(choose), hang, timeout=MINUTE, retry=ONCE).start_worker()
     engine.deciders.execute(Puppet, Do("p-1", "x"))
-    eventually(engine.dead_letters.list)
+    (letter,) = eventually(engine.dead_letters.list)
+    assert letter.error == "TimeoutError: no answer within 0.15 s"
 
 
 def test_hanging_handlers_do_not_starve_the_others(live: Live) -> None:
@@ -270,6 +271,13 @@ def test_hanging_handlers_do_not_starve_the_others(live: Live) -> None:
     for number in range(4):
         engine.deciders.execute(Doll, Do(f"d-{number}", str(number)))
     eventually(lambda: len(good.entries) == 4)
+    assert {Act(str(number)) for number in range(4)} == set(good.entries)
+    assert [each.attempts for key in range(4) for each in engine.deciders.get(Puppet, f"p-{key}").effects] == [
+        1,
+        1,
+        0,
+        0,
+    ]
     gate.set()
 
 

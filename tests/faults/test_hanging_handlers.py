@@ -74,6 +74,7 @@ def test_when_all_threads_hang_others_do_the_work(live: Live, gate: threading.Ev
     other.stop()
     engine.deciders.execute(Doll, Do("d-2", "x"))
     eventually(lambda: engine.deciders.state(Doll, "d-2") == ("x", "done here"))
+    assert {letter.definition for letter in engine.dead_letters.list()} == {"puppet"}
 
 
 def test_what_was_given_back_was_not_tried(live: Live, gate: threading.Event) -> None:
@@ -181,6 +182,7 @@ def test_an_event_loop_that_stands_keeps_nothing_from_others(live: Live, gate: t
     other.stop()
     engine.deciders.execute(Doll, Do("d-2", "x"))
     eventually(lambda: engine.deciders.state(Doll, "d-2") == ("x", "done"))
+    assert engine.dead_letters.list() == []
 
 
 def is_done(engine: Engine, key: str, what: str) -> bool:
@@ -217,6 +219,7 @@ def test_nothing_that_a_coroutine_leaves_behind_ends_the_event_loop(live: Live, 
         engine.deciders.execute(Puppet, Do(f"p-{number}", what))
         eventually(partial(is_done, engine, f"p-{number}", what))
     eventually(lambda: engine.health().is_healthy)
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.parametrize("slots", ["plain", "async", "process"])

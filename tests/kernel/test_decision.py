@@ -96,7 +96,7 @@ def test_a_limit_is_a_time_that_can_pass(timeout: timedelta) -> None:
 @pytest.mark.parametrize("priority", [-1, 101])
 def test_priorities_have_bounds(priority: int) -> None:
     """A priority beyond its bounds is refused where it is written, not by the database."""
-    with pytest.raises(CommandError, match="not between 0 and 100"):
+    with pytest.raises(CommandError, match="not a whole number between 0 and 100"):
         Effect(body="work", priority=priority)
 
 

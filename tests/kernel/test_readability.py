@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import gc
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
 from uuid import UUID
+from weakref import ref
 
 import msgspec
 import pydantic
@@ -203,3 +205,33 @@ def test_equality_may_be_proof() -> None:
     """Where every part is compared, an equal value of the declared type is as good as the given one."""
     assert is_exact(Plain)
     assert is_exact(Node)
+
+
+def test_what_classes_promise_is_remembered_no_longer_than_they_live() -> None:
+    """Asking again gives the same answer, and a class that nobody uses any more is not kept for having been asked about."""
+
+    class Passing(msgspec.Struct):
+        number: int
+
+    class Open(msgspec.Struct):
+        anything: object
+
+    assert [is_exact(Passing), is_exact(Passing), is_exact(Open), is_exact(Open)] == [True, True, False, False]
+    assert [has_untyped_parts(Passing), has_untyped_parts(Open), has_untyped_parts(Open)] == [False, True, True]
+    kept: list[ref[type]] = [ref(Passing), ref(Open)]
+    del Passing, Open
+    gc.collect()
+    assert [alive for each in kept if (alive := each()) is not None] == []
+
+
+class Early(msgspec.Struct):
+    """Names a class that is not there yet."""
+
+    later: Later  # type: ignore[name-defined]  # noqa: F821 - the test brings it
+
+
+def test_a_class_is_judged_when_its_names_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that names what is not there yet promises nothing; that is not held against it afterwards."""
+    assert not is_exact(Early)
+    monkeypatch.setitem(globals(), "Later", int)
+    assert is_exact(Early)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from holdfast.kernel.records import (
     DeadLetterRaised,
     DeadLetterSettled,
-    Record,
     StepMoved,
     StepOpened,
     StepStatus,
@@ -22,11 +21,11 @@ from holdfast.kernel.records import (
     SubscriptionOpened,
     TaskClosed,
     TaskOpened,
-    merge,
 )
+from holdfast.kernel.rows import Record, merge, writing_of
 from support.untimed import untimed
 
-Key: TypeAlias = tuple[str, int]
+Key: TypeAlias = tuple[str, object]
 Rows: TypeAlias = dict[Key, object]
 
 STATUSES: list[StepStatus] = ["pending", "running", "completed"]
@@ -46,7 +45,7 @@ def apply(rows: Rows, record: Record) -> Rows:
         case TaskClosed():
             told = msgspec.structs.asdict(record)
             left[key_of(record)] = msgspec.structs.replace(_row(left, record), **told)
-        case SubscriptionClosed() | DeadLetterSettled():
+        case _:
             del left[key_of(record)]
     return left
 
@@ -59,15 +58,8 @@ def _row(rows: Rows, record: Record) -> msgspec.Struct:
 
 def key_of(record: Record) -> Key:
     """The row that a record is about."""
-    match record:
-        case StepOpened() | StepMoved():
-            return "step", record.number
-        case TaskOpened() | TaskClosed():
-            return "task", record.number
-        case SubscriptionOpened() | SubscriptionClosed():
-            return "subscription", record.number
-        case DeadLetterRaised() | DeadLetterSettled():
-            return f"letter:{record.source}", record.number
+    kind = writing_of(type(record)).kind
+    return kind.table, kind.key_of(record)
 
 
 def one_after_another(rows: Rows, records: Iterable[Record]) -> Rows:
@@ -123,8 +115,8 @@ class Story:
             SubscriptionClosed(number=number),
             DeadLetterRaised(source="step", number=number, name=text, reason=f"{count}", error=""),
             DeadLetterSettled(source="step", number=number),
-            DeadLetterRaised(source="effect", number=number, name=text, reason=f"{count}", error=""),
-            DeadLetterSettled(source="effect", number=number),
+            DeadLetterRaised(source="compensation", number=number, name=text, reason=f"{count}", error=""),
+            DeadLetterSettled(source="compensation", number=number),
         ]
 
     def _fits(self, record: Record) -> bool:

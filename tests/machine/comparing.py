@@ -10,7 +10,8 @@ import msgspec
 
 from holdfast.kernel.codecs import JsonCodec
 from holdfast.kernel.program import Program
-from holdfast.kernel.records import DeadLetterRaised, Record, StepMoved, StepOpened, SubscriptionOpened, TaskOpened
+from holdfast.kernel.records import DeadLetterRaised, StepMoved, StepOpened, SubscriptionOpened, TaskOpened
+from holdfast.kernel.rows import Record, merge, writing_of
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.machine import GraphMachine
@@ -267,9 +268,12 @@ class History:
             yield f"the events fold to {_only(folded, carried)}, the decision carried {_only(carried, folded)}"
 
     def _wrong_rebuild(self) -> Iterator[str]:
-        state, rows = self._fresh.rebuild(self._events)
+        state, records = self._fresh.initial(), list[Record]()
+        for event in self._events:
+            records += self._fresh.rows_of(state, event)
+            state = self._fresh.evolve(state, event)
         yield from self._wrong_fold(state)
-        made, written = _by_row(rows), _by_row(self._host.rows)
+        made, written = _by_row(merge(records)), _by_row(self._host.rows)
         if made != written:
             yield f"rebuilt rows {_only(made, written)}, written {_only(written, made)}"
 
@@ -290,7 +294,7 @@ class History:
 def _by_row(records: Iterable[Record]) -> dict[str, object]:
     found: dict[str, object] = {}
     for record in records:
-        key = f"{type(record).__name__} {getattr(record, 'source', '')} {record.number}"
+        key = f"{type(record).__name__} {writing_of(type(record)).kind.key_of(record)}"
         found[key] = record
     return found
 

@@ -15,7 +15,7 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
-from holdfast.kernel.records import Record, merge
+from holdfast.kernel.rows import Record, merge
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GraphMachine

@@ -23,7 +23,7 @@ def tracked(place: Place, key: str) -> CachedInstance:
     engine.deciders.execute(Counter, Add(key))
     loaded = place.store.reader("default").load(address(key))
     assert loaded is not None
-    return CachedInstance.of(loaded, engine.registry.get("counter"))
+    return CachedInstance.of(loaded, engine.registry.get("default", "counter"))
 
 
 def test_memory_keeps_what_was_used_last(place: Place) -> None:

@@ -278,10 +278,9 @@ def test_chores_are_done_in_order_and_kept_when_they_fail() -> None:
 
 def test_adding_a_chore_wakes_the_loop() -> None:
     """Whoever leaves a chore need not wait for the next look."""
-    chores, woken = Chores(), threading.Event()
-    chores.wake = woken.set
+    chores = Chores()
     chores.add(lambda: None)
-    assert woken.is_set()
-    woken.clear()
-    chores.wake_loop()
-    assert woken.is_set()
+    assert chores.hint.is_set()
+    chores.hint.clear()
+    chores.wake()
+    assert chores.hint.is_set()

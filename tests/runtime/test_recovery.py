@@ -24,7 +24,7 @@ def owning(place: Place, count: int) -> tuple[ManualEngine, list[StoredEffect]]:
         engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
     engine.runtime.heartbeat.step()
     worker = engine.runtime.worker
-    engine.service.lease_to(engine.runtime.identity, worker.reserve, worker.release)
+    engine.service.lease_to(worker)
     owned = engine.runtime.intake.claim([Wanted("puppet", count)], count)
     return engine, sorted(owned, key=lambda effect: effect.created_at)
 
@@ -62,7 +62,7 @@ def test_nothing_is_claimed_until_a_lost_claim_is_found(place: Place) -> None:
         asked.add("claim")
         raise StoreUnavailableError("the answer got lost")
 
-    intake.claim, intake.on_lost_claim = cut, lambda: owed.add("recovery")  # type: ignore[method-assign]
+    intake.claim, intake._claim_lost = cut, lambda: owed.add("recovery")  # type: ignore[method-assign]
     with pytest.raises(StoreUnavailableError):
         intake.step()
     intake.step()

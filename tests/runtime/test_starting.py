@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from holdfast import Decision, Engine, InstanceInfo, Message, Moment, PayloadError
+from holdfast import Actor, Decision, Engine, InstanceInfo, Message, Moment, PayloadError, RequestContext
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.kernel.program import Program
@@ -56,7 +56,8 @@ def execute(engine: Engine, what: str, **how: object) -> Reply:
     names = ("key", "instance", "definition", "tenant")
     told = {"tenant": "default", "definition": "puppet"} | {name: how.pop(name) for name in names if name in how}
     reply = Reply()
-    service_of(engine).execute(Address(**told), Do("", what), actor="ada", settled=reply.settle, **how)  # type: ignore[arg-type]
+    ada = RequestContext(actor=Actor(id="ada"))
+    service_of(engine).execute(Address(**told), Do("", what), request=ada, settled=reply.settle, **how)  # type: ignore[arg-type]
     return reply
 
 
@@ -251,9 +252,9 @@ def test_versions_are_asked_for_where_they_matter(place: Place) -> None:
     engine = place.engine().register(pinned(Puppet(), "4"))
     asked: list[tuple[str, str]] = []
 
-    def programs(name: str, version: str = "", /) -> Program:
+    def programs(tenant: str, name: str, version: str = "", /) -> Program:
         asked.append((name, version))
-        return registry_of(engine).get(name)
+        return registry_of(engine).get(tenant, name)
 
     service_of(engine).around.programs = programs
     execute(engine, "begin", identity=CHILD, definition_version="4")
@@ -275,7 +276,7 @@ def test_those_that_a_commit_ended_are_told(place: Place) -> None:
     def hear(ended: Sequence[Ended]) -> None:
         told.extend((head.key, head.status, head.version, state) for head, state in ended)
 
-    service_of(engine).on_ended = hear
+    service_of(engine).when_ended(hear)
     for key, what in (("a", "x"), ("b", "end"), ("a", "y"), ("a", "end"), ("a", "late"), ("c", "x")):
         engine.deciders.execute(Puppet, Do(key, what))
     assert told == [("b", "completed", 1, ("end",)), ("a", "completed", 3, ("x", "y", "end"))]
@@ -291,7 +292,7 @@ def test_ends_are_told_when_they_are_stored_and_before_the_caller_hears(live: Li
         rows = store_of(engine).reader("default").headers([each.header.id for each in ended])
         told.append(sorted(head.key for head in rows if head.ended_at is not None))
 
-    service_of(engine).on_ended = hear
+    service_of(engine).when_ended(hear)
     with batching.one():
         replies = [engine.futures.deciders.execute(Puppet, Do(key, "end")) for key in ("a", "b")]
     replies[0].when_done(lambda: told.append(["answered"]))
@@ -308,7 +309,7 @@ def test_whoever_fails_on_an_end_harms_nobody(place: Place) -> None:
         raise ValueError("deaf")
 
     engine = place.engine().register(Puppet())
-    service_of(engine).on_ended = broken
+    service_of(engine).when_ended(broken)
     engine.deciders.execute(Puppet, Do("a", "end"))
     engine.deciders.execute(Puppet, Do("b", "end"))
     assert [head.status for head in headers(engine)] == ["completed", "completed"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from holdfast.store.findings import PublishedDefinition
-from holdfast.store.shapes import SHARED_TENANT, StoredDefinition, Word
+from holdfast.store.shapes import DEFAULT_TENANT, SHARED_TENANT, StoredDefinition, Word
 from support.desks import Desk
 from support.rows import (
     HOUR,
@@ -24,7 +25,7 @@ def test_a_definition_is_stored_whole(desk: Desk) -> None:
     """What was published comes back with all it says, and with the time of its publication."""
     sent = definition(source=b"\x00source", compiled=b"\xffcompiled", status="draft")
     stored = desk.definitions.publish(sent, NOW)
-    assert stored == msgspec.structs.replace(sent, created_at=NOW)
+    assert stored == msgspec.structs.replace(sent, published_at=NOW)
     assert desk.definitions.get("default", "order", "1") == stored
     assert desk.definitions.get("default", "order", "2") is None
     assert desk.definitions.get("default", "refund", "1") is None
@@ -55,8 +56,47 @@ def test_definitions_belong_to_their_tenant(desk: Desk) -> None:
         found = desk.definitions.get(tenant, "order", "1")
         assert found is not None
         assert found.hash == f"of {tenant}"
-        assert [each.name for each in desk.definitions.listed(tenant)] == ["order"]
-    assert desk.definitions.listed("stranger") == []
+        assert {each.tenant for each in desk.definitions.listed(tenant)} == {tenant, SHARED_TENANT}
+    assert [each.tenant for each in desk.definitions.listed("stranger")] == [SHARED_TENANT]
+
+
+def test_whoever_has_none_of_his_own_gets_the_shared_one(desk: Desk) -> None:
+    """A tenant's own definition stands before the shared one of the same name, version by version and in the list of versions."""
+    for version in ("1", "2"):
+        desk.definitions.publish(definition(version, tenant=SHARED_TENANT, hash=f"shared {version}"), NOW)
+    desk.definitions.publish(definition("3", hash="own 3"), NOW)
+    assert [_hash(desk, DEFAULT_TENANT, version) for version in ("1", "2", "3")] == ["shared 1", "shared 2", "own 3"]
+    assert [_hash(desk, OTHER_TENANT, version) for version in ("1", "2", "3")] == ["shared 1", "shared 2", None]
+    assert desk.definitions.versions(DEFAULT_TENANT, "order") == ["3"]
+    assert desk.definitions.versions(OTHER_TENANT, "order") == ["1", "2"]
+
+
+def test_a_shared_version_is_not_stored_again_for_a_tenant(desk: Desk) -> None:
+    """What instances of a tenant may be pinned to stays what it is: the shared one is what stands, and the caller sees its hash."""
+    desk.definitions.publish(definition(tenant=SHARED_TENANT, hash="shared"), NOW)
+    assert desk.definitions.publish(definition(hash="own"), NOW).hash == "shared"
+    assert _hash(desk, DEFAULT_TENANT, "1") == "shared"
+
+
+def test_a_definition_keeps_what_its_author_wrote(desk: Desk) -> None:
+    """Source, kind of text, description and author come back as they were stored, with the time of storing."""
+    written = definition(media_type="application/yaml", description="buys things", published_by="ada")
+    desk.definitions.publish(written, NOW)
+    assert desk.definitions.get(DEFAULT_TENANT, "order", "1") == msgspec.structs.replace(written, published_at=NOW)
+
+
+def test_names_are_those_of_all_tenants(desk: Desk) -> None:
+    """Whoever looks for work that nobody could know asks for the definitions of everybody."""
+    assert desk.definitions.names() == set()
+    desk.definitions.publish(definition(), NOW)
+    desk.definitions.publish(definition(tenant=OTHER_TENANT, name="secret"), NOW)
+    desk.definitions.publish(definition("2", tenant=SHARED_TENANT), NOW)
+    assert desk.definitions.names() == {"order", "secret"}
+
+
+def _hash(desk: Desk, tenant: str, version: str) -> str | None:
+    found = desk.definitions.get(tenant, "order", version)
+    return None if found is None else found.hash
 
 
 def test_a_list_says_what_is_published(desk: Desk) -> None:
@@ -65,9 +105,13 @@ def test_a_list_says_what_is_published(desk: Desk) -> None:
     desk.definitions.publish(definition("1"), NOW)
     desk.definitions.publish(definition("3", status="draft"), NOW)
     assert desk.definitions.listed("default") == [
-        PublishedDefinition(name="order", version="1", kind="saga", hash="hash of 1", published_at=NOW),
-        PublishedDefinition(name="order", version="2", kind="process", hash="hash of 2", published_at=LATER),
+        _listed(version="1", kind="saga", hash="hash of 1", published_at=NOW),
+        _listed(version="2", kind="process", hash="hash of 2", published_at=LATER),
     ]
+
+
+def _listed(**rest: Any) -> PublishedDefinition:
+    return PublishedDefinition(tenant=DEFAULT_TENANT, name="order", description="", published_by="system", **rest)
 
 
 def test_messages_that_came_first_are_for_the_graph(desk: Desk) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.errors import StoreError
-from holdfast.kernel.records import Record, StepMoved, StepOpened, StepStatus, TaskClosed, TaskOpened
+from holdfast.kernel.records import STEPS, StepMoved, StepOpened, StepStatus, TaskClosed, TaskOpened
+from holdfast.kernel.rows import Record
 from holdfast.store.opening import open_store
 from support.desks import Desk
 from support.rows import (
@@ -72,7 +73,8 @@ def test_retention_opens_one_instance_only(postgres: Desk) -> None:
 
 
 DEFINITION = (
-    "insert into {{}}definitions values ('default', 'order', '1', 'saga', {blob}, {blob}, 'h', '1', '{status}', '{at}')"
+    "insert into {{}}definitions values ('default', 'order', '1', 'saga', {blob}, {blob}, 'h', '1', '{status}', "
+    "'', '', 'ada', '{at}')"
 )
 
 
@@ -90,6 +92,7 @@ def redefine(desk: Desk, change: str) -> None:
 
 CHANGES = [
     "source = {blob}",
+    "media_type = 'text/plain'",
     "compiled = {blob}",
     "hash = 'other'",
     "kind = 'process'",
@@ -188,7 +191,7 @@ def test_an_open_step_may_end_in_each_way(desk: Desk, end: StepStatus) -> None:
     change = moved(head, records=[StepMoved(number=number, status=end) for number in (1, 2)])
     desk.commit(change)
     desk.commit(moved(change.header, records=[StepMoved(number=1, status=end, output=b"late")]))
-    assert [step.status for step in desk.reader.steps(head.id)] == [end, end]
+    assert [step.status for step in desk.reader.rows(STEPS, head.id)] == [end, end]
 
 
 @pytest.mark.parametrize("outcome", ["rejected", "approved"])

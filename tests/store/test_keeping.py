@@ -350,21 +350,11 @@ def test_old_receipts_are_pruned(desk: Desk) -> None:
     first, second = new_id(), new_id()
     desk.commit(born(first, receipts=[receipt(first, f"old-{n}") for n in range(3)]))
     desk.commit(born(second, receipts=[receipt(second, "young")]), now=LATER)
-    assert desk.keeper.prune(receipts_before=LATER, signals_before=NOW, limit=2) == 2
-    assert desk.keeper.prune(receipts_before=LATER, signals_before=NOW, limit=2) == 1
-    assert desk.keeper.prune(receipts_before=LATER, signals_before=NOW, limit=2) == 0
+    assert desk.keeper.prune(receipts_before=LATER, limit=2) == 2
+    assert desk.keeper.prune(receipts_before=LATER, limit=2) == 1
+    assert desk.keeper.prune(receipts_before=LATER, limit=2) == 0
     with desk.writer.unit() as unit:
         assert set(unit.receipts([receipt(second, "young").key])) == {receipt(second, "young").key}
-
-
-def test_unclaimed_signals_are_pruned(desk: Desk) -> None:
-    """Signals that nobody took before their time was over go."""
-    columns = "tenant, signal, correlation, data, received_at, expires_at"
-    for at in (NOW.isoformat(timespec="microseconds"), LATER.isoformat(timespec="microseconds")):
-        data = "''" if desk.store.url.startswith("postgresql") else "x''"
-        desk.run(f"insert into {{}}signals ({columns}) values ('default', 's', '', {data}, '{NOW}', '{at}')")
-    assert desk.keeper.prune(receipts_before=NOW, signals_before=LATER, limit=9) == 1
-    assert desk.query("select count(*) from {}signals") == [(1,)]
 
 
 @pytest.mark.row("D-090", "D-107")

@@ -116,7 +116,9 @@ class Effort:
 
 def one(status: str = "running", at: datetime = NOW, **rest: Any) -> Change:
     """An instance in this status."""
-    header = {name: rest.pop(name) for name in ("parent", "definition_version", "kind", "begun") if name in rest}
+    header = {
+        name: rest.pop(name) for name in ("parent", "definition_version", "kind", "begun", "search") if name in rest
+    }
     change = born(new_id(at), **rest)
     change.header = msgspec.structs.replace(change.header, status=status, created_at=at, **header)
     return change
@@ -129,6 +131,7 @@ def crowd(desk: Desk) -> None:
     )
     desk.commit(*(one("completed", at=OLD, definition="old", key=f"k{number}") for number in range(FEW)), now=OLD)
     desk.commit(*(one(definition="rare", definition_version="2", parent=PARENT) for _ in range(FEW)))
+    desk.commit(*(one(search='{"colour":"red","size":3}') for _ in range(FEW)))
     desk.commit(*(one(definition="pay", kind="saga", begun=False) for _ in range(FEW)))
     desk.commit(*(one("failed", records=[letter(number)]) for number in range(FEW)))
     desk.commit(*(one(tenant=OTHER_TENANT, key="theirs") for _ in range(1)))
@@ -151,6 +154,8 @@ LISTS: dict[str, tuple[InstanceQuery, int]] = {
     "key": (InstanceQuery(key="k1"), 1),
     "definition and key": (InstanceQuery(definition="old", key="k1"), 1),
     "parent": (InstanceQuery(parent=PARENT), FEW),
+    "attribute": (InstanceQuery(attributes={"colour": "red"}), FEW),
+    "attribute and status": (InstanceQuery(attributes={"size": 3}, statuses=("failed",)), 0),
     "time": (InstanceQuery(created_before=OLD + timedelta(seconds=1)), FEW),
     "time and status": (InstanceQuery(statuses=("completed",), created_after=OLD, created_before=LATER, limit=5), 5),
     "kind": (InstanceQuery(kinds=("saga",)), FEW),
@@ -171,6 +176,18 @@ def test_every_list_of_instances_is_served_by_an_index(desk: Desk) -> None:
             found = desk.reader.instances(query)
         assert (name, len(found)) == (name, expected)
         assert effort.is_small, f"{name}: {effort.spent}"
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_few_instances_with_a_value_are_found_among_many_with_others(desk: Desk) -> None:
+    """The index knows the values, and is used although row-level security stands before the table."""
+    desk.commit(*(one(search=f'{{"colour":"grey","number":{number}}}') for number in range(MANY)))
+    desk.commit(*(one(search='{"colour":"red"}') for _ in range(FEW)))
+    effort = Effort(desk)
+    with effort.of(desk.reader):
+        found = desk.reader.instances(InstanceQuery(attributes={"colour": "red"}))
+    assert len(found) == FEW
+    assert effort.is_small, effort.spent
 
 
 IN_HAND: dict[str, InstanceQuery] = {

@@ -12,15 +12,18 @@ import pytest
 
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import (
+    STEPS,
     DeadLetterRaised,
-    DeadLetterSource,
+    RowSource,
     StepMoved,
     StepOpened,
+    StoredTask,
     SubscriptionOpened,
     TaskClosed,
     TaskOpened,
 )
-from holdfast.store.findings import StoredTask, Transition
+from holdfast.kernel.rows import kinds
+from holdfast.store.findings import Transition
 from holdfast.store.reading import DeadLetters, Instances, Reader, Work
 from holdfast.store.shapes import Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
 from support.desks import Desk
@@ -59,9 +62,7 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "headers": lambda reader, one: reader.headers([one]),
     "events": lambda reader, one: reader.events(one),
     "work": lambda reader, one: [*reader.work(one)[0], *reader.work(one)[1]],
-    "steps": lambda reader, one: reader.steps(one),
-    "tasks": lambda reader, one: reader.tasks(one),
-    "subscriptions": lambda reader, one: reader.subscriptions(one),
+    "rows": lambda reader, one: [row for kind in kinds() for row in reader.rows(kind, one)],
     "open_tasks": lambda reader, one: [*reader.open_tasks(), *reader.open_tasks(role="boss")],
     "in_hand": lambda reader, one: reader.in_hand([one]),
     "look": looked,
@@ -298,7 +299,7 @@ def test_dead_letters_are_paged(desk: Desk) -> None:
 
 def test_dead_letters_are_found_by_what_they_are(desk: Desk) -> None:
     """Definition and source narrow the list, alone and with an instance; a letter is found by its number too."""
-    sources: list[DeadLetterSource] = ["step", "compensation"]
+    sources: list[RowSource] = ["step", "compensation"]
     heads = [
         desk.born(
             born(
@@ -413,7 +414,7 @@ def test_a_look_is_one_moment(desk: Desk) -> None:
             other.join()
         assert [each.version for each in seen.headers([head.id])] == [1]
         assert [each.sequence for each in seen.events(head.id)] == [1]
-        assert [each.status for each in seen.steps(head.id)] == ["pending"]
+        assert [each.status for each in seen.rows(STEPS, head.id)] == ["pending"]
         assert [each.status for each in seen.instances(InstanceQuery())] == ["running"]
     other.join()
     assert [each.version for each in desk.reader.headers([head.id])] == [2]

@@ -8,17 +8,19 @@ import pytest
 
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import (
+    STEPS,
+    SUBSCRIPTIONS,
+    TASKS,
     DeadLetterRaised,
     DeadLetterSettled,
-    Record,
     StepMoved,
     StepOpened,
     SubscriptionClosed,
     SubscriptionOpened,
     TaskClosed,
     TaskOpened,
-    merge,
 )
+from holdfast.kernel.rows import Record, merge
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import Header
 from support.desks import Desk
@@ -63,7 +65,7 @@ def goes_on(desk: Desk, head: Header, *records: Record) -> Header:
 def test_a_step_is_written_whole(desk: Desk) -> None:
     """Every column of a step comes back, with the time of the commit that opened it."""
     head = begun(desk, StepOpened(number=1, node="charge"), FULL_STEP)
-    plain, full = desk.reader.steps(head.id)
+    plain, full = desk.reader.rows(STEPS, head.id)
     assert (plain.number, plain.node, plain.token, plain.visit, plain.kind) == (1, "charge", "", 1, "forward")
     assert (plain.status, plain.compensates, plain.input, plain.output) == ("pending", None, None, None)
     assert (plain.retry_of, full.retry_of) == (None, 0)
@@ -77,11 +79,11 @@ def test_a_step_moves(desk: Desk) -> None:
     """A move changes the status and what it names, and leaves everything else as it was."""
     head = begun(desk, FULL_STEP)
     head = goes_on(desk, head, StepMoved(number=2, status="pending", attempts=2, error=""))
-    (step,) = desk.reader.steps(head.id)
+    (step,) = desk.reader.rows(STEPS, head.id)
     assert (step.status, step.attempts, step.error, step.output, step.outcome) == ("pending", 2, "", b"out", "ok")
     assert (step.opened_at, step.moved_at) == (NOW, LATER)
     goes_on(desk, head, StepMoved(number=2, status="completed", output=b"new", outcome="done", wait_kind=""))
-    (step,) = desk.reader.steps(head.id)
+    (step,) = desk.reader.rows(STEPS, head.id)
     assert (step.status, step.output, step.outcome, step.wait_kind) == ("completed", b"new", "done", "")
 
 
@@ -95,7 +97,7 @@ def test_a_step_begins_with_its_first_call(desk: Desk) -> None:
     head = goes_on(desk, head, *first)
     again = [StepMoved(number=each, status="completed", attempts=2, started_at=LATER + timedelta(1)) for each in (1, 2)]
     goes_on(desk, head, *again)
-    assert [step.started_at for step in desk.reader.steps(head.id)] == [LATER, None]
+    assert [step.started_at for step in desk.reader.rows(STEPS, head.id)] == [LATER, None]
 
 
 def test_a_step_begins_once(desk: Desk) -> None:
@@ -109,7 +111,7 @@ def test_a_step_begins_once(desk: Desk) -> None:
 def test_a_question_is_asked_and_answered(desk: Desk) -> None:
     """An open question has no outcome; the answer comes with who gave it, why and when."""
     head = begun(desk, TaskOpened(number=4, subject="Pay it?", role="boss", due_at=NOW + HOUR, data=b"facts"))
-    (task,) = desk.reader.tasks(head.id)
+    (task,) = desk.reader.rows(TASKS, head.id)
     assert (task.instance, task.number, task.subject, task.role) == (head.id, 4, "Pay it?", "boss")
     assert (task.due_at, task.data, task.outcome, task.opened_at, task.closed_at) == (
         NOW + HOUR,
@@ -119,7 +121,7 @@ def test_a_question_is_asked_and_answered(desk: Desk) -> None:
         None,
     )
     goes_on(desk, head, TaskClosed(number=4, outcome="approved", actor="ada", comment="fine"))
-    (task,) = desk.reader.tasks(head.id)
+    (task,) = desk.reader.rows(TASKS, head.id)
     assert (task.outcome, task.actor, task.comment, task.closed_at) == ("approved", "ada", "fine", LATER)
 
 
@@ -127,7 +129,7 @@ def test_a_question_can_be_answered_in_its_own_commit(desk: Desk) -> None:
     """Merged into one record, a question that is asked and answered at once is closed from the beginning."""
     asked: list[Record] = [TaskOpened(number=1, subject="ok?"), TaskClosed(number=1, outcome="approved", actor="ada")]
     head = begun(desk, *merge(asked))
-    (task,) = desk.reader.tasks(head.id)
+    (task,) = desk.reader.rows(TASKS, head.id)
     assert (task.outcome, task.actor, task.opened_at, task.closed_at) == ("approved", "ada", NOW, NOW)
 
 
@@ -135,7 +137,7 @@ def test_a_step_can_end_in_its_own_commit(desk: Desk) -> None:
     """Merged into one record, a step that begins and ends at once is final from the beginning."""
     done: list[Record] = [StepOpened(number=1, node="a"), StepMoved(number=1, status="completed", output=b"x")]
     head = begun(desk, *merge(done))
-    assert [(step.status, step.output) for step in desk.reader.steps(head.id)] == [("completed", b"x")]
+    assert [(step.status, step.output) for step in desk.reader.rows(STEPS, head.id)] == [("completed", b"x")]
 
 
 def test_waits_come_and_go(desk: Desk) -> None:
@@ -145,17 +147,17 @@ def test_waits_come_and_go(desk: Desk) -> None:
         SubscriptionOpened(number=1, signal="paid", correlation="o-1", expires_at=NOW + HOUR),
         SubscriptionOpened(number=2, signal="shipped"),
     )
-    first, second = desk.reader.subscriptions(head.id)
+    first, second = desk.reader.rows(SUBSCRIPTIONS, head.id)
     assert (first.number, first.signal, first.correlation, first.expires_at) == (1, "paid", "o-1", NOW + HOUR)
     assert (second.signal, second.correlation, second.expires_at, second.opened_at) == ("shipped", "", None, NOW)
     goes_on(desk, head, SubscriptionClosed(number=1))
-    assert [each.number for each in desk.reader.subscriptions(head.id)] == [2]
+    assert [each.number for each in desk.reader.rows(SUBSCRIPTIONS, head.id)] == [2]
 
 
 def raised(number: int, name: str = "charge") -> DeadLetterRaised:
     """A dead letter of a step."""
     return DeadLetterRaised(
-        source="step", number=number, name=name, type="task", reason="spent", error="no", attempts=3, payload=b"input"
+        source="step", number=number, name=name, type="task", reason="spent", error="no", attempts=3, data=b"input"
     )
 
 
@@ -197,6 +199,6 @@ def test_records_of_many_instances_share_a_commit(desk: Desk) -> None:
         moved(changes[1].header, records=[DeadLetterSettled(source="step", number=1)]),
     )
     first, second = (change.header.id for change in changes)
-    assert [desk.reader.steps(each)[0].status for each in (first, second)] == ["completed", "pending"]
-    assert [desk.reader.tasks(each)[0].outcome for each in (first, second)] == ["no", None]
+    assert [desk.reader.rows(STEPS, each)[0].status for each in (first, second)] == ["completed", "pending"]
+    assert [desk.reader.rows(TASKS, each)[0].outcome for each in (first, second)] == ["no", None]
     assert (letters(desk, first), letters(desk, second)) == ([(1, "a")], [])

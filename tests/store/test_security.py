@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import psycopg
 import pytest
 from psycopg import sql
@@ -18,7 +19,7 @@ from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.store.opening import open_store
 from holdfast.store.postgres.commits import PostgresUnit
 from holdfast.store.postgres.loading import _headers as found_headers
-from holdfast.store.shapes import Address, Snapshot, Wanted
+from holdfast.store.shapes import SHARED_TENANT, Address, Borrower, Snapshot, Wanted
 from support.databases import Databases
 from support.desks import Desk
 from support.rows import (
@@ -28,6 +29,7 @@ from support.rows import (
     WORDS,
     born,
     by_id,
+    definition,
     effect,
     letter,
     message,
@@ -47,7 +49,7 @@ WITHOUT_TENANT = {"meta", "workers", "projections"}
 
 SEEN_BY_TENANTS = {
     "definitions", "instances", "events", "snapshots", "effects", "timers", "inbox", "dead_letters", "steps", "human_tasks",
-    "subscriptions", "signals", "observations",
+    "subscriptions", "observations",
 }  # fmt: skip
 
 Connection = psycopg.Connection[Any]
@@ -72,9 +74,7 @@ def full(desk: Desk, tenant: str) -> None:
     desk.writer.write([change], observations=[observation(identity, tenant=tenant)], now=NOW)
     dead = desk.inbox.claim(NOW, words=WORDS, hold=timedelta(0), limit=9)[-1]
     desk.inbox.bury(dead.claim, letter("inbox", tenant=tenant))
-    values = f"'{tenant}', 's', '', '', '{NOW}', '{NOW}'"
-    desk.run(f"insert into {{}}signals (tenant, signal, correlation, data, received_at, expires_at) values ({values})")
-    definition = f"'{tenant}', 'order', '1', 'saga', '', '', 'h', '1', 'draft', '{NOW}'"
+    definition = f"'{tenant}', 'order', '1', 'saga', '', '', 'h', '1', 'draft', '', '', 'ada', '{NOW}'"
     desk.run(f"insert into {{}}definitions values ({definition})")
 
 
@@ -157,9 +157,9 @@ def test_there_are_no_views_around_the_wall(connection: Connection) -> None:
         "select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relkind in ('v', 'm')"
     ).fetchall()
     definers = connection.execute(
-        "select proname from pg_proc where pronamespace = 'holdfast'::regnamespace and prosecdef"
+        "select proname from pg_proc where pronamespace = 'holdfast'::regnamespace and prosecdef order by proname"
     ).fetchall()
-    assert (views, definers) == ([], [("make_partitions",)])
+    assert (views, definers) == ([], [("instances_having",), ("make_partitions",)])
 
 
 @contextmanager
@@ -253,8 +253,24 @@ def test_a_tenant_submits_for_itself_only(connection: Connection) -> None:
         eyes.execute("select holdfast.submit('order', 'Pay', '{}', key => 'o-1', tenant => 'rival')")
 
 
+def test_a_search_by_attributes_stays_behind_the_wall(postgres_desk: Desk) -> None:
+    """It runs with its owner's rights, and answers with instances of the tenant that is set; with none if none is."""
+    ids = {}
+    for tenant in ("default", OTHER_TENANT):
+        change = born(tenant=tenant)
+        change.header = msgspec.structs.replace(change.header, search='{"is":"red"}')
+        postgres_desk.writer.write([change], now=NOW)
+        ids[tenant] = change.header.id
+    with postgres_desk.writer.unit() as unit, unit.lend() as lent:
+        connection: Connection = lent  # type: ignore[assignment]
+        for looking, expected in ((OTHER_TENANT, [(ids[OTHER_TENANT],)]), ("stranger", []), (None, [])):
+            with as_tenant(connection, looking) as eyes:
+                found = eyes.execute("select * from holdfast.instances_having('{}')").fetchall()
+                assert found == expected, looking
+
+
 def test_a_tenant_makes_no_partitions(connection: Connection) -> None:
-    """The one function that runs with its owner's rights is for the engine."""
+    """The function that changes tables with its owner's rights is for the engine."""
     with pytest.raises(psycopg.errors.InsufficientPrivilege), as_tenant(connection, "default") as eyes:
         eyes.execute("select holdfast.make_partitions(now(), 1)")
 
@@ -355,3 +371,15 @@ def test_a_user_who_may_not_make_roles_is_told_the_commands(postgres_server: Dat
         pytest.raises(ConfigurationError, match=r"create role holdfast_engine nologin; .*grant holdfast_engine to"),
     ):
         open_store(dsn)
+
+
+def test_a_tenant_sees_its_own_definitions_and_the_shared_ones(postgres_desk: Desk) -> None:
+    """Those of another tenant do not exist for it, and it cannot write any."""
+    for tenant in ("default", OTHER_TENANT, SHARED_TENANT):
+        postgres_desk.definitions.publish(definition(tenant=tenant, hash=tenant), NOW)
+    with postgres_desk.writer.unit() as unit, unit.lend(None, Borrower("default", "holdfast_tenant")) as lent:
+        connection: Connection = lent  # type: ignore[assignment]
+        seen = connection.execute("select tenant from holdfast.definitions order by tenant").fetchall()
+        assert [row[0] for row in seen] == [SHARED_TENANT, "default"]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
+            connection.execute("update holdfast.definitions set status = 'retired'")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -272,3 +273,26 @@ def test_readers_cannot_write(desk: Desk) -> None:
     with pytest.raises(StoreError, match="readonly"), desk.store._database.reading() as connection:
         connection.execute("delete from instances")
     assert desk.writer.load([by_key("first")]) != [None]
+
+
+def test_the_writer_is_taken_from_nobody_elses_projection(tmp_path: Path) -> None:
+    """Engines on one store object each take the only writer from their own projections, and leave it to those of others."""
+    store = SQLiteStore(str(tmp_path / "shared.db"), codec="json")
+    own, other = store.share(), store.share()
+    seen: list[str] = []
+
+    def clear(connection: Any) -> None:
+        for share in (other, own):
+            taking = threading.Thread(target=share.take_back)
+            taking.start()
+            taking.join()
+            try:
+                connection.execute("select 1")
+                seen.append("kept")
+            except sqlite3.Error:
+                seen.append("taken")
+
+    with pytest.raises(TimeoutError):
+        own.feed().rewind("p", clear=clear, now=NOW)
+    assert seen == ["kept", "taken"]
+    store.close()

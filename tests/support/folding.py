@@ -27,7 +27,7 @@ class _Instance:
     def __init__(self, engine: Engine, reader: Reader, header: Header) -> None:
         self._engine = engine
         self._address = Address(tenant=header.tenant, definition=header.definition, key=header.key, instance=header.id)
-        self._program: Program = engine.registry.get(header.definition, header.definition_version)
+        self._program: Program = engine.registry.get(header.tenant, header.definition, header.definition_version)
         self._whole = self._loaded(reader, whole=True)
         self._kept = self._loaded(reader, whole=False)
         self._header = self._whole.header

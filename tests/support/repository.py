@@ -15,7 +15,12 @@ PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
 
 def load_generator() -> ModuleType:
     """The script docs/generate.py as a module."""
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    return load_script("generate")
+
+
+def load_script(name: str) -> ModuleType:
+    """A script of the folder docs as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""The published definitions: each one is stored once, never changes, and is found by name and version from any process."""
+"""The published definitions: each one is stored once, never changes, and is found by its tenant, name and version from any process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import re
 import sys
 import threading
 
+import msgspec
+
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
+from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.program import Program
 from holdfast.machine.graphs.compiler import graph_bytes, read_graph
@@ -22,8 +25,25 @@ _ID = re.compile(r"(?=-v)")
 _NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
 
 
+class DefinitionSource(msgspec.Struct, frozen=True, kw_only=True):
+    """What the author of a definition wrote."""
+
+    text: bytes = b""
+    media_type: str = ""
+    """What kind of text it is, such as `application/yaml`."""
+    description: str = ""
+    """What the definition is for, in the author's words."""
+
+
+NO_SOURCE = DefinitionSource()
+
+
 class Library:
-    """Graphs and the programs that run them, by name and version."""
+    """Graphs and the programs that run them, by tenant, name and version.
+
+    A tenant's own definitions stand before the shared ones of the same name. A version that was published shared is never published
+    again for one tenant with another content, so whatever an instance is pinned to stays what it is.
+    """
 
     def __init__(self, codec: Codec, *, limit: int) -> None:
         self._codec = codec
@@ -32,9 +52,10 @@ class Library:
         """Reads and writes what all graphs have in common; it runs none."""
         self._service: Service | None = None
         self._definitions: Definitions | None = None
-        self._programs: dict[tuple[str, str], Program] = {}
-        self._newest: dict[str, str] = {}
-        """The version that an unversioned start takes, by name."""
+        self._programs: dict[tuple[str, str, str], Program] = {}
+        """By tenant, name and version; a shared one once for each tenant that has met it."""
+        self._newest: dict[tuple[str, str], str] = {}
+        """The version that an unversioned start takes, by tenant and name."""
         self._lock = threading.Lock()
 
     def attach(self, service: Service) -> None:
@@ -44,24 +65,29 @@ class Library:
 
     def names(self) -> set[str]:
         """The names of the definitions that this process has met."""
-        return set(self._newest)
+        return {name for _, name in self._newest}
 
-    def publish(self, graph: Graph) -> None:
-        """Make a graph known to all processes. The same name and version with another content is refused."""
-        self._check_calls(graph)
+    def publish(
+        self, graph: Graph, *, request: RequestContext | None = None, source: DefinitionSource = NO_SOURCE
+    ) -> None:
+        """Make a graph known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
+        tenant = SHARED_TENANT if request is None else request.tenant
+        self._check_calls(tenant, graph)
         assert self._service is not None
         now = self._service.shared.clock.now()
         stored = StoredDefinition(
-            tenant=SHARED_TENANT,
+            tenant=tenant,
             name=graph.name,
             version=graph.version,
             kind=graph.kind,
-            source=b"",
+            source=source.text,
             compiled=graph_bytes(graph),
             hash=graph.hash,
             compiler=str(IR_VERSION),
             status="published",
-            created_at=now,
+            media_type=source.media_type,
+            description=source.description,
+            published_by=SYSTEM.id if request is None else request.actor.id,
         )
         known = self._stored.publish(stored, now)
         if known.hash != graph.hash:
@@ -69,24 +95,24 @@ class Library:
                 f"{graph.name!r} version {graph.version} was published before with another content; "
                 "a published definition never changes: give the new one another version"
             )
-        self._add(copied(graph), is_newest_known=True)
+        self._add(tenant, copied(graph), is_newest_known=True)
 
-    def program(self, name: str, version: str = "") -> Program | None:
+    def program(self, tenant: str, name: str, version: str = "") -> Program | None:
         """The program of a definition, from the database if this process has not met it yet; None if there is none."""
-        wanted = version or self._newest.get(name) or self._newest_stored(name)
-        found = self._programs.get((name, wanted))
-        return found or (self._load(name, wanted) if wanted else None)
+        wanted = version or self._newest.get((tenant, name)) or self._newest_stored(tenant, name)
+        found = self._programs.get((tenant, name, wanted))
+        return found or (self._load(tenant, name, wanted) if wanted else None)
 
-    def find(self, definition: str, version: str = "") -> tuple[str, str]:
+    def find(self, tenant: str, definition: str, version: str = "") -> tuple[str, str]:
         """Name and version of what a caller means: a name, a name and a version, or an id such as `order-v1`."""
-        if self.program(definition, version) is not None:
-            return definition, version or self._newest[definition]
+        if self.program(tenant, definition, version) is not None:
+            return definition, version or self._newest[tenant, definition]
         if not version:
             for match in reversed(list(_ID.finditer(definition))):
                 name, number = definition[: match.start()], definition[match.start() + 2 :]
-                if name and number and self.program(name, number) is not None:
+                if name and number and self.program(tenant, name, number) is not None:
                     return name, number
-        known = ", ".join(sorted(self._newest)) or "none"
+        known = ", ".join(sorted(name for owner, name in self._newest if owner in {tenant, SHARED_TENANT})) or "none"
         wanted = f"{definition} version {version}" if version else definition
         raise NotFoundError("workflow", wanted, hint=f"register it first; known here are: {known}")
 
@@ -94,37 +120,56 @@ class Library:
         """The definitions that this process has met and whose steps name a handler."""
         return sorted({graph.name for graph in map(graph_of, self._programs.values()) if handler in graph.handlers})
 
-    def listed(self) -> list[PublishedDefinition]:
-        """All published versions of all definitions, by name, each oldest first."""
-        return self._stored.listed(SHARED_TENANT)
+    def published_names(self) -> set[str]:
+        """The names of all definitions of all tenants, met or not."""
+        return self._stored.names()
 
-    def graph(self, definition: str, version: str = "") -> Graph:
+    def listed(self, tenant: str) -> list[PublishedDefinition]:
+        """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
+        return self._stored.listed(tenant)
+
+    def graph(self, tenant: str, definition: str, version: str = "") -> Graph:
         """The graph of a definition."""
-        program = self.program(*self.find(definition, version))
+        program = self.program(tenant, *self.find(tenant, definition, version))
         assert program is not None
         return graph_of(program)
 
-    def _load(self, name: str, version: str) -> Program | None:
-        stored = self._stored.get(SHARED_TENANT, name, version)
-        return None if stored is None else self._add(read_graph(stored.compiled), is_newest_known=False)
+    def _load(self, tenant: str, name: str, version: str) -> Program | None:
+        stored = self._stored.get(tenant, name, version)
+        if stored is None:
+            return None
+        if stored.tenant != tenant:  # It is read once, however many tenants share it.
+            known = self._programs.get((stored.tenant, name, version))
+            shared = known or self._add(stored.tenant, read_graph(stored.compiled), is_newest_known=False)
+            return self._keep(tenant, name, version, shared, is_newest_known=False)
+        return self._add(tenant, read_graph(stored.compiled), is_newest_known=False)
 
-    def _newest_stored(self, name: str) -> str:
-        return max(self._stored.versions(SHARED_TENANT, name), key=_age, default="")
+    def _newest_stored(self, tenant: str, name: str) -> str:
+        return max(self._stored.versions(tenant, name), key=_age, default="")
 
-    def _add(self, graph: Graph, *, is_newest_known: bool) -> Program:
+    def _add(self, tenant: str, graph: Graph, *, is_newest_known: bool) -> Program:
+        program = self._programs.get((tenant, graph.name, graph.version))
+        if program is None:
+            # The machine bounds what comes in, and so all that it derives from it: nothing of that is ever refused.
+            program = Program(GraphMachine(graph, limit=self._limit), self._codec, limit=sys.maxsize)
+        return self._keep(tenant, graph.name, graph.version, program, is_newest_known=is_newest_known)
+
+    def _keep(self, tenant: str, name: str, version: str, program: Program, *, is_newest_known: bool) -> Program:
+        """Remember a program for a tenant; the one that another thread has remembered meanwhile, if any."""
         with self._lock:
-            key = graph.name, graph.version
-            program = self._programs.get(key)
-            if program is None:
-                # The machine bounds what comes in, and so all that it derives from it: nothing of that is ever refused.
-                program = Program(GraphMachine(graph, limit=self._limit), self._codec, limit=sys.maxsize)
-                self._programs = {**self._programs, key: program}  # Replaced whole: others read it without a lock.
-            known = self._newest.get(graph.name)
-            if known is None or (is_newest_known and _age(graph.version) > _age(known)):
-                self._newest = {**self._newest, graph.name: graph.version}
-            return program
+            kept = self._programs.get((tenant, name, version), program)
+            # Replaced whole: others read it without a lock.
+            self._programs = {**self._programs, (tenant, name, version): kept}
+            newest = self._newest
+            if is_newest_known and tenant == SHARED_TENANT:  # What tenants take is looked up again.
+                newest = {key: known for key, known in newest.items() if key[1] != name or key[0] == SHARED_TENANT}
+            known = newest.get((tenant, name))
+            if known is None or (is_newest_known and _age(version) > _age(known)):
+                newest = {**newest, (tenant, name): version}
+            self._newest = newest
+            return kept
 
-    def _check_calls(self, graph: Graph) -> None:
+    def _check_calls(self, tenant: str, graph: Graph) -> None:
         """Children must exist before their parents, so that no running workflow ever asks for one that does not."""
         missing = [
             Diagnostic(
@@ -136,7 +181,7 @@ class Library:
             for node in graph.nodes.values()
             if isinstance(node.op, Call)
             and node.op.definition != graph.name
-            and self.program(node.op.definition, node.op.version) is None
+            and self.program(tenant, node.op.definition, node.op.version) is None
         ]
         if missing:
             raise DefinitionError(graph.name, missing)

@@ -9,7 +9,7 @@ from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.waiters import Endings
 from holdfast.errors import HoldfastError, PayloadError, StoppedError
-from holdfast.kernel.actor import RequestContext
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.runtime.commit.cache import CachedInstance, folded
 from holdfast.runtime.commit.limits import check_key, check_text
@@ -46,10 +46,10 @@ class Desk:
         self.registry = registry
         self.endings = endings
         self._readers = readers
-        self.request = request
-        self.tenant = checked_tenant(request.tenant)
-        checked_key(request.actor.id, "actor")
-        self.reader = service.store.reader(self.tenant)
+        self.request = checked_request(request)
+        """For whom these calls are made."""
+        self.tenant = request.tenant
+        self.reader = service.store.reader(request.tenant)
         self.payload_limit = service.shared.settings.max_payload_bytes
 
     def acting(self, request: RequestContext) -> Desk:
@@ -85,7 +85,7 @@ class Desk:
         self.service.execute(
             address,
             command,
-            actor=self.request.actor,
+            request=self.request,
             comment=comment,
             receipt=receipt,
             claim=claim,
@@ -132,7 +132,7 @@ class Desk:
         if loaded is None:
             return None
         header = loaded.header
-        program = self.registry.get(header.definition, header.definition_version)
+        program = self.registry.get(header.tenant, header.definition, header.definition_version)
         return folded(loaded, program, lambda: reader.load(address, whole=True))
 
 
@@ -160,7 +160,9 @@ def failed(error: BaseException) -> Reply[T]:
 
 def checked_key(given: object, what: str, *, may_be_empty: bool = False) -> str:
     """Text that every database can keep as a key."""
-    if not isinstance(given, str) or not (given or may_be_empty):
+    if may_be_empty and given == "":
+        return ""
+    if not isinstance(given, str) or not given:
         raise PayloadError(f"the {what} must be {'' if may_be_empty else 'non-empty '}text, not {given!r}")
     check_key(given, what)
     return given
@@ -174,8 +176,27 @@ def checked_tenant(given: object) -> str:
     return tenant
 
 
+def checked_request(given: object) -> RequestContext:
+    """For whom something is asked, in text that every database can keep."""
+    if not isinstance(given, RequestContext) or not isinstance(given.actor, Actor):
+        raise PayloadError(f"give a RequestContext with an Actor, not {given!r}")
+    checked_tenant(given.tenant)
+    checked_key(given.partition, "partition", may_be_empty=True)
+    checked_key(given.trace, "trace", may_be_empty=True)
+    checked_key(given.idempotency_key, "idempotency key", may_be_empty=True)
+    actor = given.actor
+    if actor is not SYSTEM:
+        checked_key(actor.id, "actor")
+        checked_key(actor.on_behalf_of, "name of whom the actor stands in for", may_be_empty=True)
+        for each in (*actor.roles, *actor.capabilities):
+            checked_key(each, "role or capability")
+    return given
+
+
 def checked_text(given: object, what: str) -> str:
     """Text that a person wrote, which every database can keep."""
+    if given == "":
+        return ""
     if not isinstance(given, str):
         raise PayloadError(f"the {what} must be text, not {given!r}")
     check_text(given, what)

@@ -13,7 +13,8 @@ from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
-from holdfast.app.desk import Desk, checked_tenant
+from holdfast.app.definitions import NO_SOURCE, DefinitionSource
+from holdfast.app.desk import Desk, checked_request, checked_tenant
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.life import Life
 from holdfast.app.readers import Readers
@@ -34,6 +35,7 @@ from holdfast.machine.graphs.compiler import compile_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
+from holdfast.runtime.collector import OWN_PROCESS, collect_after
 from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import EffectContext, Function
 from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
@@ -238,9 +240,8 @@ class Engine(EngineCalls):
         if not name:
             raise ConfigurationError("a handler needs a name of its own; steps find it by that")
         before = self._functions.get(name)
-        if (
-            before is not None and before != function
-        ):  # A bound method is equal to itself, but another object each time.
+        # A bound method is equal to itself, but another object each time.
+        if before is not None and before != function:
             raise ConfigurationError(f"there is already another handler {name!r}; {NAME_IT}")
         if before is None:
             self.service.shared.handlers.register(
@@ -272,15 +273,22 @@ class Engine(EngineCalls):
         for handler in sorted(graph.handlers & self._deciders):
             raise _shared_handler(graph.name, handler)
 
-    def publish(self, definition: Mapping[str, object] | str | bytes) -> Self:
+    def publish(
+        self,
+        definition: Mapping[str, object] | str | bytes,
+        *,
+        request: RequestContext | None = None,
+        source: DefinitionSource = NO_SOURCE,
+    ) -> Self:
         """Publish a workflow that is given as data, a dict or JSON, in the form that `definition_data` gives.
 
-        It is checked like one that was built; its handlers are registered with `handle`.
+        It is checked like one that was built; its handlers are registered with `handle`. All tenants share it, unless it is published for a
+        request: then it belongs to the tenant of that alone, and stands before a shared one of its name. `source` is what its author wrote.
         """
         self._check_open()
         graph = compile_data(definition)
         self._check_free(graph)
-        self.registry.library.publish(graph)
+        self.registry.library.publish(graph, request=request and checked_request(request), source=source)
         return self
 
     def project(self, projection: Projection) -> Self:
@@ -331,6 +339,8 @@ class Engine(EngineCalls):
         if threading.current_thread() is threading.main_thread():
             before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
+            if self.settings.collect_after is None:
+                collect_after(OWN_PROCESS)
             self.start_worker()
             while not (self._life.is_closed or ending.wait(_LOOK_SECONDS)):
                 pass
@@ -417,7 +427,7 @@ class Engine(EngineCalls):
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""
         try:
-            known = {*self.registry.names(), *(each.name for each in self.registry.library.listed())}
+            known = {*self.registry.names(), *self.registry.library.published_names()}
             waiting = self._desk.keep(lambda keeper: keeper.backlog(), is_patient=False)
         except StoreUnavailableError as error:  # The worker goes on by itself when the database is back.
             _log.warning("nobody could look for work that waits for what is not registered here: %s", error)

@@ -151,6 +151,8 @@ class Teller:
             error=str(data.get("error", "")),
             timestamp=event.at,
             actor=event.actor,
+            on_behalf_of=event.on_behalf_of,
+            trace=event.trace,
             comment=event.comment,
             data=data,
         )

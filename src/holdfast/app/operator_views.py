@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, TypeVar
 
@@ -9,6 +10,7 @@ import msgspec
 
 from holdfast.errors import PayloadError
 from holdfast.kernel.codecs import Codec
+from holdfast.kernel.decision import Attribute
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.store import shapes
@@ -35,6 +37,16 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
     ended_at: datetime | None
+    partition: str
+    """The part of the tenant that it belongs to; empty if it belongs to none."""
+    started_by: str
+    """Id of the actor whose command was its first."""
+    paused_at: datetime | None
+    """Since when it is paused; None while it is not."""
+    deadline_at: datetime | None
+    """When it will be stopped if it has not ended by then."""
+    attributes: Mapping[str, Attribute]
+    """Values that it is found by."""
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,12 +156,17 @@ class ProjectionInfo(msgspec.Struct, frozen=True, kw_only=True):
 class DefinitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A published version of a workflow, in a list."""
 
+    tenant: str
+    """Whose it is; `*` for one that all tenants share."""
     name: str
     version: str
     kind: str
     """Which front end it was written for."""
     hash: str
     """Tells whether two versions say the same."""
+    description: str
+    """What it is for, in its author's words."""
+    published_by: str
     published_at: datetime
 
 

@@ -7,10 +7,10 @@ from typing import Literal
 
 from holdfast.app.workflow_views import Step
 from holdfast.errors import PayloadError
+from holdfast.kernel.records import StoredStep
 from holdfast.machine.graphs import picture as drawing
 from holdfast.machine.graphs.graph import BRANCH, Graph
 from holdfast.machine.graphs.index import ANY_OUTCOME
-from holdfast.store.findings import StoredStep
 
 Format = Literal["mermaid", "dot", "json"]
 

@@ -85,7 +85,8 @@ def checked_definition(given: object, version: str | int = "") -> tuple[str, str
 
 def checked_decider(given: object) -> str:
     """The type of a decider, which may be given as its class or as an object of it."""
-    is_decider = issubclass(given, Decider) if isinstance(given, type) else isinstance(given, Decider)
+    # Looked up in the order of its classes, because an abstract class answers `issubclass` with a search.
+    is_decider = Decider in (given if isinstance(given, type) else type(given)).__mro__
     named = getattr(given, "type", None) if is_decider else given
     if not isinstance(named, str):
         raise PayloadError(f"{described(given)} is not a decider; give its class, or its type as text")

@@ -52,9 +52,9 @@ class Registry:
         self._effects = (*self._effects, *_words(program, program.effects))
         return program
 
-    def get(self, name: str, version: str = "", /) -> Program:
-        """The program of a definition; deciders have one version, the code."""
-        program = self._deciders.get(name) or self.library.program(name, version)
+    def get(self, tenant: str, name: str, version: str = "", /) -> Program:
+        """The program of a tenant's definition, or of a shared one; deciders have one version, the code, and serve all tenants."""
+        program = self._deciders.get(name) or self.library.program(tenant, name, version)
         if program is None:
             raise self._unknown(name)
         return program

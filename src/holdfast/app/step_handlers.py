@@ -21,6 +21,7 @@ from typing import cast
 import msgspec
 
 from holdfast.errors import ConfigurationError, PayloadError, indefinite
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.codecs import Codec, JsonCodec, convert
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.lowering import refuse_equal_keys, review, told_whole
@@ -62,6 +63,16 @@ class StepContext:
     def key(self) -> str:
         """The business key that the instance was started with; empty if it has none."""
         return self._call.key
+
+    @property
+    def actor(self) -> Actor:
+        """Whose command asked for the step; `system` if it follows from another step."""
+        return self._call.actor
+
+    @property
+    def trace(self) -> str:
+        """Names the request that it follows from; empty if none was named."""
+        return self._call.trace
 
     @property
     def workflow(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any
 
 import msgspec
 
@@ -12,17 +12,9 @@ from holdfast.errors import CommandError, HoldfastError, NotFoundError, PayloadE
 from holdfast.kernel.codecs import JsonCodec
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
-from holdfast.kernel.records import (
-    DeadLetterRaised,
-    Record,
-    StepMoved,
-    StepOpened,
-    SubscriptionOpened,
-    TaskOpened,
-)
+from holdfast.kernel.records import DEAD_LETTERS
+from holdfast.kernel.rows import Record, RowKind, kinds, writing_of
 from holdfast.kernel.sameness import difference
-from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs.events import Event
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Header, Loaded
@@ -52,20 +44,12 @@ def verified(reader: Reader, registry: Registry, address: Address) -> Verificati
     if whole is None or cached is None:
         raise NotFoundError("instance", address.instance or address.key)
     header = whole.header
-    program = registry.get(header.definition, header.definition_version)
-    decider = program.decider
-    state: object
-    rows: Iterable[str]
-    if isinstance(decider, GraphMachine):
-        events = [program.decode(event) for event in whole.events if not event.is_system]
-        state, records = decider.rebuild(cast("list[Event]", events))
-        rows = _compare_rows(reader, header.id, records)
-    else:
-        state, rows = CachedInstance.of(whole, program).state, ()
+    program = registry.get(header.tenant, header.definition, header.definition_version)
+    state, records = program.rebuild(whole.events)
     found = [
         *_compare_header(header, program, state, len(whole.events)),
         *_compare_snapshot(cached, program, state),
-        *rows,
+        *(() if records is None else _compare_rows(reader, header.id, records)),
     ]
     return Verification(instance=header.id, version=header.version, differences=found)
 
@@ -104,67 +88,29 @@ def _compare_header(header: Header, program: Program, state: object, events: int
 
 
 def _compare_rows(reader: Reader, instance: InstanceId, records: Sequence[Record]) -> Iterable[str]:
-    expected = _expected(records)
-    stored: dict[str, dict[int, Row]] = {
-        "step": {row.number: _shown(row, _STEP) for row in reader.steps(instance)},
-        "task": {row.number: _shown(row, _TASK) for row in reader.tasks(instance)},
-        "subscription": {row.number: _shown(row, _SUBSCRIPTION) for row in reader.subscriptions(instance)},
-        "letter": {
-            row.number: {**_shown(row, _LETTER), "payload": row.data}
-            for row in reader.dead_letters(instance=instance, limit=_MANY)
-            if row.source in {"step", "compensation"}
-        },
-    }
-    for kind, rows in stored.items():
-        if kind == "letter":  # Those of compensations may be discarded: nothing waits for them.
-            discarded = {n for n, row in expected[kind].items() if row["source"] == "compensation" and n not in rows}
-            expected[kind] = {n: row for n, row in expected[kind].items() if n not in discarded}
-        for number in sorted({*rows, *expected[kind]}):
-            yield from _compare(f"{kind} {number}", rows.get(number), expected[kind].get(number))
-
-
-_MANY = 100_000
-_STEP = (
-    "node",
-    "token",
-    "visit",
-    "kind",
-    "status",
-    "compensates",
-    "retry_of",
-    "wait_kind",
-    "attempts",
-    "outcome",
-    "error",
-    "input",
-    "output",
-)
-_LETTER = ("source", "name", "type", "reason", "error")
-_TASK = ("subject", "role", "data", "outcome", "actor", "comment")
-_SUBSCRIPTION = ("signal", "correlation")
-
-
-def _expected(records: Sequence[Record]) -> dict[str, dict[int, Row]]:
-    rows: dict[str, dict[int, Row]] = {"step": {}, "task": {}, "subscription": {}, "letter": {}}
+    told: dict[RowKind[Record], dict[object, Row]] = {kind: {} for kind in kinds()}
     for record in records:
-        match record:
-            case StepOpened():
-                rows["step"][record.number] = _shown(record, _STEP)
-            case TaskOpened():
-                rows["task"][record.number] = _shown(record, _TASK)
-            case SubscriptionOpened():
-                rows["subscription"][record.number] = _shown(record, _SUBSCRIPTION)
-            case DeadLetterRaised():
-                rows["letter"][record.number] = {**_shown(record, _LETTER), "payload": record.payload}
-            case StepMoved():
-                rows["step"][record.number] = {"moved": "before it was opened"}
-            case _:
-                pass  # A row that has gone.
-    return rows
+        kind, act, _ = writing_of(type(record))
+        if act == "open":
+            told[kind][kind.key_of(record)] = msgspec.structs.asdict(record)
+        elif act == "change":
+            told[kind][kind.key_of(record)] = {"changed": "before it was opened"}
+    for kind, expected in told.items():
+        names = kind.row.__struct_fields__
+        stored = {kind.key_of(row): {name: getattr(row, name) for name in names} for row in reader.rows(kind, instance)}
+        keys: set[Any] = {*stored, *expected}  # Those of one kind can be sorted.
+        for key in sorted(keys):
+            if key in stored or not _may_be_gone(kind, expected[key]):
+                yield from _compare(f"{kind.name} {_shown(key)}", stored.get(key), expected.get(key))
 
 
-def _shown(row: object, names: Sequence[str]) -> Row:
-    return {name: getattr(row, name) for name in names}
+def _may_be_gone(kind: RowKind[Record], row: Row) -> bool:
+    """Whether an operator may have discarded it without a word: nothing waits for what could not be undone."""
+    return kind is DEAD_LETTERS and row["source"] == "compensation"
+
+
+def _shown(key: object) -> str:
+    return " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def _compare(what: str, stored: object, told: object) -> Iterable[str]:

@@ -26,6 +26,10 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     """The event itself; for events of the engine, such as `$timer_cancelled`, and those that cannot be decoded, the plain data."""
     at: datetime
     actor: str
+    on_behalf_of: str
+    """Whom the actor stood in for; empty if it acted for itself."""
+    trace: str
+    """Names the request that it follows from; empty if none was named."""
     comment: str
     cause: str
     position: int
@@ -90,6 +94,8 @@ def recorded(event: StoredEvent, program: Program) -> Recorded:
         event=value,
         at=event.at,
         actor=event.actor,
+        on_behalf_of=event.on_behalf_of,
+        trace=event.trace,
         comment=event.comment,
         cause=event.cause,
         position=event.position,

@@ -35,6 +35,9 @@ class Ending(NamedTuple):
     """What its last state says, if this process knows it."""
 
 
+_POLL_SECONDS = 0.05
+"""Whoever waits for less looks again and again, and the database is not asked each time for words that nobody reads."""
+
 Told = Callable[[], str]
 """Where a workflow stands, in words; asked only when somebody has waited in vain."""
 
@@ -48,7 +51,9 @@ class EndReply(LastingReply[T]):
         super().__init__(kept)
         self._told = told
 
-    def _meanwhile(self) -> str:
+    def _meanwhile(self, timeout: float | None) -> str:
+        if timeout is not None and timeout < _POLL_SECONDS:
+            return f"the work goes on; whoever waits for {_POLL_SECONDS} seconds or more is told where it stands"
         return self._told()
 
 
@@ -90,7 +95,7 @@ class Endings:
         self._look_at = 0.0
         """When to look at all of them again, in case another process ended one (monotonic time)."""
         self._is_running = service.committer.is_running
-        service.on_ended = self._ended
+        service.when_ended(self._ended)
 
     def reply(self, told: Told) -> EndReply[Any]:
         """An answer to come with the end of an instance."""

@@ -9,11 +9,11 @@ from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk
 from holdfast.errors import NotFoundError
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import StoredStep
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.graph import Kind as GraphKind
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.cache import CachedInstance
-from holdfast.store.findings import StoredStep
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Header
 
@@ -66,4 +66,4 @@ def shown_steps(desk: Desk, reader: Reader, header: Header, rows: Sequence[Store
 
 def graph_of(desk: Desk, header: Header) -> Graph:
     """The graph that an instance runs."""
-    return desk.registry.library.graph(header.definition, header.definition_version)
+    return desk.registry.library.graph(desk.tenant, header.definition, header.definition_version)

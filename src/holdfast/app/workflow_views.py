@@ -12,9 +12,9 @@ from holdfast.app.standing import trouble
 from holdfast.authoring.saga import words
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
+from holdfast.kernel.records import StoredStep, StoredTask
 from holdfast.machine.runs.commands import RunStep
 from holdfast.machine.runs.state import ROOT, State
-from holdfast.store.findings import StoredStep, StoredTask
 from holdfast.store.shapes import Header, StoredEffect
 
 Called: TypeAlias = Mapping[int, datetime | None]
@@ -122,6 +122,10 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     timestamp: datetime
     actor: str
+    on_behalf_of: str
+    """Whom the actor stood in for; empty if it acted for itself."""
+    trace: str
+    """Names the request that it follows from; empty if none was named."""
     comment: str
     data: dict[str, object]
     """All that the event says."""

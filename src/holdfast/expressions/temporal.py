@@ -34,7 +34,7 @@ def read_time(text: str, kind: Temporal) -> Time:
         kind = "date" if len(text) == _DATE_LENGTH else "datetime"
     try:
         return msgspec.convert(text, TYPES[kind])
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):  # The latter for half a character.
         raise ExpressionError(
             f"this text is not a {kind}; one looks like {EXAMPLES[kind]}", reason=Reason.BAD_TIME
         ) from None

@@ -54,3 +54,36 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Names the request in logs and traces (a W3C `traceparent`, or any text); kept with every event that follows from it."""
     idempotency_key: str = ""
     """Makes a request that starts something safe to repeat: the same key gets the same instance."""
+
+
+OWN = RequestContext()
+"""What the engine does of its own accord, and a library's calls without a context: nobody asked for it by name."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(RequestContext).decode
+
+
+def context_bytes(*, actor: Actor = SYSTEM, trace: str = "", partition: str = "") -> bytes | None:
+    """For whom something is done, to be kept with it until it is; None if that is the engine itself. The tenant is kept beside it."""
+    if actor is SYSTEM and not trace and not partition:
+        return None
+    return _encode(RequestContext(actor=actor, trace=trace, partition=partition))
+
+
+def request_of(context: bytes | None) -> RequestContext:
+    """For whom something is done, as it was kept."""
+    return OWN if context is None else _decode(context)
+
+
+def following(context: bytes | None) -> RequestContext:
+    """What follows from work by itself, be it a handler's result or a timer: the engine's own doing, under the same trace."""
+    if context is None:
+        return OWN
+    kept = _decode(context)
+    return RequestContext(trace=kept.trace, partition=kept.partition)
+
+
+def following_bytes(context: bytes | None) -> bytes | None:
+    """The same, to be kept with a message."""
+    request = following(context)
+    return context_bytes(trace=request.trace, partition=request.partition)

@@ -22,11 +22,15 @@ from holdfast.kernel.wholeness import Completion, completion
 
 T = TypeVar("T")
 
-Reader = tuple[Callable[[bytes], object], Completion | None]
-"""Reads bytes as one type, and then makes what was read whole, where the type may leave something out."""
+Reader = Callable[[bytes], object]
+"""Reads bytes as a value of one type."""
 
 Upcaster = Callable[[dict[str, object]], dict[str, object]]
 """Turns the plain form of an event, a command or an effect of one version into that of the next version."""
+
+
+class _Decoder(Protocol):
+    def decode(self, data: bytes, /) -> object: ...
 
 
 class Codec(Protocol):
@@ -41,6 +45,17 @@ class Codec(Protocol):
 
     def decode(self, data: bytes, as_type: type[T]) -> T:
         """The value of these bytes as an `as_type`; PayloadError if they are not one."""
+        ...
+
+
+@runtime_checkable
+class Swift(Protocol):
+    """A codec whose inner functions may be called without it, by whoever goes back to it when they raise."""
+
+    write: Callable[[object], bytes]
+
+    def reader(self, as_type: object) -> Reader:
+        """What reads bytes as a type."""
         ...
 
 
@@ -78,19 +93,62 @@ def _raise_up(as_type: type[T], value: object) -> T:
     return model
 
 
-class JsonCodec:
+class _MsgspecCodec:
+    """What both built-in codecs share: readers that are made once for each type."""
+
+    def __init__(self, encode: Callable[[object], bytes], decoder: Callable[..., _Decoder]) -> None:
+        self.write = encode
+        """The bytes of a value; what they cannot say is not found out, and whatever goes wrong is raised as it comes."""
+        self._decoder = decoder
+        self._readers: dict[object, Reader] = {}
+
+    def decode(self, data: bytes, as_type: type[T]) -> T:
+        """The value of these bytes."""
+        try:
+            return (self._readers.get(as_type) or self.reader(as_type))(data)  # type: ignore[return-value]
+        except Exception as error:  # A class of the user's own may raise anything.
+            raise PayloadError(
+                f"stored bytes are not {indefinite(as_type)}: {misfit(as_type, error) or error}"
+            ) from error
+
+    def flaws(self, as_type: object) -> list[Flaw]:
+        """Why values of a type can never be read, and where."""
+        return flaws(as_type, self.reader)
+
+    def reader(self, as_type: object) -> Reader:
+        """What reads bytes as a type; whatever goes wrong is raised as it comes."""
+        read = self._readers.get(as_type)
+        if read is None:
+            read = self._readers[as_type] = _whole(
+                self._decoder(as_type, dec_hook=_raise_up).decode, completion(as_type)
+            )
+        return read
+
+
+def _whole(read: Reader, make_whole: Completion | None) -> Reader:
+    if make_whole is None:
+        return read
+
+    def read_whole(data: bytes) -> object:
+        value = read(data)
+        make_whole(value)
+        return value
+
+    return read_whole
+
+
+class JsonCodec(_MsgspecCodec):
     """JSON as UTF-8. Readable in the database, and fast."""
 
     name = "json"
 
     def __init__(self) -> None:
-        self._encode = msgspec.json.Encoder(enc_hook=lowered).encode
-        self._readers: dict[object, Reader] = {}
+        super().__init__(msgspec.json.Encoder(enc_hook=lowered).encode, msgspec.json.Decoder)
 
     def encode(self, value: object) -> bytes:
         """The JSON of `value`."""
         try:
-            data = self._encode(value)
+            data = self.write(value)
             if b"null" in data:
                 # The encoder writes NaN and infinity as null; the rare value with a null in it pays for the search.
                 _refuse_nan(value)
@@ -100,70 +158,21 @@ class JsonCodec:
             raise _unstorable(value, error) from error
         return data
 
-    def decode(self, data: bytes, as_type: type[T]) -> T:
-        """The value of this JSON."""
-        try:
-            read, make_whole = self._reader(as_type)
-            value = read(data)
-            if make_whole is not None:
-                make_whole(value)
-            return cast("T", value)
-        except Exception as error:  # A class of the user's own may raise anything.
-            raise PayloadError(
-                f"stored bytes are not {indefinite(as_type)}: {misfit(as_type, error) or error}"
-            ) from error
 
-    def flaws(self, as_type: object) -> list[Flaw]:
-        """Why values of a type can never be read, and where."""
-        return flaws(as_type, self._reader)
-
-    def _reader(self, as_type: object) -> Reader:
-        read = self._readers.get(as_type)
-        if read is None:
-            decoder = msgspec.json.Decoder(cast("type[object]", as_type), dec_hook=_raise_up)
-            read = self._readers[as_type] = (decoder.decode, completion(as_type))
-        return read
-
-
-class MessagePackCodec:
+class MessagePackCodec(_MsgspecCodec):
     """MessagePack: smaller and a little faster than JSON, not readable by eye."""
 
     name = "msgpack"
 
     def __init__(self) -> None:
-        self._encode = msgspec.msgpack.Encoder(enc_hook=lowered).encode
-        self._readers: dict[object, Reader] = {}
+        super().__init__(msgspec.msgpack.Encoder(enc_hook=lowered).encode, msgspec.msgpack.Decoder)
 
     def encode(self, value: object) -> bytes:
         """The MessagePack bytes of `value`."""
         try:
-            return self._encode(value)
+            return self.write(value)
         except Exception as error:  # A class of the user's own may raise anything.
             raise _unstorable(value, error) from error
-
-    def decode(self, data: bytes, as_type: type[T]) -> T:
-        """The value of these bytes."""
-        try:
-            read, make_whole = self._reader(as_type)
-            value = read(data)
-            if make_whole is not None:
-                make_whole(value)
-            return cast("T", value)
-        except Exception as error:  # A class of the user's own may raise anything.
-            raise PayloadError(
-                f"stored bytes are not {indefinite(as_type)}: {misfit(as_type, error) or error}"
-            ) from error
-
-    def flaws(self, as_type: object) -> list[Flaw]:
-        """Why values of a type can never be read, and where."""
-        return flaws(as_type, self._reader)
-
-    def _reader(self, as_type: object) -> Reader:
-        read = self._readers.get(as_type)
-        if read is None:
-            decoder = msgspec.msgpack.Decoder(cast("type[object]", as_type), dec_hook=_raise_up)
-            read = self._readers[as_type] = (decoder.decode, completion(as_type))
-        return read
 
 
 def convert(value: Mapping[str, object], as_type: type[T]) -> T:

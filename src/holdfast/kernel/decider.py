@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
 from typing import ClassVar, Generic, Literal, TypeVar
@@ -15,6 +15,7 @@ from holdfast.errors import PayloadError
 from holdfast.kernel.codecs import Upcaster
 from holdfast.kernel.decision import Answer
 from holdfast.kernel.moment import Moment
+from holdfast.kernel.rows import Record
 
 State = TypeVar("State")
 Command = TypeVar("Command")
@@ -22,6 +23,7 @@ Event = TypeVar("Event")
 Effect = TypeVar("Effect")
 
 StatusWord = Literal["running", "paused", "completed", "failed", "cancelled", "aborted"]
+WORDS: tuple[str, ...] = typing.get_args(StatusWord)
 TERMINAL: frozenset[str] = frozenset({"completed", "failed", "cancelled", "aborted"})
 """Statuses that an instance never leaves."""
 
@@ -73,7 +75,8 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
     """The same for effects that wait for their handler."""
     is_plain: ClassVar[bool] = False
     """Promises that every value of its types, its states included, comes back from the codec as it is, and that nobody else holds it:
-    then nothing is read again when it is written. Without the promise the engine makes sure of both."""
+    then nothing is read again when it is written, and rows that it names are written as they are. Without the promise the engine makes
+    sure of all that."""
 
     carries_state: ClassVar[bool] = False
     """Whether its decisions carry the state after them, as a decider does that evolves while it decides; for graphs."""
@@ -87,6 +90,9 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
     has_steps: ClassVar[bool] = False
     """Whether its instances consist of steps, and count as begun only when one of them has."""
 
+    deadline_timer: ClassVar[str] = ""
+    """Key of the timer that stops an instance which takes too long; lists show when it is due. Empty means that there is none."""
+
     @abstractmethod
     def initial(self) -> State:
         """The state of an instance to which nothing has happened."""
@@ -98,6 +104,13 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
     @abstractmethod
     def decide(self, state: State, command: Command, moment: Moment) -> Answer:
         """What happens when `command` arrives in `state`."""
+
+    def rows_of(self, state: State, event: Event) -> Sequence[Record]:  # noqa: ARG002 - the default for deciders without rows
+        """What `event` does to rows, in the state before it: the same that the decision which has the event names in `records`.
+
+        It is asked when an instance is verified. Rows of a decider that does not answer are not compared.
+        """
+        return ()
 
     def is_terminal(self, state: State) -> bool:  # noqa: ARG002 - the default for deciders that never end
         """Whether the instance has ended; commands that arrive afterwards are skipped silently."""

@@ -5,7 +5,7 @@ Effects, timers and messages are values here. They are written in the same commi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
@@ -13,8 +13,11 @@ import msgspec
 
 from holdfast.errors import CommandError
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import Record
 from holdfast.kernel.retry import LONGEST_TIMEOUT, NOT_A_TIMEOUT, RetryPolicy
+from holdfast.kernel.rows import Record
+
+Attribute: TypeAlias = str | int | float | bool
+"""A value that instances can be found by."""
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, 100
 
@@ -40,8 +43,10 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When to try again; None means the handler's policy at the time of the failure, so that it may change while effects wait."""
 
     def __post_init__(self) -> None:
-        if not LOWEST_PRIORITY <= self.priority <= HIGHEST_PRIORITY:
-            raise CommandError(f"effect priority {self.priority} is not between 0 and 100", decider=self.handler)
+        if type(self.priority) is not int or not LOWEST_PRIORITY <= self.priority <= HIGHEST_PRIORITY:
+            raise CommandError(
+                f"effect priority {self.priority!r} is not a whole number between 0 and 100", decider=self.handler
+            )
         if self.timeout is not None and not timedelta(0) < self.timeout <= LONGEST_TIMEOUT:
             raise CommandError(f"effect timeout {self.timeout} {NOT_A_TIMEOUT}", decider=self.handler)
 
@@ -114,6 +119,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     messages: tuple[Message, ...] = ()
     records: tuple[Record, ...] = ()
     """Rows of the inline projections, written in the same commit."""
+    attributes: Mapping[str, Attribute | None] | None = None
+    """Values that the instance is to be found by, laid over those that it has; None takes one away."""
     state: object = msgspec.UNSET
     """The state after the events, from a decider that says `carries_state`; that of any other is what `evolve` makes of them."""
 
@@ -157,6 +164,10 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     def with_message(self, message: Message) -> Decision:
         """This decision and a command for another instance."""
         return msgspec.structs.replace(self, messages=(*self.messages, message))
+
+    def with_attributes(self, **attributes: Attribute | None) -> Decision:
+        """This decision, and values that the instance is to be found by from now on; None takes one away."""
+        return msgspec.structs.replace(self, attributes={**(self.attributes or {}), **attributes})
 
     def _with_timer(self, timer: Timer) -> Decision:
         return msgspec.structs.replace(self, timers=(*self.timers, timer))

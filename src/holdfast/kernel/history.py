@@ -34,6 +34,10 @@ class StoredEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cause: str
     """Id of the command, effect or timer that led to it."""
     tenant: str
+    on_behalf_of: str = ""
+    """Whom the actor stood in for; empty if it acted for itself."""
+    trace: str = ""
+    """Names the request that it follows from, at whatever distance; empty if none was named."""
     position: int = 0
     """Place in the order of all events of the database; grows strictly within an instance, with gaps."""
 

@@ -6,7 +6,7 @@ import hashlib
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NewType
-from uuid import UUID
+from uuid import UUID, SafeUUID
 
 InstanceId = NewType("InstanceId", UUID)
 """One run of one definition."""
@@ -19,11 +19,22 @@ _MILLISECOND = timedelta(milliseconds=1)
 _RANDOM_BITS = 74
 
 
+_new, _set, _UNKNOWN = object.__new__, object.__setattr__, SafeUUID.unknown
+
+
+def uuid_of(number: int) -> UUID:
+    """The UUID that is this number. UUID's own constructor takes three times as long, because it takes so many forms."""
+    made = _new(UUID)
+    _set(made, "int", number)
+    _set(made, "is_safe", _UNKNOWN)
+    return made
+
+
 def make_uuid7(at: datetime, randomness: int) -> UUID:
     """A UUIDv7 born at `at`, with 74 bits taken from `randomness`."""
     milliseconds = (at - _EPOCH) // _MILLISECOND
     high, low = (randomness >> 62) & 0xFFF, randomness & (1 << 62) - 1
-    return UUID(int=milliseconds << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low)
+    return uuid_of(milliseconds << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low)
 
 
 def born_at(identity: UUID) -> datetime:
@@ -49,4 +60,4 @@ def id_text(identity: UUID) -> str:
 
 @lru_cache(16_384)
 def _written(number: int) -> str:
-    return str(UUID(int=number))
+    return str(uuid_of(number))

@@ -22,6 +22,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Its business key; empty if it has none."""
     tenant: str = "default"
     """The tenant that the instance belongs to."""
+    partition: str = ""
+    """The part of the tenant that the instance belongs to; empty if it belongs to none."""
     actor: Actor = SYSTEM
     """Who asked, with what they may do."""
     comment: str = ""

@@ -50,6 +50,10 @@ class Depth:
         self._is_json = is_json
         self._lower = lower
 
+    def judge(self, cls: type) -> Callable[[object, bytes], bool] | None:
+        """What finds it out for values of a class; None if there is nothing to find out."""
+        return self.is_exceeded if cls in self._unbounded else None
+
     def is_exceeded(self, value: object, data: bytes) -> bool:
         """Whether a value, of which these are the bytes, is too deep."""
         if type(value) not in self._unbounded or len(data) <= DEEPEST or (self._is_json and is_flat_json(data)):

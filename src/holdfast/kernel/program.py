@@ -5,7 +5,7 @@ This is all the runtime knows of a workflow. The built-in machine and a user's c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar, cast
 
@@ -26,7 +26,9 @@ from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.readability import Flaw
+from holdfast.kernel.rows import Record, flaw_of, merge
 from holdfast.kernel.sameness import strict_difference
+from holdfast.kernel.soundness import check_answer, check_status
 from holdfast.kernel.vocabulary import (
     DEFAULT_LIMIT,
     SYSTEM_PREFIX,
@@ -67,6 +69,7 @@ class Program:
         self.kind = decider.kind
         self.language = decider.language or decider.type
         self.has_steps = decider.has_steps
+        self.deadline_timer = decider.deadline_timer
 
         def words(members: tuple[type, ...], kind: str, upcasters: Upcasters) -> Vocabulary:
             make = PlainVocabulary if decider.is_plain else Vocabulary
@@ -77,6 +80,8 @@ class Program:
         self.effects = words(effects, "effect", decider.effect_upcasters)
         self.effect_failed = cast("Callable[[object, Failure], object]", decider.effect_failed)
         self.handler_missing = cast("Callable[[object, str], object]", decider.handler_missing)
+        self.trusts_records = decider.is_plain
+        self._rows_of = cast("Callable[[object, object], Sequence[Record]]", decider.rows_of)
         self._codec = codec
         self._state_type = state
         self._is_plain = decider.is_plain
@@ -104,11 +109,18 @@ class Program:
     def key_of(self, command: object) -> str:
         """The business key of the instance that a command is for."""
         try:
-            return self._key_of(command)
+            key = self._key_of(command)
         except HoldfastError:
             raise
         except Exception as error:
             raise CommandError(f"{self.type!r} raised {error!r} in key_of", decider=self.type) from error
+        if type(key) is not str or not key:
+            raise CommandError(
+                f"{self.type!r} gave {key!r} in key_of for {type(command).__name__}; return the key of its instance, "
+                "a text that is not empty",
+                decider=self.type,
+            )
+        return key
 
     def status(self, state: object) -> Status:
         """Where an instance in this state stands."""
@@ -119,6 +131,8 @@ class Program:
         if not isinstance(status, Status):
             told = type(status).__name__
             raise CommandError(f"{self.type!r} gave {told} as status; expected a Status", decider=self.type)
+        if not self._carries_state:
+            check_status(status, self.type)
         if self._says_end_twice:
             self._check_end(state, status)
         return status
@@ -172,6 +186,8 @@ class Program:
                 "expected a Decision, a Rejection or Ignored",
                 decider=self.type,
             )
+        if not self._carries_state:
+            check_answer(answer, self.type)
         return answer
 
     def carried_state(self, decision: Decision) -> object:
@@ -182,6 +198,17 @@ class Program:
                 decider=self.type,
             )
         return decision.state
+
+    def check_records(self, records: object) -> None:
+        """Raise unless each of the records of a decision is of a declared kind and can be written."""
+        if not isinstance(records, tuple | list):
+            told = f"{self.type!r} gave {indefinite(type(records))} as records of its Decision; give a tuple of them"
+            raise CommandError(told, decider=self.type)
+        for place, record in enumerate(records):
+            flaw = flaw_of(record)
+            if flaw:
+                told = f"{self.type!r} named a row that cannot be written: record {place} of its Decision {flaw}"
+                raise CommandError(told, decider=self.type)
 
     def apply(self, state: object, events: Iterable[object]) -> object:
         """The state after these events, which were just decided."""
@@ -208,6 +235,26 @@ class Program:
             if state is None:
                 self._check_none(_told(event), ReplayError)
         return state
+
+    def rebuild(self, events: Iterable[StoredEvent]) -> tuple[object, list[Record] | None]:
+        """The state and the rows that a history leads to: what the stored ones are compared with. None if it tells no rows."""
+        tells_rows = type(self.decider).rows_of is not Decider.rows_of  # type: ignore[attr-defined]
+        state, records = self.initial(), list[Record]()
+        for event in events:
+            if tells_rows and not event.is_system:
+                records += self._told_rows(state, event)
+            state = self.replay(state, (event,))
+        return state, merge(records) if tells_rows else None
+
+    def _told_rows(self, state: object, event: StoredEvent) -> Sequence[Record]:
+        value = self.decode(event)
+        try:
+            records = self._rows_of(state, value)
+            if not self.trusts_records:
+                self.check_records(records)
+        except Exception as error:
+            raise ReplayError(f"{self.type!r} raised {error!r} in rows_of on {_told(event)}") from error
+        return records
 
     def _check_none(self, event: str, make: Callable[[str], HoldfastError]) -> None:
         """Raise unless None can be meant as a state: mostly a case of `evolve` forgot to return one."""
@@ -266,8 +313,8 @@ class Program:
 class Programs(Protocol):
     """Finds the program that runs a definition; NotFoundError if nobody knows it."""
 
-    def __call__(self, definition: str, version: str = "", /) -> Program:
-        """The program of this version; without a version any that speaks the definition's vocabulary."""
+    def __call__(self, tenant: str, definition: str, version: str = "", /) -> Program:
+        """The program that a tenant runs under this name, in this version; without a version any that speaks its vocabulary."""
         ...
 
 

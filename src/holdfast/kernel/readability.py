@@ -9,6 +9,7 @@ import dataclasses
 import inspect
 import typing
 from collections.abc import Callable, Iterator
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import inspect as shapes
@@ -27,6 +28,17 @@ class Flaw(typing.NamedTuple):
     reason: str
 
 
+class _Promise(typing.NamedTuple):
+    """What a type says of all its values."""
+
+    is_exact: bool
+    is_open: bool
+
+
+_promises: WeakKeyDictionary[type, _Promise] = WeakKeyDictionary()
+"""What classes promise, as long as they live: to find it out takes longer than all else that an engine does with them at its start."""
+
+
 def flaws(declared: object, build: Build) -> list[Flaw]:
     """What can never be read in a type, each at the place that declares it."""
     return list(_flaws(declared, _name(declared), build, set()))
@@ -34,13 +46,12 @@ def flaws(declared: object, build: Build) -> list[Flaw]:
 
 def has_untyped_parts(declared: object) -> bool:
     """Whether a value may hold something whose type nobody declared: then the codec cannot know what to read back."""
-    return any(isinstance(each, shapes.AnyType) or getattr(each, "cls", None) is object for each in shapes_of(declared))
+    return _promise_of(declared).is_open
 
 
 def is_exact(declared: object) -> bool:
     """Whether a value that came back and is equal to the one that was written is also as good as it, as far as types can tell."""
-    found = list(shapes_of(declared))
-    return bool(found) and all(map(_compares_exactly, found))
+    return _promise_of(declared).is_exact
 
 
 def is_bounded(declared: object) -> bool:
@@ -127,6 +138,20 @@ def _stored_names(cls: type) -> set[str]:
 
 
 # -- what types are made of
+
+
+def _promise_of(declared: object) -> _Promise:
+    known = _promises.get(declared) if isinstance(declared, type) else None
+    if known is not None:
+        return known
+    found = list(shapes_of(declared))
+    promise = _Promise(
+        is_exact=bool(found) and all(map(_compares_exactly, found)),
+        is_open=any(isinstance(each, shapes.AnyType) or getattr(each, "cls", None) is object for each in found),
+    )
+    if found and isinstance(declared, type):  # One that has no shape yet may get one, when the names in it are known.
+        _promises[declared] = promise
+    return promise
 
 
 def shapes_of(declared: object) -> Iterator[shapes.Type]:

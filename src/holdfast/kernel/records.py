@@ -1,22 +1,26 @@
-"""Rows of the inline projections. A decision names them, the commit writes them, and no store knows what they mean.
+"""The kinds of rows that the engine brings along: steps, questions to people, waits and dead letters.
 
-Each row belongs to an instance and is found by a number or key that is unique within it. The events stay the truth: every row
-here can be made again from them.
+A decision names them, the commit writes them, and no store knows what they mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.rows import Record, RowKind, declare
+
 StepStatus = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
 DeadLetterSource = Literal["step", "compensation", "effect", "timer", "inbox"]
+RowSource = Literal["step", "compensation"]
+"""What a decision can say that it gave up."""
 
 
-class StepOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class StepOpened(Record, frozen=True, kw_only=True, gc=False):
     """A step row begins. Its identity (number, node, token, visit, kind) never changes afterwards."""
 
     number: int
@@ -42,7 +46,7 @@ class StepOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     output: bytes | None = None
 
 
-class StepMoved(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class StepMoved(Record, frozen=True, kw_only=True, gc=False):
     """A step row changes its status. None leaves a column as it is."""
 
     number: int
@@ -57,7 +61,30 @@ class StepMoved(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When the call that it counts was taken in hand, if that was later than it was asked for; the commit knows."""
 
 
-class TaskOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class StoredStep(StepOpened, frozen=True, kw_only=True, gc=False):
+    """A step row, as it is read."""
+
+    instance: InstanceId
+    opened_at: datetime
+    moved_at: datetime
+    started_at: datetime | None
+    """When a worker took its first call; None if there was none, or if the commit that opened the step handed it over."""
+
+
+STEPS = declare(
+    RowKind(
+        name="step",
+        table="steps",
+        row=StepOpened,
+        change=StepMoved,
+        stored=StoredStep,
+        moved_at="moved_at",
+        while_zero={"started_at": "attempts"},  # A step began with its first call.
+    )
+)
+
+
+class TaskOpened(Record, frozen=True, kw_only=True, gc=False):
     """Somebody is asked to decide."""
 
     number: int
@@ -74,7 +101,7 @@ class TaskOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     comment: str = ""
 
 
-class TaskClosed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class TaskClosed(Record, frozen=True, kw_only=True, gc=False):
     """The question is answered, or nobody is asked any more."""
 
     number: int
@@ -84,32 +111,89 @@ class TaskClosed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     comment: str = ""
 
 
-class DeadLetterRaised(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class TaskPlace(NamedTuple):
+    """Where a question stands in the list of open ones, which is in the order of asking."""
+
+    opened_at: datetime
+    instance: InstanceId
+    number: int
+
+
+class StoredTask(TaskOpened, frozen=True, kw_only=True, gc=False):
+    """A question to a person, with the answer once there is one."""
+
+    instance: InstanceId
+    opened_at: datetime
+    closed_at: datetime | None
+
+    @property
+    def place(self) -> TaskPlace:
+        """Give it as `after` for the page that follows this question."""
+        return TaskPlace(self.opened_at, self.instance, self.number)
+
+
+TASKS = declare(
+    RowKind(
+        name="task",
+        table="human_tasks",
+        row=TaskOpened,
+        change=TaskClosed,
+        stored=StoredTask,
+        closed_at="closed_at",
+        closed_by="outcome",
+    )
+)
+
+
+class DeadLetterRaised(Record, frozen=True, kw_only=True, gc=False):
     """Something gave up and waits for a person."""
 
-    source: DeadLetterSource
+    source: RowSource
     number: int
-    """Number of the step or effect that gave up."""
+    """Number of the step that gave up, or that cannot be undone."""
     name: str
-    """Node, handler or command type."""
+    """Name of its node."""
     type: str = ""
     """Kind of the step."""
     reason: str
     error: str
     attempts: int = 0
     """Calls that were made."""
-    payload: bytes = b""
+    data: bytes = b""
     """What it was working on; enough to try again."""
 
 
-class DeadLetterSettled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class DeadLetterSettled(Record, frozen=True, kw_only=True, gc=False):
     """A dead letter was tried again or discarded; its row goes."""
 
-    source: DeadLetterSource
+    source: RowSource
     number: int
 
 
-class SubscriptionOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class StoredLetter(DeadLetterRaised, frozen=True, kw_only=True, gc=False):
+    """A dead letter, as far as a decision tells it."""
+
+    instance: InstanceId
+    created_at: datetime
+
+
+DEAD_LETTERS = declare(
+    RowKind(
+        name="letter",
+        table="dead_letters",
+        row=DeadLetterRaised,
+        end=DeadLetterSettled,
+        stored=StoredLetter,
+        key=("source", "number"),
+        opened_at="created_at",
+        of_instance=("definition", "key", "definition_version"),
+        shared_by="source",
+        goes_with_instance=False,
+    )
+)
+
+
+class SubscriptionOpened(Record, frozen=True, kw_only=True, gc=False):
     """The instance waits for a signal with this name and correlation."""
 
     number: int
@@ -119,21 +203,27 @@ class SubscriptionOpened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     expires_at: datetime | None = None
 
 
-class SubscriptionClosed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class SubscriptionClosed(Record, frozen=True, kw_only=True, gc=False):
     """The instance waits no longer."""
 
     number: int
 
 
-Record: TypeAlias = (
-    StepOpened
-    | StepMoved
-    | TaskOpened
-    | TaskClosed
-    | DeadLetterRaised
-    | DeadLetterSettled
-    | SubscriptionOpened
-    | SubscriptionClosed
+class StoredSubscription(SubscriptionOpened, frozen=True, kw_only=True, gc=False):
+    """A wait for a signal, as it is read."""
+
+    instance: InstanceId
+    opened_at: datetime
+
+
+SUBSCRIPTIONS = declare(
+    RowKind(
+        name="subscription",
+        table="subscriptions",
+        row=SubscriptionOpened,
+        end=SubscriptionClosed,
+        stored=StoredSubscription,
+    )
 )
 
 
@@ -150,66 +240,3 @@ def taken(records: Sequence[Record], at: datetime) -> Sequence[Record]:
         msgspec.structs.replace(each, started_at=at) if isinstance(each, StepMoved) and each.attempts else each
         for each in records
     ]
-
-
-_Row = tuple[str, int]
-
-_TABLE: dict[type[Record], str] = {
-    StepOpened: "step",
-    StepMoved: "step",
-    TaskOpened: "task",
-    TaskClosed: "task",
-    DeadLetterRaised: "letter",
-    DeadLetterSettled: "letter",
-    SubscriptionOpened: "subscription",
-    SubscriptionClosed: "subscription",
-}
-
-
-def merge(records: Sequence[Record]) -> list[Record]:
-    """The same rows with at most one record each: what a commit does to a row, it does at once.
-
-    Several commands may be decided before anything is written, so a row can begin and move, or begin and end, in one commit.
-    """
-    if len({(_TABLE[type(record)], record.number) for record in records}) == len(records):
-        return list(records)
-    rows: dict[_Row, Record] = {}
-    for record in records:
-        row = _row(record)
-        again = (f"again:{row[0]}", row[1])
-        if isinstance(record, DeadLetterRaised) and isinstance(rows.get(row), DeadLetterSettled):
-            row = again  # The old letter goes and a new one comes: two rows.
-        elif isinstance(record, DeadLetterSettled) and again in rows:
-            del rows[again]  # The new one went as well; the old one still goes.
-            continue
-        before = rows.pop(row, None)
-        after = record if before is None else _merged(before, record)
-        if after is not None:
-            rows[row] = after
-    return list(rows.values())
-
-
-def _row(record: Record) -> _Row:
-    match record:
-        case StepOpened() | StepMoved():
-            return "step", record.number
-        case TaskOpened() | TaskClosed():
-            return "task", record.number
-        case DeadLetterRaised() | DeadLetterSettled():
-            return f"letter:{record.source}", record.number
-        case SubscriptionOpened() | SubscriptionClosed():
-            return "subscription", record.number
-
-
-def _merged(before: Record, after: Record) -> Record | None:
-    """One record for two that follow one another on the same row; None when they cancel out."""
-    match before, after:
-        case (StepOpened() | StepMoved(), StepMoved()):
-            told = {name: value for name, value in msgspec.structs.asdict(after).items() if value is not None}
-            return msgspec.structs.replace(before, **told)
-        case TaskOpened(), TaskClosed():
-            return msgspec.structs.replace(before, outcome=after.outcome, actor=after.actor, comment=after.comment)
-        case (SubscriptionOpened(), SubscriptionClosed()) | (DeadLetterRaised(), DeadLetterSettled()):
-            return None
-        case _:
-            return after

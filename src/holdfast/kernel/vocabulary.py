@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.errors import CommandError, Diagnostic, PayloadError, UnknownEventError, indefinite
-from holdfast.kernel.codecs import Codec, JsonCodec, SelfCritical, Upcaster, convert, lowered, misfit
+from holdfast.kernel.codecs import Codec, JsonCodec, Reader, SelfCritical, Swift, Upcaster, convert, lowered, misfit
 from holdfast.kernel.nesting import TOO_DEEP, Depth
 from holdfast.kernel.readability import has_untyped_parts, is_exact, omitting
 from holdfast.kernel.sameness import difference
@@ -33,6 +33,8 @@ SYSTEM_PREFIX = "$"
 
 Upcasters = Mapping[tuple[str, int], Upcaster]
 """From the stored name and version to what brings the plain form to the next version."""
+
+Keep = Callable[[object], "tuple[Encoded, object] | None"]
 
 _LAST_VERSION = 2**15 - 1
 _WIRE = "__holdfast_wire__"
@@ -89,6 +91,8 @@ class Vocabulary:
         self._exact = frozenset(cls for cls in members if is_exact(cls))
         self._depth = Depth(members if self._must_prove else (), is_json=isinstance(codec, JsonCodec), lower=lowered)
         self._untyped = frozenset(cls for cls in members if has_untyped_parts(cls))
+        self._keepers = {cls: keep for cls in members if (keep := self._keeper(cls)) is not None}
+        self._readers = {self._wire[cls][:2]: read for cls in members if (read := _reader(codec, cls)) is not None}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,12 +127,13 @@ class Vocabulary:
 
     def encode(self, value: object) -> Encoded:
         """The stored form of `value`; CommandError if it is none of the declared types, PayloadError if it would not come back."""
-        encoded = self.write(value)
-        self._read_again(value, encoded)
-        return encoded
+        return self.keep(value)[0]
 
     def keep(self, value: object) -> tuple[Encoded, object]:
         """The stored form of `value`, and the value as it comes back from it, which is the engine's own."""
+        keep = self._keepers.get(type(value))
+        if keep is not None and (kept := keep(value)) is not None:
+            return kept
         encoded = self.write(value)
         return encoded, self._read_again(value, encoded)
 
@@ -143,6 +148,12 @@ class Vocabulary:
 
     def decode(self, name: str, version: int, data: bytes) -> object:
         """The value of a stored form, brought up to the present version."""
+        read = self._readers.get((name, version))
+        if read is not None:
+            try:
+                return read(data)
+            except Exception:  # noqa: BLE001, S110 - the codec says below what is wrong
+                pass
         cls, current = self._classes.get(name), self._versions.get(name)
         if cls is not None and version == current:
             return self._codec.decode(data, cls)
@@ -174,6 +185,34 @@ class Vocabulary:
         if self._depth.is_exceeded(value, data):
             raise PayloadError(f"{self.kind} {name} of {self.decider!r} cannot be kept: {TOO_DEEP}")
         return Encoded(name, version, data)
+
+    def _keeper(self, cls: type) -> Keep | None:
+        """The short way of `keep` for the values of a class: nearly all of them come back equal and leave nothing to be found out.
+
+        It gives None for any other, which then goes the long way, and there it is said what is wrong with it.
+        """
+        read = _reader(self._codec, cls)
+        if read is None or not isinstance(self._codec, Swift):
+            return None
+        name, version, make_whole = self._wire[cls]
+        write, limit, is_too_deep = self._codec.write, self._limit, self._depth.judge(cls)
+        must_compare = cls not in self._exact  # Equality may be too kind there; the same bytes say more, but for a NaN.
+
+        def keep(value: object) -> tuple[Encoded, object] | None:
+            try:
+                if make_whole is not None:
+                    make_whole(value)
+                data = write(value)
+                if len(data) > limit or (is_too_deep is not None and is_too_deep(value, data)):
+                    return None
+                back = read(data)
+                if back == value and not (must_compare and (b"null" in data or write(back) != data)):
+                    return Encoded(name, version, data), back
+            except Exception:  # noqa: BLE001, S110 - the long way meets it again, and says it
+                pass
+            return None
+
+        return keep
 
     def _read_again(self, value: object, encoded: Encoded) -> object:
         """The value of what was just written; refused if it is not the one that was given."""
@@ -229,6 +268,16 @@ class Vocabulary:
         return self._codec.decode(data, dict)
 
 
+def _reader(codec: Codec, cls: type) -> Reader | None:
+    """What reads values of a class without asking the codec each time; None if the codec offers nothing, or cannot read them."""
+    if not isinstance(codec, Swift):
+        return None
+    try:
+        return codec.reader(cls)
+    except Exception:  # noqa: BLE001 - whoever reads such a value is told why it cannot be read
+        return None
+
+
 def full_name(cls: type) -> str:
     """The name of a class with that of its module."""
     return f"{cls.__module__}.{cls.__qualname__}"
@@ -238,7 +287,19 @@ class PlainVocabulary(Vocabulary):
     """Words of which nothing has to be proved: their values were made plain and measured before, and nobody else holds them."""
 
     _must_prove = False
-    encode = Vocabulary.write
+
+    def _keeper(self, cls: type) -> None:  # noqa: ARG002 - none of the classes has anything to prove
+        return None
+
+    def write(self, value: object) -> Encoded:
+        """The stored form of `value`."""
+        known = self._wire.get(type(value))
+        data = self._codec.encode(value) if known is not None else b""
+        if known is None or len(data) > self._limit:
+            return super().write(value)  # Which says what is wrong with it.
+        return Encoded(known[0], known[1], data)
+
+    encode = write
 
     def keep(self, value: object) -> tuple[Encoded, object]:
         """The stored form of `value`, and the value itself."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import ClassVar
 
 from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Answer
 from holdfast.kernel.moment import Moment
-from holdfast.kernel.records import Record, merge
+from holdfast.kernel.rows import Record
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.index import GraphIndex
@@ -18,6 +18,7 @@ from holdfast.machine.runs.decisions import decide
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.rollback import DEADLINE
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.step_rows import Projection
 
@@ -45,6 +46,7 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
     is_plain: ClassVar[bool] = True  # What comes from outside is made plain, and a copy, before it becomes a command.
     has_steps: ClassVar[bool] = True
     carries_state: ClassVar[bool] = True
+    deadline_timer: ClassVar[str] = DEADLINE
     language = GRAPH_LANGUAGE
 
     def __init__(self, graph: Graph, *, limit: int = DEFAULT_LIMIT) -> None:
@@ -92,11 +94,6 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
         """The history tells that a step waits for a handler that nobody has."""
         return NoteMissingHandler(step=effect.step, handler=handler)
 
-    def rebuild(self, events: Iterable[Event]) -> tuple[State, list[Record]]:
-        """The state and the rows that a history leads to: what the stored ones are compared with."""
-        state, records = State(), list[Record]()
-        projection = Projection(self._routes, kind_of, state)
-        for event in events:
-            records += projection.records_of(event)
-            evolve(self._routes, state, event)
-        return state, merge(records)
+    def rows_of(self, state: State, event: Event) -> Sequence[Record]:
+        """The rows that change with an event."""
+        return Projection(self._routes, kind_of, state).records_of(event)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.errors import ConfigurationError, NotFoundError, indefinite
+from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.kernel.retry import LONGEST_TIMEOUT, NOT_A_TIMEOUT, RetryPolicy
 from holdfast.kernel.vocabulary import name_flaw
@@ -41,15 +42,17 @@ class EffectContext:
 
     __slots__ = (
         "_find_key",
-        "_is_cancelled",
         "_told",
+        "actor",
         "attempt",
+        "cancelled",
         "connection",
         "deadline",
         "decider",
         "instance",
         "number",
         "tenant",
+        "trace",
     )
 
     def __init__(
@@ -60,6 +63,8 @@ class EffectContext:
         decider: str,
         number: int,
         attempt: int,
+        actor: Actor = SYSTEM,
+        trace: str = "",
         find_key: Callable[[str, InstanceId], str] = lambda _tenant, _instance: "",
     ) -> None:
         self.instance = instance
@@ -68,12 +73,17 @@ class EffectContext:
         self.number = number
         self.attempt = attempt
         """1 for the first call."""
+        self.actor = actor
+        """Whose command asked for it; `system` if it follows from another handler's result, a timer or a message of an instance."""
+        self.trace = trace
+        """Names the request that it follows from; empty if none was named."""
         self.deadline: datetime | None = None
         """When the call counts as failed; None means never."""
         self.connection: object = None
         """The open transaction's connection, for transactional effects; None otherwise."""
         self._find_key = find_key
-        self._is_cancelled = False
+        self.cancelled = False
+        """Whether the result is no longer wanted. A plain function looks at it now and then; a coroutine is cancelled."""
         self._told: threading.Event | None = None
         """Made when somebody waits; few calls ever do."""
 
@@ -87,29 +97,24 @@ class EffectContext:
         """The same over all attempts of this effect and different from every other; give it to the outside world."""
         return effect_key(self.instance, self.number)
 
-    @property
-    def cancelled(self) -> bool:
-        """Whether the result is no longer wanted. A plain function looks at it now and then; a coroutine is cancelled."""
-        return self._is_cancelled
-
     def wait_cancelled(self, timeout: float) -> bool:
         """Sleep, but wake up when the result is no longer wanted; whether that is so."""
         if self._told is None:
             self._told = threading.Event()
-        if self._is_cancelled:
+        if self.cancelled:
             return True
         return self._told.wait(timeout)
 
     def cancel(self) -> None:
         """The result is no longer wanted."""
-        self._is_cancelled = True
+        self.cancelled = True
         if self._told is not None:
             self._told.set()
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
         """A logger that names the instance and the attempt."""
-        facts = {"instance": str(self.instance), "effect": self.number, "attempt": self.attempt}
+        facts = {"instance": str(self.instance), "effect": self.number, "attempt": self.attempt, "trace": self.trace}
         return logging.LoggerAdapter(logging.getLogger(f"holdfast.handlers.{self.decider}"), facts)
 
 
@@ -174,6 +179,10 @@ class Handlers:
         )
         self._by_name = {**self._by_name, name: handler}  # Replaced whole: workers read it without a lock.
         return handler
+
+    def find(self, name: str) -> Handler | None:
+        """The handler with this name, if it is here."""
+        return self._by_name.get(name)
 
     def get(self, name: str) -> Handler:
         """The handler with this name."""

@@ -35,13 +35,22 @@ Step = Callable[[], float]
 class Loop:
     """A step that is repeated for as long as the engine runs."""
 
-    def __init__(self, name: str, step: Step, telemetry: Telemetry, *, limit: float = _DEFAULT_LIMIT_SECONDS) -> None:
+    def __init__(
+        self,
+        name: str,
+        step: Step,
+        telemetry: Telemetry,
+        *,
+        limit: float = _DEFAULT_LIMIT_SECONDS,
+        hint: threading.Event | None = None,
+    ) -> None:
         self.name = name
         self.step = step
         self._telemetry = telemetry
         self._limit = limit
         """Seconds for which a round that goes well may be overdue."""
-        self._hint = threading.Event()
+        self._hint = hint or threading.Event()
+        """Set by whoever knows of work; those who have it for the loop's work need not know the loop."""
         self._is_begun = False
         self._is_stopped = False
         self._failures = 0
@@ -196,12 +205,12 @@ class Chores:
         self._queue: SimpleQueue[_Chore] = SimpleQueue()
         self._failed: list[_Chore] = []
         """Those that wait for their time, mostly for the next try; replaced whole, so that any thread can look."""
-        self.wake: Callable[[], None] = lambda: None
-        """Set by whoever runs the loop."""
+        self.hint = threading.Event()
+        """What the loop waits for."""
 
-    def wake_loop(self) -> None:
+    def wake(self) -> None:
         """Have the loop look for work."""
-        self.wake()
+        self.hint.set()
 
     def add(
         self, chore: Callable[[], None], *, otherwise: Callable[[], None] | None = None, after: float = 0.0

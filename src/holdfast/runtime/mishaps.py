@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 
-from holdfast.errors import HoldfastError, PayloadError, RejectedError
+from holdfast.errors import CommandError, HoldfastError, PayloadError, RejectedError
 from holdfast.runtime.handlers import Fail
 
 RECALLED = "recalled"
@@ -55,12 +55,20 @@ class RecalledError(Exception):
 
 
 class RefusedAnswerError(Fail):
-    """What a handler came to was rejected, or cannot be kept. That is an outcome: another call would come to the same."""
+    """What a handler came to was rejected, cannot be kept, or makes its decider fail.
+
+    That is an outcome: its work is done, and another call would do it again only to come to the same.
+    """
 
     def __init__(self, refusal: HoldfastError) -> None:
         self.refusal = refusal
-        verdict = "was rejected" if isinstance(refusal, RejectedError) else "cannot be kept"
-        super().__init__(f"what the handler came to {verdict}: {refusal}")
+        super().__init__(f"what the handler came to {_verdict(refusal)}: {refusal}")
+
+
+def _verdict(refusal: HoldfastError) -> str:
+    if isinstance(refusal, RejectedError):
+        return "was rejected"
+    return "could not be decided on" if isinstance(refusal, CommandError) else "cannot be kept"
 
 
 class GivenUpError(Exception):
@@ -72,7 +80,7 @@ class GivenUpError(Exception):
 
 def outcome_of(error: BaseException) -> BaseException:
     """What becomes of a call whose result was not committed for this reason: a last word, if the reason is in the result itself."""
-    return RefusedAnswerError(error) if isinstance(error, RejectedError | PayloadError) else error
+    return RefusedAnswerError(error) if isinstance(error, RejectedError | PayloadError | CommandError) else error
 
 
 def describe(error: BaseException) -> str:

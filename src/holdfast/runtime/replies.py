@@ -11,7 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from holdfast.errors import DeadlockError
@@ -195,10 +195,10 @@ class Reply(Generic[T]):
 
     def impatience(self, timeout: float | None) -> str:
         """What is told to a caller who has waited so long in vain; it may ask the database."""
-        return f"no answer within {timeout} seconds; {self._meanwhile()}"
+        return f"no answer within {timeout} seconds; {self._meanwhile(timeout)}"
 
-    def _meanwhile(self) -> str:
-        """What becomes of the work."""
+    def _meanwhile(self, timeout: float | None) -> str:  # noqa: ARG002 - for replies that have more to tell
+        """What becomes of the work, for a caller whose patience is over after so many seconds."""
         return "the work goes on"
 
     def _pass_on(self, change: Callable[[T], U], changed: Reply[U]) -> None:
@@ -213,7 +213,7 @@ class Reply(Generic[T]):
         self._looked_at = True
         if self._error is not None:
             raise self._error
-        return cast("T", self._value)
+        return self._value  # type: ignore[return-value]
 
     def __del__(self) -> None:
         if self._error is not None and not self._looked_at:

@@ -9,16 +9,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import count
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
-from holdfast.kernel.actor import Actor
-from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.errors import ConfigurationError, ConflictError, StoppedError, StoreUnavailableError
+from holdfast.kernel.actor import RequestContext
+from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Programs
 from holdfast.runtime.chance import Chance
 from holdfast.runtime.clock import Clock
@@ -29,15 +28,17 @@ from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.queues import CommitQueues, Lane
 from holdfast.runtime.commit.submissions import Settled, Submission, digest_of
 from holdfast.runtime.commit.surroundings import Surroundings
-from holdfast.runtime.commit.work_rows import Leasing
+from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.context import EngineContext, Languages
 from holdfast.runtime.forks import INHERITED, belongs_here
 from holdfast.runtime.health import Watched
 from holdfast.runtime.loop import Loop, Step, Turns
 from holdfast.runtime.maintenance import Watch
 from holdfast.runtime.settings import Settings
-from holdfast.runtime.work.call import Key, key_of
-from holdfast.store.port import Parts, Store, Writer
+from holdfast.runtime.sides import NoWorker, WorkingSide
+from holdfast.runtime.telemetry import InstanceEnded, InstanceStarted
+from holdfast.runtime.work.call import key_of
+from holdfast.store.port import LostRaceError, Parts, Store, Writer
 from holdfast.store.shapes import Address, Change, Claim, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
 
 _log = logging.getLogger("holdfast")
@@ -46,6 +47,8 @@ STOP = "stop"
 """The hint that somebody may have to stop what he does; every hint also says that there may be work."""
 
 _LONG_SECONDS = 60.0
+_ROUNDS = 8
+"""How often a race may be lost in a row before the caller is told."""
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 _REFUSED = "maintenance mode refuses commands; try again when it has ended"
 
@@ -58,6 +61,9 @@ class Ended(NamedTuple):
     header: Header
     state: object
     """How it ended; to be read at once, because the engine goes on using it."""
+
+
+HearEnded = Callable[[Sequence[Ended]], None]
 
 
 class Service:
@@ -92,18 +98,8 @@ class Service:
         self._name = str(chance.new_id(clock.now()))
         self._count = count()
         """Name and number make the id of a command, which its events carry as their cause."""
-        self.on_written: Callable[[Batch], None] | None = None
-        """Set by a runtime: it runs what was handed over, and minds the timers."""
-        self.on_ended: Callable[[Sequence[Ended]], None] | None = None
-        """Set by whoever wants to know: called after a commit with the instances that it ended, on the thread that committed."""
-        self.on_hint: Callable[[], None] | None = None
-        """Set by a runtime: it looks for work."""
-        self.claiming: AbstractContextManager[object] = nullcontext()
-        """Set by a runtime: inside it no effect is on its way into the worker's hands."""
-        self.held: Callable[[], list[EffectClaim]] = list
-        """Set by a runtime: what its worker has in hand."""
-        self.holds: Callable[[Key], bool] = lambda _key: False
-        """Set by a runtime: whether its worker has an effect in hand."""
+        self._working: WorkingSide = NoWorker()
+        self._hearers: list[HearEnded] = []
         self._limit = settings.unhealthy_after.total_seconds()
         clock.synchronise(store.now())
         self.watch = Watch(store.workers(), clock)
@@ -137,16 +133,17 @@ class Service:
         address: Address,
         command: object,
         *,
-        actor: Actor,
+        request: RequestContext,
         comment: str = "",
         receipt: ReceiptKey | None = None,
         claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
         identity: InstanceId | None = None,
+        connection: object = None,
         settled: Settled,
     ) -> None:
-        """Have a command carried out.
+        """Have a command carried out; with `connection`, here and now, in the transaction that its owner has open and will commit.
 
         A new instance is pinned to `definition_version` and gets the id `identity`, a UUIDv7 that no instance has; None means one that
         is made for it. An address without key and instance names a new one.
@@ -155,36 +152,60 @@ class Service:
         if refusal:
             settled(None, StoppedError(refusal))
             return
-        try:
-            self.store.refuse_inside()
-        except ConfigurationError as error:
-            settled(None, error)
-            return
+        if connection is None:
+            try:
+                self.store.refuse_inside()
+            except ConfigurationError as error:
+                settled(None, error)
+                return
         if not address.key and address.instance is None:
             # With an id from the beginning it is told apart from its neighbours in a batch, and found again after an outage.
             made = identity or InstanceId(self.shared.chance.new_id(self.shared.clock.now()))
             address = msgspec.structs.replace(address, instance=made)
-        self._submit(
-            Submission(
-                address=address,
-                command=command,
-                cause=f"{self._name}.{next(self._count)}",
-                settled=settled,
-                actor=actor,
-                comment=comment,
-                receipt=receipt,
-                digest=b"" if receipt is None else digest_of(address, command),
-                claim=claim,
-                may_create=may_create,
-                definition_version=definition_version,
-                identity=identity,
-                deadline=time.monotonic() + self.shared.settings.patience.total_seconds(),
-            )
+        submission = Submission(
+            address=address,
+            command=command,
+            cause=f"{self._name}.{next(self._count)}",
+            settled=settled,
+            request=request,
+            comment=comment,
+            receipt=receipt,
+            digest=b"" if receipt is None else digest_of(address, command),
+            claim=claim,
+            may_create=may_create,
+            definition_version=definition_version,
+            identity=identity,
+            deadline=time.monotonic() + self.shared.settings.patience.total_seconds(),
         )
+        if connection is None:
+            self._submit(submission)
+        else:
+            self._carry_out_within(connection, submission)
+
+    def _carry_out_within(self, connection: object, submission: Submission) -> None:
+        """Commit a command in its caller's transaction. Nobody is told of what it wrote: it becomes true when the caller commits."""
+        lost: LostRaceError | None = None
+        for _ in range(_ROUNDS):
+            try:
+                with self.store.within(connection) as unit:
+                    batch = self.transactor(self._desk.writer()).commit_inside(unit, submission)
+            except LostRaceError as error:
+                lost = error
+            except Exception as error:  # noqa: BLE001 - the caller is told, and his transaction is as it was
+                submission.settled(None, error)
+                return
+            else:
+                for draft in batch.written:
+                    self.committer.outdate(draft.header.id)
+                ((_, outcome, refusal),) = batch.answers  # One that was refused has written nothing.
+                submission.settled(outcome, refusal)
+                return
+        told = ConflictError(f"others were first {_ROUNDS} times in a row ({lost}): roll back, and try again")
+        submission.settled(None, told)
 
     def transactor(self, writer: Writer) -> Committer:
         """What commits one command inside an open transaction; it remembers nothing and hands nothing over."""
-        return self._committing(writer, InstanceCache(0), self.around.without_leasing())
+        return self._committing(writer, InstanceCache(0), self.around.without_lessee())
 
     def written_inside(self, batch: Batch) -> None:
         """Pass on what was written by a commit that no lane made."""
@@ -192,23 +213,32 @@ class Service:
             self.committer.outdate(draft.header.id)
         self.written(batch)
 
-    def lease_to(self, worker: WorkerId, reserve: Callable[[str], bool], release: Callable[[str], None]) -> None:
+    def attach(self, working: WorkingSide) -> None:
+        """Tell the worker of this process what is written, and ask it what it has in hand."""
+        self._working = working
+
+    def when_ended(self, hear: HearEnded) -> None:
+        """Call back after each commit that ends instances, on the thread that committed: quickly, because others wait for it."""
+        self._hearers.append(hear)
+
+    def lease_to(self, worker: Lessee) -> None:
         """Let commits hand effects over to this worker."""
-        self.around.leasing = Leasing(worker, reserve, release)
+        self.around.lessee = worker
 
     def lease_to_nobody(self) -> None:
         """The worker stops: commits leave effects to others."""
-        self.around.leasing = None
+        self.around.lessee = None
 
     def written(self, batch: Batch) -> None:
         """Pass on what was written."""
         changes = [draft.change for draft in batch.written] if self._notifier is not None else []
         if any(map(self._stops_others, changes)):  # Asked before the worker of this process lets go of anything.
             self._must_stop = True
-        if self.on_written is not None:
-            self.on_written(batch)
-        if self.on_ended is not None:
-            self._tell_ended(batch, self.on_ended)
+        if self.shared.telemetry.is_heard:
+            self._tell_lives(batch)
+        self._working.written(batch)
+        if self._hearers:
+            self._tell_ended(batch)
         if self._notifier is not None and (self._must_stop or any(map(_concerns_others, changes))):
             self._must_notify = True
             self._notifier.wake()
@@ -255,8 +285,7 @@ class Service:
 
     def hint(self) -> None:
         """There is work that nobody was told of."""
-        if self.on_hint is not None:
-            self.on_hint()
+        self._working.look()
         if self._notifier is not None:
             self._must_notify = True
             self._notifier.wake()
@@ -290,7 +319,7 @@ class Service:
     @property
     def has_worker(self) -> bool:
         """Whether a worker of this process takes work."""
-        return self.around.leasing is not None
+        return self.around.lessee is not None
 
     @property
     def loops(self) -> list[Loop]:
@@ -325,16 +354,37 @@ class Service:
         if not change.withdrawn and not change.recalls:
             return False
         numbers = [*change.withdrawn, *(recall.number for recall in change.recalls if recall.stop)]
-        return any(not self.holds(key_of(change.header.id, number)) for number in numbers)
+        return any(not self._working.holds(key_of(change.header.id, number)) for number in numbers)
 
-    def _tell_ended(self, batch: Batch, on_ended: Callable[[Sequence[Ended]], None]) -> None:
+    def _tell_lives(self, batch: Batch) -> None:
+        """Which instances began and which ended, for whoever measures it."""
+        for draft in batch.written:
+            header, tell = draft.header, self.shared.telemetry.tell
+            if draft.before is None:
+                tell(
+                    InstanceStarted(
+                        definition=header.definition, tenant=header.tenant, instance=header.id, kind=header.kind
+                    )
+                )
+            if draft.ends and header.ended_at is not None:
+                tell(
+                    InstanceEnded(
+                        definition=header.definition,
+                        tenant=header.tenant,
+                        instance=header.id,
+                        kind=header.kind,
+                        status=header.status,
+                        took=header.ended_at - header.created_at,
+                    )
+                )
+
+    def _tell_ended(self, batch: Batch) -> None:
         ended = [Ended(draft.header, draft.state) for draft in batch.written if draft.ends]
-        if not ended:
-            return
-        try:
-            on_ended(ended)
-        except BaseException:  # noqa: BLE001 - its trouble is not that of those who wait for their answers
-            _log.exception("whoever waits for the ends of instances failed when it was told of one")
+        for hear in self._hearers if ended else ():
+            try:
+                hear(ended)
+            except BaseException:  # noqa: BLE001 - its trouble is not that of those who wait for their answers
+                _log.exception("whoever waits for the ends of instances failed when it was told of one")
 
     def _submit(self, submission: Submission) -> None:
         self.committer.submit(submission)
@@ -366,13 +416,13 @@ class Service:
 
         What is in hand is asked for first, then what was handed in to the committer: an effect goes from one to the other.
         """
-        leasing = self.around.leasing
-        if leasing is None:
+        lessee = self.around.lessee
+        if lessee is None:
             return
-        with self.claiming, self.committer.at_rest():
-            held = self.held()
+        with self._working.claiming(), self.committer.at_rest():
+            held = self._working.held()
             ending = [claim for claim in self.committer.claims() if isinstance(claim, EffectClaim)]
-            writer.disown(leasing.worker, [*held, *ending])
+            writer.disown(lessee.identity, [*held, *ending])
 
     def _notify(self) -> float:
         if self._must_notify:

@@ -33,6 +33,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How often timers are looked for beyond the known next one; bounds how late one set by another process can fire."""
     handler_timeout: timedelta | None = None
     """Longest call of a handler that sets no limit of its own; None means no limit."""
+    handler_role: str = ""
+    """Postgres role that transactional handlers run under, with the tenant set, such as `holdfast_tenant`: row-level security then holds
+    for what they do. Empty means the user that the engine connects as."""
     retry: RetryPolicy = RetryPolicy()
     """When to try an effect again, for handlers without a policy of their own."""
     command_retry: RetryPolicy = RetryPolicy()
@@ -71,6 +74,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Share, 0 to 1, by which the time between two looks varies, so that many processes do not look at once."""
     missing_handler_throttle: timedelta = timedelta(minutes=1)
     """How often a handler that nobody has is reported, to the log and to the instances that wait for it, and work that nobody reads."""
+    collect_after: int | None = None
+    """New objects after which Python's garbage collector looks for circles, in the whole process, once a worker is started; None leaves
+    it as it is. `run` makes it 50,000 where nothing is said, because its process is the engine's own."""
     keep_receipts: timedelta = timedelta(days=30)
     """How long a command id is remembered, whatever becomes of its instance."""
     keep_finished: timedelta | None = None
@@ -94,7 +100,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def _check_count(self, name: str, given: object) -> None:
         least = _COUNTS[name]
-        if given is None and name == "committers":
+        if given is None and name in {"committers", "collect_after"}:
             return
         if not isinstance(given, int) or given < least:
             raise ConfigurationError(f"{name} must be at least {least}, and a whole number, not {given!r}")
@@ -117,6 +123,7 @@ _COUNTS = {
     "snapshot_events": 1,
     "max_payload_bytes": 1,
     "projection_batch": 1,
+    "collect_after": 1,
 }
 """The least that each of them may be."""
 

@@ -26,6 +26,28 @@ class Committed(msgspec.Struct, frozen=True, kw_only=True):
     took: timedelta
 
 
+class InstanceStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """The first command of an instance was committed."""
+
+    definition: str
+    tenant: str
+    instance: InstanceId
+    kind: str
+    """Which front end its definition was written for; `decider` for a class of the code."""
+
+
+class InstanceEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance has ended."""
+
+    definition: str
+    tenant: str
+    instance: InstanceId
+    kind: str
+    status: str
+    took: timedelta
+    """From its first commit to its last."""
+
+
 class CommandRefused(msgspec.Struct, frozen=True, kw_only=True):
     """A command was rejected or failed; nothing of it was written, or nobody knows."""
 
@@ -43,18 +65,26 @@ class CommandRefused(msgspec.Struct, frozen=True, kw_only=True):
 class EffectEnded(msgspec.Struct, frozen=True, kw_only=True):
     """A handler was called and came back."""
 
+    definition: str
+    tenant: str
     instance: InstanceId
     number: int
     handler: str
     attempt: int
+    waited: timedelta
+    """From the commit that asked for it to the moment at which a worker took it, all attempts before this one included."""
     took: timedelta
     error: str
     """Empty when it went well."""
+    trace: str
+    """Names the request that it follows from; empty if none was named."""
 
 
 class EffectBuried(msgspec.Struct, frozen=True, kw_only=True):
     """An effect gave up and is a dead letter now."""
 
+    definition: str
+    tenant: str
     instance: InstanceId
     number: int
     handler: str
@@ -71,6 +101,8 @@ class WorkRevived(msgspec.Struct, frozen=True, kw_only=True):
 class WorkLost(msgspec.Struct, frozen=True, kw_only=True):
     """A handler was told to stop: its effect was withdrawn, or belongs to another worker."""
 
+    definition: str
+    tenant: str
     instance: InstanceId
     number: int
 
@@ -78,6 +110,8 @@ class WorkLost(msgspec.Struct, frozen=True, kw_only=True):
 class TimerFired(msgspec.Struct, frozen=True, kw_only=True):
     """A timer came due and was handed in."""
 
+    definition: str
+    tenant: str
     instance: InstanceId
     key: str
     late_by: timedelta
@@ -119,6 +153,8 @@ class LoopFailed(msgspec.Struct, frozen=True, kw_only=True):
 
 Happening: TypeAlias = (
     Committed
+    | InstanceStarted
+    | InstanceEnded
     | CommandRefused
     | EffectEnded
     | EffectBuried

@@ -8,11 +8,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from functools import partial
 
 from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import WorkerId, effect_key
+from holdfast.runtime.collector import collect_after
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.commit.work_rows import result_of
@@ -24,7 +26,7 @@ from holdfast.runtime.loops.housekeeping import Housekeeping
 from holdfast.runtime.loops.projections import Projecting
 from holdfast.runtime.mishaps import outcome_of
 from holdfast.runtime.service import STOP, Service
-from holdfast.runtime.work.call import Ends, Execution, key_of
+from holdfast.runtime.work.call import Ends, Execution, Key, key_of
 from holdfast.runtime.work.failures import is_passing
 from holdfast.runtime.work.heartbeat import Heartbeat
 from holdfast.runtime.work.intake import Intake
@@ -51,10 +53,16 @@ class Runtime:
             returned=self._returned, failed=self._failed, given_back=self._given_back, transact=transactions.run
         )
         self.worker = Worker(self.identity, ends, shared)
-        self.intake = Intake(store.line(), self.worker, shared)
-        self.due_work = DueWork(store.line(), shared, effects_ready=self.intake.chores.wake_loop)
+        self.intake = Intake(
+            store.line(),
+            self.worker,
+            shared,
+            parked=self._expect,
+            claim_lost=lambda: service.committer.owe_recovery(self.intake.see),
+        )
+        self.due_work = DueWork(store.line(), shared, effects_ready=self.intake.chores.wake)
         name = shared.settings.worker_name or f"{socket.gethostname()}:{os.getpid()}"
-        ready = self.intake.chores.wake_loop
+        ready = self.intake.chores.wake
         self.heartbeat = Heartbeat(
             store.workers(), self.worker, shared, name=name, watch=service.watch, effects_ready=ready
         )
@@ -66,6 +74,8 @@ class Runtime:
 
     def start(self) -> None:
         """Begin to work, on threads."""
+        if self._shared.settings.collect_after is not None:
+            collect_after(self._shared.settings.collect_after)
         steps = {
             "heartbeat": self.heartbeat.step,
             "intake": self.intake.step,
@@ -75,21 +85,22 @@ class Runtime:
             "listener": self._listen,
             "calls": self.worker.step,
         }
-        limit, lease = self._limit, self._shared.settings.lease.total_seconds()
-        loops = {
-            # A heart that stands still for as long as the lease has lost all work.
-            name: Loop(name, step, self._shared.telemetry, limit=min(limit, lease) if name == "heartbeat" else limit)
-            for name, step in steps.items()
+        hints = {
+            "heartbeat": self.heartbeat.hint,
+            "intake": self.intake.chores.hint,
+            "due work": self.due_work.chores.hint,
+            "projections": self.projecting.chores.hint,
         }
-        self.heartbeat.wake = loops["heartbeat"].wake
-        self.intake.chores.wake = loops["intake"].wake
-        self.due_work.chores.wake = loops["due work"].wake
-        self.projecting.chores.wake = loops["projections"].wake
+        limit, lease = self._limit, self._shared.settings.lease.total_seconds()
+        telemetry = self._shared.telemetry
+        # A heart that stands still for as long as the lease has lost all work.
+        limits = dict.fromkeys(steps, limit) | {"heartbeat": min(limit, lease)}
+        loops = [Loop(each, steps[each], telemetry, limit=limits[each], hint=hints.get(each)) for each in steps]
         self._attach()
         self.heartbeat.step()  # Nobody may take the first effects for orphans; if there is no database, nothing has begun.
-        self._loops = list(loops.values())
-        self.worker.start(loops["intake"].wake)
-        self._service.lease_to(self.identity, self.worker.reserve, self.worker.release)
+        self._loops = loops
+        self.worker.start(self.intake.chores.wake)
+        self._service.lease_to(self.worker)
         self.projecting.start()
         for loop in self._loops:
             loop.start()
@@ -201,25 +212,38 @@ class Runtime:
         )
         return min((at for at in known if at is not None), default=None)
 
+    def _expect(self, until: datetime) -> None:
+        self.due_work.expect(until)
+
     # -- what comes back
 
     def _attach(self) -> None:
-        self._service.on_written = self._written
-        self._service.on_hint = lambda: self._noticed("")
-        self._service.claiming = self.intake.claiming
-        self._service.held = lambda: [*self.worker.held(), *self.intake.failing()]
-        self._service.holds = self.worker.holds
-        self.intake.on_parked = self.due_work.expect
-        self.intake.on_lost_claim = lambda: self._service.committer.owe_recovery(self.intake.see)
+        self._service.attach(self)
         self._service.watch.when_changed(self._maintained)
+
+    def look(self) -> None:
+        """There may be work that nobody was told of."""
+        self._noticed("")
+
+    def held(self) -> list[EffectClaim]:
+        """What the worker has in hand, calls whose failure is not dealt with included."""
+        return [*self.worker.held(), *self.intake.failing()]
+
+    def holds(self, key: Key) -> bool:
+        """Whether the worker has an effect in hand."""
+        return self.worker.holds(key)
+
+    def claiming(self) -> AbstractContextManager[object]:
+        """Inside it no effect is on its way from the database into the worker's hands."""
+        return self.intake.claiming
 
     def _maintained(self, mode: Maintenance) -> None:
         """In maintenance nothing begins, not even what a commit could hand over; afterwards all of it is looked for."""
-        self.worker.is_paused = self.projecting.is_paused = bool(mode)
+        self.worker.is_paused = self.projecting.is_paused = self.due_work.is_paused = bool(mode)
         if not mode:
             self._noticed("")
 
-    def _written(self, batch: Batch) -> None:
+    def written(self, batch: Batch) -> None:
         """Run what was handed over, stop what was withdrawn, mind the timers, wake whoever has something to do."""
         if not batch.written:
             return
@@ -239,7 +263,7 @@ class Runtime:
             if effect.parked_until is not None:
                 self.due_work.expect(effect.parked_until)
         if any(effect.parked_until is None and effect.handler in self._shared.handlers for effect in effects):
-            self.intake.chores.wake_loop()
+            self.intake.chores.wake()
 
     def _minded(self, change: Change) -> None:
         if change.withdrawn:
@@ -287,6 +311,7 @@ class Runtime:
                 address=address,
                 command=command,
                 cause=effect_key(effect.instance, effect.number),
+                request=execution.follow_up,
                 claim=execution.claim,
                 taken_at=effect.taken_at,
                 may_create=True,
@@ -304,7 +329,7 @@ class Runtime:
     def _noticed(self, hint: str) -> None:
         if hint == STOP and self.worker.is_busy:
             self.heartbeat.wake()
-        self.intake.chores.wake_loop()
+        self.intake.chores.wake()
         self.due_work.look()
         self.projecting.look()
 

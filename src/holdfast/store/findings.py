@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from holdfast.kernel.history import StoredEvent
-from holdfast.kernel.ids import InstanceId
 from holdfast.store.shapes import EffectClaim, Maintenance, StoredTimer, Word
 
 
@@ -69,41 +68,6 @@ class Remains(NamedTuple):
     """Projections that have not read its last event."""
 
 
-class StoredSubscription(msgspec.Struct, frozen=True, kw_only=True):
-    """A wait for a signal."""
-
-    instance: InstanceId
-    number: int
-    signal: str
-    correlation: str
-    expires_at: datetime | None
-    opened_at: datetime
-
-
-class StoredStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step row."""
-
-    instance: InstanceId
-    number: int
-    node: str
-    token: str
-    visit: int
-    kind: str
-    status: str
-    compensates: int | None
-    retry_of: int | None
-    wait_kind: str
-    attempts: int
-    outcome: str
-    error: str
-    input: bytes | None
-    output: bytes | None
-    opened_at: datetime
-    moved_at: datetime
-    started_at: datetime | None
-    """When a worker took its first call; None if there was none, or if the commit that opened the step handed it over."""
-
-
 class StepName(NamedTuple):
     """Which node a step is of."""
 
@@ -136,44 +100,20 @@ class ProjectionState(msgspec.Struct, frozen=True, kw_only=True):
     """Since when it does not go on."""
 
 
-class TaskPlace(NamedTuple):
-    """Where a question stands in the list of open ones, which is in the order of asking."""
-
-    opened_at: datetime
-    instance: InstanceId
-    number: int
-
-
-class StoredTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to a person, with the answer once there is one."""
-
-    instance: InstanceId
-    number: int
-    subject: str
-    role: str
-    due_at: datetime | None
-    data: bytes | None
-    outcome: str | None
-    actor: str
-    comment: str
-    opened_at: datetime
-    closed_at: datetime | None
-
-    @property
-    def place(self) -> TaskPlace:
-        """Give it as `after` for the page that follows this question."""
-        return TaskPlace(self.opened_at, self.instance, self.number)
-
-
 class PublishedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A published version of a definition, in a list."""
 
+    tenant: str
+    """Whose it is; `*` for one that all tenants share."""
     name: str
     version: str
     kind: str
     """Which front end it was written for."""
     hash: str
     """Tells whether two versions say the same."""
+    description: str
+    """What it is for, in its author's words."""
+    published_by: str
     published_at: datetime
 
 

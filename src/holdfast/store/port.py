@@ -17,6 +17,7 @@ from holdfast.store.ranks import DEFAULT_AGEING
 from holdfast.store.reading import Feed, Reader
 from holdfast.store.shapes import (
     Address,
+    Borrower,
     Change,
     Claim,
     DeadLetter,
@@ -59,8 +60,11 @@ class Unit(Protocol):
     Everybody locks in one order: user code its own rows, then the engine instances in the order of their ids, then the rest.
     """
 
-    def lend(self, limit: float | None = None) -> AbstractContextManager[object]:
+    def lend(self, limit: float | None = None, borrower: Borrower | None = None) -> AbstractContextManager[object]:
         """The driver's own connection, as users know it, for a handler that writes in the same transaction.
+
+        A database with roles runs what is done with it under that of the borrower, with its tenant set, and the engine's own
+        statements behind it as before; without a borrower it is the engine's own connection.
 
         `limit` is how many seconds the handler has; where nobody else can write meanwhile, the connection is then taken from it, and
         TimeoutError raised. LostRaceError if a statement in the block failed because of what others did at the same time, such as a
@@ -290,7 +294,7 @@ class Keeper(Protocol):
         """
         ...
 
-    def prune(self, *, receipts_before: datetime, signals_before: datetime, limit: int) -> int:
+    def prune(self, *, receipts_before: datetime, limit: int) -> int:
         """Delete receipts and unclaimed signals that are too old to matter; how many rows went."""
         ...
 
@@ -339,20 +343,25 @@ class Definitions(Protocol):
     def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
         """Store a definition; what is stored under its name and version afterwards.
 
-        A version that exists already stays as it is, whoever stored it: the caller compares the hashes.
+        A version that exists already stays as it is, whoever stored it: the caller compares the hashes. One that exists as a shared
+        definition is not stored again for a tenant.
         """
         ...
 
     def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
-        """One version."""
+        """One version: the tenant's own, or else the shared one."""
         ...
 
     def versions(self, tenant: str, name: str) -> list[str]:
-        """The versions of a definition, oldest first."""
+        """The versions of a tenant's own definition, or else of the shared one with this name, oldest first."""
+        ...
+
+    def names(self) -> set[str]:
+        """The names of all definitions, whosever they are."""
         ...
 
     def listed(self, tenant: str) -> list[PublishedDefinition]:
-        """All published versions of a tenant's definitions, by name, each oldest first."""
+        """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
         ...
 
 
@@ -436,12 +445,20 @@ class Store(Parts, Protocol):
         """
         ...
 
+    def within(self, connection: object) -> AbstractContextManager[Unit]:
+        """The transaction that a caller has open on a connection of his own, for what the engine writes too; he commits it.
+
+        What was written in the block is undone when it raises, and his transaction goes on. Others hear of it when he has committed.
+        ConfigurationError if the connection is to another database, or has no transaction open.
+        """
+        ...
+
     def wakeups(self, notice: Callable[[str], None]) -> Wakeups:
         """Hints from other processes that there is work: `notice` is called with what came."""
         ...
 
     def take_back(self) -> None:
-        """Take the only writer from user code that still has it, if the store has only one, so that others can write."""
+        """Take the only writer from a projection of this share that still has it, if the store has only one; others keep it."""
         ...
 
     def locked_for(self) -> float:

@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import DeadLetterSource
-from holdfast.store.findings import (
-    FedEvent,
-    ProjectionState,
-    StepName,
-    StoredStep,
-    StoredSubscription,
-    StoredTask,
-    TaskPlace,
-    Transition,
-)
+from holdfast.kernel.records import DeadLetterSource, StoredTask, TaskPlace
+from holdfast.kernel.rows import Record, RowKind
+from holdfast.store.findings import FedEvent, ProjectionState, StepName, Transition
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -30,6 +22,8 @@ from holdfast.store.shapes import (
     StoredEffect,
     StoredTimer,
 )
+
+S = TypeVar("S", bound=Record)
 
 
 class Instances(Protocol):
@@ -67,16 +61,8 @@ class Work(Protocol):
         """What the instance waits for: its live effects and timers."""
         ...
 
-    def steps(self, instance: InstanceId) -> list[StoredStep]:
-        """The step rows of an instance, in order."""
-        ...
-
-    def tasks(self, instance: InstanceId) -> list[StoredTask]:
-        """The questions that an instance has asked."""
-        ...
-
-    def subscriptions(self, instance: InstanceId) -> list[StoredSubscription]:
-        """The signals that an instance waits for."""
+    def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
+        """The rows of a declared kind that an instance has, in the order of their keys."""
         ...
 
     def open_tasks(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
 import msgspec
 
+from holdfast.kernel.actor import SYSTEM
+from holdfast.kernel.decision import Attribute
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.kernel.records import DeadLetterSource, Record
+from holdfast.kernel.records import DeadLetterSource
+from holdfast.kernel.rows import Record
 
 Maintenance = Literal["", "pause", "refuse"]
 """Whether processing is paused, and whether new commands are refused as well."""
@@ -18,6 +21,9 @@ Maintenance = Literal["", "pause", "refuse"]
 DEFAULT_TENANT = "default"
 SHARED_TENANT = "*"
 """Owns definitions that belong to the code and serve all tenants."""
+
+
+_decode_attributes = msgspec.json.Decoder(dict[str, Attribute]).decode
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -50,6 +56,13 @@ class Word(NamedTuple):
     version: int
 
 
+class Borrower(NamedTuple):
+    """In whose name user code has a connection: the database shows it the rows of this tenant only, as far as it has walls."""
+
+    tenant: str
+    role: str
+
+
 class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The row of an instance: a projection of its events that lists and gates are served from."""
 
@@ -73,6 +86,21 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     created_at: datetime
     updated_at: datetime
     ended_at: datetime | None = None
+    partition: str = ""
+    """The part of the tenant that it belongs to; empty if it belongs to none."""
+    started_by: str = SYSTEM.id
+    """Id of the actor whose command was its first."""
+    paused_at: datetime | None = None
+    """Since when it is paused; None while it is not."""
+    deadline_at: datetime | None = None
+    """When it will be stopped if it has not ended by then."""
+    search: str = ""
+    """Values that it is found by, as JSON; empty means none."""
+
+    @property
+    def attributes(self) -> dict[str, Attribute]:
+        """Values that it is found by."""
+        return _decode_attributes(self.search) if self.search else {}
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -156,6 +184,8 @@ class StoredEffect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     created_at: datetime
     stop_requested: bool = False
     """Whether the instance wants it stopped: whoever runs it is told, and nobody calls its handler again."""
+    context: bytes | None = None
+    """For whom it is done, as bytes of the kernel; None means that nobody asked for it by name."""
 
     @property
     def taken_at(self) -> datetime | None:
@@ -185,6 +215,8 @@ class StoredTimer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     due_at: datetime
     attempts: int = 0
     error: str = ""
+    context: bytes | None = None
+    """What it follows from, as bytes of the kernel."""
 
     @property
     def claim(self) -> TimerClaim:
@@ -212,6 +244,8 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Order of acceptance; given by the database."""
     attempts: int = 0
     error: str = ""
+    context: bytes | None = None
+    """For whom it is to be decided, as bytes of the kernel; None means an actor of whom only the id is known."""
 
     @property
     def claim(self) -> InboxClaim:
@@ -264,6 +298,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     comment: str = ""
     """Of a message: what its caller gave with it, so that it is the same command when it is put back to work."""
     created_at: datetime
+    context: bytes | None = None
+    """For whom the work was done, as it was kept with it."""
     id: int = 0
 
     @property
@@ -293,6 +329,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
             comment=self.comment,
             definition_version=self.definition_version,
             parent=self.parent,
+            context=self.context,
         )
 
 
@@ -337,6 +374,8 @@ class Change(msgspec.Struct, kw_only=True, gc=False):
     """Version that the instance must have now; 0 means that it is new."""
     keeps_status: bool = False
     """Whether status, reason and end stay as they are, which a driver may use to write less."""
+    moves_marks: bool = False
+    """Whether pause, deadline or search attributes of an instance that is not new have changed."""
     events: Sequence[StoredEvent] = ()
     effects: Sequence[StoredEffect] = ()
     withdrawn: Sequence[int] = ()
@@ -372,7 +411,13 @@ class StoredDefinition(msgspec.Struct, frozen=True, kw_only=True):
     compiler: str
     """Version of the compiler."""
     status: Literal["draft", "published", "retired"] = "published"
-    created_at: datetime | None = None
+    media_type: str = ""
+    """What kind of text the source is, such as `application/yaml`; empty if there is none."""
+    description: str = ""
+    """What it is for, in its author's words."""
+    published_by: str = SYSTEM.id
+    """Id of the actor who stored it."""
+    published_at: datetime | None = None
     """When it was stored; None before that."""
 
 
@@ -406,6 +451,8 @@ class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Only instances that somebody has worked on or has in hand, or only the others; None means both."""
     key: str = ""
     parent: InstanceId | None = None
+    attributes: Mapping[str, Attribute] = {}
+    """Only instances that have all of these values."""
     created_after: datetime | None = None
     created_before: datetime | None = None
     """Only instances created at the first instant or later, and before the second."""

@@ -7,6 +7,7 @@ that got no answer would. The outcome must equal that of the run without a crash
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import contextmanager
 from datetime import timedelta
@@ -24,6 +25,11 @@ from holdfast.testing.manual import START, ManualEngine
 T = TypeVar("T")
 
 _MANY = 10_000
+_ID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_HINT = (
+    "\nThe histories were compared. Where they may differ, by times or by calls that a crash cut off, say what must not: "
+    "Scenario(..., outcome=lambda engine: ...), for example the state of an instance or the statuses of its steps."
+)
 
 
 class Crash(BaseException):
@@ -38,7 +44,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     play: Callable[[ManualEngine], object]
     """What clients and time do. It is played again after a crash, so commands that must count once carry a command id."""
     outcome: Callable[[ManualEngine], object] | None = None
-    """What must be equal; by default the statuses and histories of all instances, without ids and times."""
+    """What must be equal; by default the statuses and histories of all instances, in which ids of instances are told by whose they are.
+
+    Sagas with steps need one of their own: a call that a crash cut off is part of their history."""
 
 
 class CrashReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +83,7 @@ def crash_everywhere(
         if outcome != expected:
             raise AssertionError(
                 f"a crash at point {point} of {points} changes the outcome:\n  {expected!r}\n  {outcome!r}"
+                + ("" if scenario.outcome else _HINT)
             )
     if not points:
         raise AssertionError("the scenario has no point at which it could be stopped: it does nothing")
@@ -82,14 +91,18 @@ def crash_everywhere(
 
 
 def histories(engine: ManualEngine) -> object:
-    """Statuses and histories of all instances, without ids and times."""
+    """Statuses and histories of all instances, without times, and with the ids of instances told by whose they are."""
     headers = engine.instances.list(limit=_MANY)
     reader = engine.service.store.reader(engine.request.tenant)
-    told = [
-        (head.definition, head.key, head.status, head.reason, [(e.type, e.data) for e in reader.events(head.id)])
+    whose = {str(head.id).encode(): f"<{head.definition} {head.key}>".encode() for head in headers}
+
+    def told(data: bytes) -> bytes:
+        return _ID.sub(lambda found: whose.get(found[0], found[0]), data)
+
+    return sorted(
+        (head.definition, head.key, head.status, head.reason, [(e.type, told(e.data)) for e in reader.events(head.id)])
         for head in headers
-    ]
-    return sorted(told)
+    )
 
 
 def _run(scenario: Scenario, store: Store, settings: Settings | None, *crashes: int) -> tuple[object, int]:

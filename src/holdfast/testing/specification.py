@@ -114,6 +114,8 @@ class Given(Generic[S, C, E, F]):
         # An event that is not declared, or would come back as another one, could never have been stored.
         stored = [self._owned(self._program.events, event) for event in events]
         self.state: S = cast("S", self._program.apply(decider.initial(), stored))
+        if events:
+            self._program.status(self.state)
         self._version = len(events)
 
     def beside(self, other: Decider[S2, C2, E2, F2]) -> Given[S, C, E, F]:
@@ -171,6 +173,7 @@ class Given(Generic[S, C, E, F]):
         if not isinstance(answer, Decision):
             return state
         check_decision(answer, moment.now)
+        self._program.check_records(answer.records)
         for effect in answer.effects:
             self._program.effects.encode(effect.body)
         for what, asked in (("timer", answer.timers), ("recall", answer.recalls)):
@@ -187,7 +190,7 @@ class Given(Generic[S, C, E, F]):
         """As an engine does; of a target that nobody gave only as much as can be known: its code may find keys in its own way."""
         is_known = self._others or message.decider == self._program.type
         if is_known or message.elsewhere:
-            message_row(message, self._program, self._target, tenant)
+            message_row(message, self._program, self._target, tenant, context=None)
             return
         self._program.commands.encode_for(message.decider, message.command)
         if not message.key and message.instance is None and getattr(message.command, "workflow_id", None) == "":
@@ -195,7 +198,7 @@ class Given(Generic[S, C, E, F]):
                 f"the message to {message.decider!r} does not say which instance it is for: its workflow_id is empty"
             )
 
-    def _target(self, definition: str, _version: str = "", /) -> Program:
+    def _target(self, _tenant: str, definition: str, _version: str = "", /) -> Program:
         if definition == self._program.type:
             return self._program
         if definition not in self._others:

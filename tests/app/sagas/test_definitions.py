@@ -9,8 +9,18 @@ from uuid import UUID
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, run, status, statuses, step
-from holdfast import ConfigurationError, DefinitionError, NotFoundError, Saga, StepContext, task
-from holdfast.machine.graphs.compiler import graph_bytes
+from holdfast import (
+    Actor,
+    ConfigurationError,
+    DefinitionError,
+    DefinitionSource,
+    NotFoundError,
+    RequestContext,
+    Saga,
+    StepContext,
+    task,
+)
+from holdfast.machine.graphs.compiler import graph_bytes, graph_data
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 from holdfast.testing.manual import START
 from support.engines import Place
@@ -106,7 +116,6 @@ def test_conditions_that_nobody_checked_never_run(place: Place) -> None:
         hash=saga.graph.hash,
         compiler="1",
         status="published",
-        created_at=place.clock.now(),
     )
     place.store.definitions().publish(stored, place.clock.now())
     engine = place.engine()
@@ -395,3 +404,86 @@ def test_data_cannot_take_the_place_of_a_decider(place: Place) -> None:
     engine = place.engine().register(Puppet())
     with pytest.raises(ConfigurationError, match="already a decider"):
         engine.publish({**GOOD_DATA, "name": "puppet"})
+
+
+# -- Definitions of one tenant.
+
+RIVAL = RequestContext(tenant="rival", actor=Actor(id="eve"))
+
+
+def data(name: str, step: str, version: int = 1) -> dict[str, object]:
+    """A workflow of one step, as data."""
+    return graph_data(Saga(name, version).step(step, "work").build().graph)
+
+
+def test_a_tenants_own_definition_stands_before_the_shared_one(place: Place) -> None:
+    """Whoever has published one starts his own; everybody else starts the shared one, also in a process that has met neither."""
+    engine = place.engine()
+    engine.handle("work", lambda: None)
+    engine.publish(data("order", "shared")).publish(data("order", "own", 2), request=RIVAL)
+    other = place.engine()
+    other.handle("work", lambda: None)
+    for process in (engine, other):
+        for tenant, node in (("default", "shared"), ("rival", "own")):
+            calls = process.as_tenant(tenant)
+            instance = calls.start("order", {}).id
+            process.drain()
+            assert [each.name for each in calls.run(instance).steps()] == [node]
+            assert calls.definitions.get("order").version == {"shared": "1", "own": "2"}[node]
+
+
+def test_other_tenants_do_not_see_a_tenants_definition(place: Place) -> None:
+    """Neither in lists, nor by name and version, nor can they start it or draw it."""
+    engine = place.engine()
+    engine.handle("work", lambda: None)
+    engine.publish(
+        data("secret", "own"), request=RIVAL, source=DefinitionSource(text=b"name: secret", description="ours")
+    )
+    (seen,) = engine.as_tenant("rival").definitions.list()
+    assert (seen.tenant, seen.name, seen.description, seen.published_by) == ("rival", "secret", "ours", "eve")
+    assert engine.definitions.list() == []
+    for asked in (
+        engine.futures.start("secret", {}),
+        engine.futures.start("secret", {}, version=1),
+        engine.futures.definitions.get("secret"),
+        engine.futures.definitions.diagram("secret"),
+    ):
+        assert isinstance(asked.exception(), NotFoundError)
+    assert engine.as_tenant("rival").futures.start("secret", {}).exception() is None
+
+
+def test_a_shared_version_is_not_replaced_for_one_tenant(place: Place) -> None:
+    """Instances of the tenant may be pinned to it: another content needs another version."""
+    engine = place.engine()
+    engine.handle("work", lambda: None)
+    engine.publish(data("order", "shared"))
+    with pytest.raises(ConfigurationError, match="another version"):
+        engine.publish(data("order", "own"), request=RIVAL)
+    engine.publish(data("order", "shared"), request=RIVAL)
+    assert [each.tenant for each in engine.as_tenant("rival").definitions.list()] == ["*"]
+
+
+def test_a_new_shared_version_is_taken_by_tenants_that_have_met_the_old_one(place: Place) -> None:
+    """What a tenant takes when it names no version is looked up again when a shared one is published."""
+    engine = place.engine()
+    engine.handle("work", lambda: None)
+    engine.publish(data("order", "a"))
+    rival = engine.as_tenant("rival")
+    assert rival.definitions.get("order").version == "1"
+    engine.publish(data("order", "b", 2))
+    assert rival.definitions.get("order").version == "2"
+    assert engine.definitions.get("order").version == "2"
+
+
+def test_children_are_those_of_the_tenant(place: Place) -> None:
+    """A shared workflow that calls another one calls the tenant's own, if it has one."""
+    engine = place.engine()
+    engine.handle("work", lambda: None)
+    engine.publish(data("child", "shared"))
+    engine.register(Saga("parent").call("sub", "child").build())
+    engine.publish(data("child", "own", 2), request=RIVAL)
+    rival = engine.as_tenant("rival")
+    parent = rival.start("parent", {}).id
+    engine.drain()
+    (child,) = rival.runs.list(parent=parent).items
+    assert [each.name for each in rival.run(child.id).steps()] == ["own"]

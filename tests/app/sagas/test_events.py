@@ -174,9 +174,26 @@ def test_a_step_without_a_handler_is_pending(place: Place) -> None:
     engine.register(back.step("bad", stage.does("bad", BROKEN), attempts=1).build())
     waiting, undoing = run(engine, "s"), run(engine, "back")
     engine.advance(hours=1)
-    assert set(lived(engine, waiting, "a")[1:]) == {("step_skipped_missing_handler", "pending", 0)}
+    assert lived(engine, waiting, "a")[1:] == [("step_skipped_missing_handler", "pending", 0)]
+    assert [kind for kind, _, _ in lived(engine, undoing, "a")].count("step_skipped_missing_handler") == 1
     assert lived(engine, undoing, "a")[-1] == ("step_skipped_missing_handler", "compensation", 0)
     assert (step(engine, waiting, "a").status, step(engine, undoing, "a").status) == ("pending", "compensation")
+
+
+@pytest.mark.row("F-118")
+def test_a_handler_that_is_missing_again_is_told_again(place: Place) -> None:
+    """Each call that waits for nobody is told of once, however long it waits, and the next one for itself."""
+    engine = place.engine()
+    engine.register(Saga("s").step("a", "rare", attempts=2).build())
+    instance = run(engine, "s")
+    engine.advance(hours=1)
+    helper = place.engine()
+    helper.handle("rare", Stage().does("a", BROKEN))
+    assert helper.execute_next()
+    helper.stop()
+    engine.advance(hours=1)
+    told = [kind for kind, _, _ in lived(engine, instance, "a")]
+    assert told.count("step_skipped_missing_handler") == 2
 
 
 @pytest.mark.row("F-118")

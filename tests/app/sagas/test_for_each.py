@@ -9,6 +9,7 @@ import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses
 from holdfast import Saga, SagaDefinition, StepContext
+from holdfast.kernel.records import STEPS
 from support.engines import Live, Place
 from support.samples import Gauge
 from support.waiting import LONG_SECONDS, arrives, eventually
@@ -229,8 +230,8 @@ def test_a_list_takes_no_more_room_than_its_length(place: Place) -> None:
         assert stage.count("halve") == count
         reader = place.store.reader("default")
         events = sum(len(each.data) for each in reader.events(instance))
-        rows = sum(len(each.input or b"") + len(each.output or b"") for each in reader.steps(instance))
-        tracked = engine.registry.get("doubling", "1")
+        rows = sum(len(each.input or b"") + len(each.output or b"") for each in reader.rows(STEPS, instance))
+        tracked = engine.registry.get("default", "doubling", "1")
         state = tracked.replay(tracked.initial(), reader.events(instance))
         return events + rows + len(tracked.snapshot(state) or b"")
 

@@ -314,3 +314,15 @@ def test_lists_come_in_pages(place: Place) -> None:
             break
     assert [each for page in pages for each in page] == started[::-1]
     assert [len(page) for page in pages] == [2, 2, 1]
+
+
+def test_a_version_is_asked_for_with_its_definition(place: Place) -> None:
+    """Every definition counts its own versions, so that one without its definition names nothing."""
+    engine = place.engine().register(Saga("s").human("ask").build())
+    instance = run(engine, "s")
+    for version in ("1", 1, 0):
+        with pytest.raises(
+            PayloadError, match=f"version {version!r} is that of no definition: give the definition too"
+        ):
+            engine.runs.list(version=version)
+    assert [each.id for each in engine.runs.list(definition="s", version=1).items] == [instance]

@@ -13,7 +13,7 @@ from holdfast.runtime.replies import Reply
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually
 
-SOON = 0.01
+SOON = 0.05
 """Seconds to wait for what does not come."""
 
 
@@ -240,3 +240,14 @@ def test_an_engine_that_is_driven_tells_what_driving_cannot_bring(place: Place) 
         DeadlockError, match="not there: the workflow waits for an operator: 'load' gave up: Fail: row 7"
     ):
         engine.run(instance).result()
+
+
+def test_whoever_looks_again_and_again_does_not_ask_the_database(live: Live) -> None:
+    """A wait of no length is a look: it is told that the work goes on, and the store is not asked where it stands."""
+    engine = live.engine().register(Saga("s").human("ask").build())
+    reply = engine.futures.run(engine.start("s").id).result()
+    for _ in range(3):
+        with pytest.raises(TimeoutError, match=r"the work goes on; whoever waits for 0\.05 seconds or more is told"):
+            reply.result(0)
+    with pytest.raises(TimeoutError, match="ask"):
+        reply.result(SOON)

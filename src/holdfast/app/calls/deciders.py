@@ -13,6 +13,7 @@ from holdfast.app.verification import Verification, verified
 from holdfast.app.views import Instance, Recorded, instance_view, recorded
 from holdfast.diagrams.charts import StateMachineDefinition, observed_machine
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
+from holdfast.kernel.actor import context_bytes
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.cache import CachedInstance
@@ -174,7 +175,7 @@ class FutureDeciders:
         return [shown(each, Transition) for each in self._desk.reader.transitions(checked_decider(decider))]
 
     def _program(self, decider: object) -> Program:
-        return self._desk.registry.get(checked_decider(decider))
+        return self._desk.registry.get(self._desk.tenant, checked_decider(decider))
 
     def _execute(self, program: Program, command: object, *, command_id: str, comment: str) -> Reply[None]:
         try:
@@ -198,7 +199,13 @@ class FutureDeciders:
             command_id=checked_key(command_id, "command id", may_be_empty=True),
             actor=self._desk.request.actor.id,
             comment=comment,
+            context=self._context(),
         )
+
+    def _context(self) -> bytes | None:
+        """For whom a message is decided later."""
+        request = self._desk.request
+        return context_bytes(actor=request.actor, trace=request.trace, partition=request.partition)
 
     def _address(self, program: Program, key: str) -> Address:
         return Address(tenant=self._desk.tenant, definition=program.type, key=checked_key(key, "key"))

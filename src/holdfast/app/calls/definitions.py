@@ -23,7 +23,7 @@ class FutureDefinitions:
     def list(self) -> Reply[builtins.list[DefinitionInfo]]:
         """All published versions of all workflows, by name, each oldest first."""
         library = self._desk.registry.library
-        return self._desk.read(lambda: [shown(each, DefinitionInfo) for each in library.listed()])
+        return self._desk.read(lambda: [shown(each, DefinitionInfo) for each in library.listed(self._desk.tenant)])
 
     def get(self, definition: DefinitionLike, version: str | int = "") -> Reply[Graph]:
         """The published graph of a workflow."""
@@ -44,4 +44,4 @@ class FutureDefinitions:
         return self._desk.read(lambda: drawn(self._graph(definition, version), format))
 
     def _graph(self, definition: DefinitionLike, version: str | int) -> Graph:
-        return self._desk.registry.library.graph(*checked_definition(definition, version))
+        return self._desk.registry.library.graph(self._desk.tenant, *checked_definition(definition, version))

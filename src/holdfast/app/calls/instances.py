@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -13,6 +13,7 @@ from holdfast.app.operator_views import InstanceInfo, shown
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.verification import Verification, verified
 from holdfast.errors import ConflictError, NotFoundError, PayloadError
+from holdfast.kernel.decision import Attribute
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.replies import Reply
 from holdfast.store.findings import Remains
@@ -36,6 +37,7 @@ class FutureInstances:
         status: str | Sequence[str] = (),
         key: str = "",
         parent: InstanceLike | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
         before: InstanceLike | None = None,
@@ -43,7 +45,8 @@ class FutureInstances:
     ) -> Reply[builtins.list[InstanceInfo]]:
         """A page of instances, newest first; give the last one as `before` for the next page.
 
-        `status` is one or several words as they are stored: those of a decider are its own.
+        `status` is one or several words as they are stored: those of a decider are its own. `attributes` are values that decisions gave
+        them to be found by.
         """
 
         def read() -> list[InstanceInfo]:
@@ -54,6 +57,7 @@ class FutureInstances:
                 statuses=(status,) if isinstance(status, str) and status else tuple(status),
                 key=key,
                 parent=None if parent is None else checked_instance(parent),
+                attributes=attributes or {},
                 created_after=created_after,
                 created_before=created_before,
                 before=None if before is None else checked_instance(before),

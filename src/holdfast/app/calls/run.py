@@ -21,6 +21,7 @@ from holdfast.app.workflow_reads import described, folded_workflow, graph_of, sh
 from holdfast.authoring.saga.definition import R
 from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import STEPS, TASKS
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.submissions import Outcome
@@ -76,7 +77,7 @@ class FutureRun(Handle, Generic[R]):
 
         def read(reader: Reader) -> list[views.Step]:
             header = workflow_row(reader, self.id)
-            return shown_steps(self._desk, reader, header, reader.steps(header.id))
+            return shown_steps(self._desk, reader, header, reader.rows(STEPS, header.id))
 
         return self._desk.look(read)
 
@@ -102,7 +103,7 @@ class FutureRun(Handle, Generic[R]):
         """The questions of the run to people, answered ones included."""
 
         def read(reader: Reader) -> list[views.HumanTask]:
-            return [views.human_task(each) for each in reader.tasks(workflow_row(reader, self.id).id)]
+            return [views.human_task(each) for each in reader.rows(TASKS, workflow_row(reader, self.id).id)]
 
         return self._desk.look(read)
 
@@ -111,7 +112,7 @@ class FutureRun(Handle, Generic[R]):
 
         def draw(reader: Reader) -> str:
             header = workflow_row(reader, self.id)
-            rows = reader.steps(header.id)
+            rows = reader.rows(STEPS, header.id)
             steps = shown_steps(self._desk, reader, header, rows)
             return drawn(graph_of(self._desk, header), format, steps=steps, rows=rows)
 

@@ -56,7 +56,11 @@ class FutureRuns:
         def read(reader: Reader) -> views.Page:
             wanted = _wanted(status, is_active)
             size = min(checked_limit(limit), LARGEST_PAGE)
-            name, pinned = checked_definition(definition, version) if definition else ("", str(version))
+            if version != "" and not definition:
+                raise PayloadError(
+                    f"version {version!r} is that of no definition: give the definition too, or leave the version out"
+                )
+            name, pinned = checked_definition(definition, version) if definition else ("", "")
             query = InstanceQuery(
                 definition=name,
                 definition_version=pinned,

@@ -33,7 +33,7 @@ def started(
 ) -> Reply[FutureRun[Any]]:
     """Have a workflow started; the parameters are those of `engine.start`."""
     try:
-        name, pinned = desk.registry.library.find(*checked_definition(definition, version))
+        name, pinned = desk.registry.library.find(desk.tenant, *checked_definition(definition, version))
         data = plain_data(input, "input", limit=desk.payload_limit)
         if isinstance(definition, TypedSaga):
             _check_input(data, definition)

@@ -10,9 +10,9 @@ from holdfast.app.desk import Desk, checked_limit, checked_text, failed, nothing
 from holdfast.app.references import StepLike, checked_step
 from holdfast.app.step_handlers import plain
 from holdfast.errors import HoldfastError, PayloadError
+from holdfast.kernel.records import TaskPlace
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.replies import Reply
-from holdfast.store.findings import TaskPlace
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address
 

@@ -42,6 +42,7 @@ from holdfast.app.views import Instance, Recorded
 from holdfast.authoring.saga.definition import I, R, TypedSaga
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.kernel.decision import Attribute
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.machine.graphs.graph import Graph
 
@@ -366,6 +367,7 @@ class Instances:
         status: str | Sequence[str] = (),
         key: str = "",
         parent: InstanceLike | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
         created_after: datetime | None = None,
         created_before: datetime | None = None,
         before: InstanceLike | None = None,
@@ -373,7 +375,8 @@ class Instances:
     ) -> builtins.list[InstanceInfo]:
         """A page of instances, newest first; give the last one as `before` for the next page.
 
-        `status` is one or several words as they are stored: those of a decider are its own.
+        `status` is one or several words as they are stored: those of a decider are its own. `attributes` are values that decisions gave
+        them to be found by.
         """
         return self._futures.list(
             definition=definition,
@@ -382,6 +385,7 @@ class Instances:
             status=status,
             key=key,
             parent=parent,
+            attributes=attributes,
             created_after=created_after,
             created_before=created_before,
             before=before,

@@ -17,6 +17,7 @@ from holdfast.errors import Diagnostic, ExpressionError
 from holdfast.expressions import Expression
 from holdfast.expressions.characters import JOINERS, describe, is_hidden
 from holdfast.expressions.paths import NAME_PATTERN
+from holdfast.kernel import vocabulary
 from holdfast.kernel.canonical import LARGEST_INTEGER
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.graph import Edge, Join, Kind, Node, Policies, Split, Work
@@ -27,6 +28,7 @@ LOOPING: frozenset[Kind] = frozenset({"process", "rules"})
 HIGHEST_PRIORITY = 100
 RESERVED_PREFIX = "cond#"
 LONGEST_NAME = 200
+MOST_BYTES = vocabulary.LONGEST_NAME
 LONGEST_MS = 100 * 366 * 24 * 3600 * 1000
 """A hundred years: a moment much further ahead is not a date any more."""
 DEEPEST_METADATA = 64
@@ -326,6 +328,9 @@ def _name(position: str, code: str, what: str, text: object) -> Iterator[Diagnos
         yield Diagnostic(code, f"{what} is empty; give one", position)
     if len(text) > LONGEST_NAME:
         message = f"{what} has {len(text)} characters ({text[:20]!r}…); use at most {LONGEST_NAME}"
+        yield Diagnostic("long_name", message, position)
+    elif (size := len(text.encode("utf-8", "replace"))) > MOST_BYTES:
+        message = f"{what} takes {size} bytes ({text[:20]!r}…); use at most {MOST_BYTES}, which is fewer letters of other alphabets"
         yield Diagnostic("long_name", message, position)
     hidden = next((each for each in text if is_hidden(each) and each not in JOINERS), None)
     if hidden is not None:

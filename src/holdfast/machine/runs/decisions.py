@@ -53,6 +53,7 @@ from holdfast.machine.runs.turn import Turn, step_timer
 START = "start"
 
 LATE = Ignored(reason="nobody waits for this any more")
+_KNOWN = Ignored(reason="the history says so already")
 
 _OPERATIONS = (
     c.CancelWorkflow,
@@ -299,8 +300,11 @@ def _child_undone(turn: Turn, caller: Executed | Step) -> None:
 
 
 def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
-    if _called(turn, command.step) is None:
+    step = _called(turn, command.step)
+    if step is None:
         return LATE
+    if step.missed == step.effect:
+        return _KNOWN
     turn.emit(HandlerMissing(step=command.step, handler=command.handler))
     return None
 

@@ -283,8 +283,14 @@ def decision_of(event: e.Approved | e.Rejected) -> Data:
     }
 
 
-def _noted(_routes: GraphIndex, _state: State, _event: e.TimedOut | e.HandlerMissing) -> None:
+def _noted(_routes: GraphIndex, _state: State, _event: e.TimedOut) -> None:
     """What follows from it has events of its own."""
+
+
+def _missed(_routes: GraphIndex, state: State, event: e.HandlerMissing) -> None:
+    """It is told once for each call that waits, however long nobody has the handler."""
+    step = state.open[event.step]
+    step.missed = step.effect
 
 
 def _signal_received(_routes: GraphIndex, state: State, event: e.SignalReceived) -> None:
@@ -430,7 +436,7 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.Approved: _decided,
     e.Rejected: _decided,
     e.TimedOut: _noted,
-    e.HandlerMissing: _noted,
+    e.HandlerMissing: _missed,
     e.SignalReceived: _signal_received,
     e.SignalTaken: _signal_taken,
     e.RollbackStarted: _rollback_started,

@@ -70,6 +70,8 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Why that run could not be undone; empty if it could, or has not ended."""
     error: str = ""
     """Why it gave up, while it waits for an operator."""
+    missed: int | None = None
+    """Number of the effect whose handler nobody had, as the history says; None if that was never so."""
 
 
 class Executed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):

@@ -10,14 +10,8 @@ from typing import Protocol
 
 import msgspec
 
-from holdfast.kernel.records import (
-    DeadLetterRaised,
-    DeadLetterSettled,
-    Record,
-    StepMoved,
-    StepOpened,
-    TaskClosed,
-)
+from holdfast.kernel.records import DeadLetterRaised, DeadLetterSettled, StepMoved, StepOpened, TaskClosed
+from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import CONFIRMED, REJECTED, Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
@@ -173,7 +167,7 @@ def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
         reason=FAILURE_REASON if waits else DLQ_REASON,
         error=event.error,
         attempts=attempts,
-        payload=view.input_of(step.token),
+        data=view.input_of(step.token),
     )
     moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
     return [moved, letter, *view.closed(step, "failed")]
@@ -244,7 +238,7 @@ def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) ->
         reason=CHILD_REASON if of.not_undone else COMPENSATION_REASON,
         error=event.error,
         attempts=calls,
-        payload=_encode(of.input or {}),
+        data=_encode(of.input or {}),
     )
     return [StepMoved(number=event.step, status="failed", error=event.error, attempts=calls), letter]
 

@@ -11,8 +11,8 @@ from typing import Literal, Protocol
 
 from holdfast.kernel.decision import Decision, Effect, Message, Recall, Timer
 from holdfast.kernel.moment import Moment
-from holdfast.kernel.records import Record
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
+from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Execution, Node, Retry, Work
 from holdfast.machine.graphs.index import DATA, GraphIndex
 from holdfast.machine.runs.commands import ReturnStep, RunStep, TimeOut

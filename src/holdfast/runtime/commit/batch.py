@@ -161,7 +161,7 @@ class Round:
         address = each.address
         if not (each.may_create and address.definition):
             raise NotFoundError("instance", address.instance or address.key)
-        program = self._around.programs(address.definition, each.definition_version)
+        program = self._around.programs(address.tenant, address.definition, each.definition_version)
         identity = address.instance or each.identity
         if identity is not None and identity.version != _ID_VERSION:
             raise PayloadError(

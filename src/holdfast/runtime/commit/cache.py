@@ -45,7 +45,8 @@ class CachedInstance:
             state, snapshot = program.initial(), None
         tracked = cls(loaded.header, program, program.replay(state, loaded.events), loaded.timers)
         tracked.events_since = len(loaded.events)
-        tracked.bytes_since = sum(len(event.data) for event in loaded.events)
+        for event in loaded.events:
+            tracked.bytes_since += len(event.data)
         tracked.snapshot_bytes = len(snapshot.data) if snapshot else 0
         return tracked
 

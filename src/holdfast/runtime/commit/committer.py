@@ -144,9 +144,7 @@ class Committer:
                 changes = _changes(drafts)
                 if changes:
                     unit.write(changes, now)
-                receipts = [each for draft in drafts if draft.is_empty for each in draft.change.receipts]
-                if receipts:
-                    unit.remember(receipts, now)
+                _remember(drafts, unit, now)
             used = [*batch.spent, *(claim for draft in drafts for claim in draft.finished)]
             seen = [observation for draft in drafts for observation in draft.observations]
             if used or seen:
@@ -167,10 +165,14 @@ class Committer:
         found = self._fold([submission.address], unit.load([submission.address]), unit)
         if submission.claim is not None and unit.void([submission.claim]):
             raise VoidClaimError
-        drafts = self._round(found, batch, now, is_careful=True).decide([submission])
+        left: Sequence[Submission] = [submission]
+        if submission.receipt is not None:
+            left = self._settled_before(left, found, unit, batch)
+        drafts = self._round(found, batch, now, is_careful=True).decide(left)
         changes = _changes(drafts)
         if changes:
             unit.write(changes, now)
+        _remember(drafts, unit, now)
         used = [claim for draft in drafts for claim in draft.finished]
         if used:
             unit.consume(used)
@@ -242,7 +244,8 @@ class Committer:
         return found
 
     def _folded(self, address: Address, loaded: Loaded, source: Writer | Unit) -> CachedInstance:
-        program = self._around.programs(loaded.header.definition, loaded.header.definition_version)
+        header = loaded.header
+        program = self._around.programs(header.tenant, header.definition, header.definition_version)
         if address.definition and address.definition != loaded.header.definition:
             raise NotFoundError("instance", address.instance or address.key)
         tracked = folded(loaded, program, lambda: source.load([address], whole=True)[0])
@@ -252,11 +255,12 @@ class Committer:
 
     def _keep(self, drafts: Sequence[Draft], batch: Batch) -> None:
         for draft in drafts:
-            if not draft.is_empty:
+            has_changed = not draft.is_empty
+            if has_changed:
                 batch.written.append(draft)
             if draft.is_tainted:
                 self._cache.forget(draft.header.id)
-            elif not draft.is_empty:
+            elif has_changed:
                 self._cache.keep(draft.after())
             elif draft.before is not None:
                 draft.before.is_fresh = False
@@ -279,6 +283,13 @@ def _changes(drafts: Sequence[Draft]) -> list[Change]:
         raise as_exception(error) from error
     changes.sort(key=lambda change: change.header.id.int)
     return changes
+
+
+def _remember(drafts: Sequence[Draft], unit: Unit, now: datetime) -> None:
+    """Keep the receipts of commands that changed nothing."""
+    receipts = [each for draft in drafts if draft.is_empty for each in draft.change.receipts]
+    if receipts:
+        unit.remember(receipts, now)
 
 
 def _unexpected(error: Exception) -> StoreError:

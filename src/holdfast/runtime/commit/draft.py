@@ -13,14 +13,16 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.errors import PayloadError, RejectedError
+from holdfast.kernel.actor import context_bytes
 from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
-from holdfast.kernel.records import has_begun, merge, taken
+from holdfast.kernel.records import has_begun, taken
+from holdfast.kernel.rows import merge
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.commit.cache import NO_SNAPSHOTS, CachedInstance
-from holdfast.runtime.commit.header import moved_header
+from holdfast.runtime.commit.header import merged_search, moved_header
 from holdfast.runtime.commit.limits import UNNAMED, check_decision, check_text
 from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.commit.surroundings import Surroundings
@@ -50,6 +52,8 @@ class VoidClaimError(Exception):
 class _Rest(NamedTuple):
     """What few decisions ask for."""
 
+    context: bytes | None
+    """What it follows from."""
     timers: list[Encoded]
     recalls: list[StoredRecall]
     messages: list[StoredMessage]
@@ -106,7 +110,8 @@ class Draft:
             instance=header.id,
             key=header.key,
             tenant=header.tenant,
-            actor=submission.actor,
+            partition=header.partition,
+            actor=submission.request.actor,
             comment=submission.comment,
             version=header.version,
             issued=header.issued,
@@ -151,11 +156,11 @@ class Draft:
 
     def give_up(self) -> None:
         """The change will not be written: let go of what was reserved for it."""
-        leasing = self._around.leasing
-        if leasing is not None:
+        lessee = self._around.lessee
+        if lessee is not None:
             for effect in self.change.effects:
                 if effect.owner is not None:
-                    leasing.release(effect.handler)
+                    lessee.release(effect.handler)
 
     def _pending(self, fired: str) -> frozenset[str]:
         """What a decision sees of the timers: those that it could cancel, and not the one that has just fired."""
@@ -176,8 +181,10 @@ class Draft:
     def _accept(self, decision: Decision, submission: Submission, now: datetime) -> Outcome:
         program, header, change = self.program, self.header, self.change
         effects = [program.effects.encode(effect.body) for effect in decision.effects]
-        rest = self._rest_of(decision)
+        rest = self._rest_of(decision, submission)
         check_decision(decision, now)
+        if decision.records and not program.trusts_records:
+            program.check_records(decision.records)
         events, state = self._evolved(decision)
         status = program.status(state)
         if status.reason:
@@ -187,7 +194,7 @@ class Draft:
         if submission.claim is not None:
             self._use_up(submission.claim)
         if effects:
-            self._issue(decision.effects, effects, now)
+            self._issue(decision.effects, effects, submission, now)
         if rest is not None:
             events += self._take_rest(decision, rest, now)
         if self.timers and status.is_terminal:
@@ -198,7 +205,16 @@ class Draft:
             change.records = (*change.records, *(decision.records if at is None else taken(decision.records, at)))
         version, issued = header.version + len(events), header.issued + len(effects) + len(decision.timers)
         begun = header.begun or self._begins(decision)
-        self.header = moved_header(header, status, version=version, issued=issued, begun=begun, now=now)
+        self.header = moved_header(
+            header,
+            status,
+            version=version,
+            issued=issued,
+            begun=begun,
+            deadline_at=self._deadline(decision, now) if rest or header.deadline_at else None,
+            search=merged_search(header.search, decision.attributes) if decision.attributes else header.search,
+            now=now,
+        )
         if submission.receipt is not None:
             change.receipts = (*change.receipts, Receipt(submission.receipt, header.id, version, submission.digest))
         if self._around.observe:
@@ -210,14 +226,25 @@ class Draft:
         words, state = self.program.events, self.program.carried_state(decision)
         if state is not msgspec.UNSET:
             return [words.encode(event) for event in decision.events], state
-        kept = [words.keep(event) for event in decision.events]
-        return [encoded for encoded, _ in kept], self.program.apply(self.state, [event for _, event in kept])
+        written, kept = [], []
+        for event in decision.events:
+            encoded, own = words.keep(event)
+            written.append(encoded)
+            kept.append(own)
+        return written, self.program.apply(self.state, kept)
 
     def _begins(self, decision: Decision) -> bool:
         """Whether somebody works on the instance from this decision on, or has before it."""
         return any(each.owner is not None for each in self.change.effects) or any(map(has_begun, decision.records))
 
-    def _rest_of(self, decision: Decision) -> _Rest | None:
+    def _deadline(self, decision: Decision, now: datetime) -> datetime | None:
+        """When the instance will be stopped, if its program has a timer for that."""
+        key = self.program.deadline_timer
+        if not key or key not in self.timers:
+            return None
+        return next((each.due(now) for each in decision.timers if each.key == key), self.header.deadline_at)
+
+    def _rest_of(self, decision: Decision, submission: Submission) -> _Rest | None:
         """The rows of what few decisions ask for; None if this one does not."""
         if not (
             decision.timers
@@ -230,16 +257,21 @@ class Draft:
         program, header = self.program, self.header
         for timer in decision.timers:
             program.check_own(timer.command, header.key, f"a timer of {program.type!r}")
+        context = _following(submission, header)
         return _Rest(
+            context=context,
             timers=[program.commands.encode(timer.command) for timer in decision.timers],
-            recalls=[recall_row(each, program, header) for each in decision.recalls],
-            messages=[message_row(each, program, self._around.programs, header.tenant) for each in decision.messages],
+            recalls=[recall_row(each, program, header, context) for each in decision.recalls],
+            messages=[
+                message_row(each, program, self._around.programs, header.tenant, context=context)
+                for each in decision.messages
+            ],
         )
 
     def _take_rest(self, decision: Decision, rest: _Rest, now: datetime) -> list[Encoded]:
         """Take it into the change; the events that tell of cancelled timers."""
         events = self._cancel_timers(decision.cancelled_timers)
-        self._set_timers(decision.timers, rest.timers, self.header.issued + len(decision.effects), now)
+        self._set_timers(decision.timers, rest, self.header.issued + len(decision.effects), now)
         self._withdraw(decision.withdrawn_effects)
         for recall in rest.recalls:
             self._recall(recall)
@@ -274,7 +306,8 @@ class Draft:
         return Outcome(header.id, self.header.version)
 
     def _append(self, events: list[Encoded], submission: Submission, now: datetime) -> None:
-        header, change = self.header, self.change
+        header, change, request = self.header, self.change, submission.request
+        actor, trace = request.actor, request.trace
         new = [
             StoredEvent(
                 instance=header.id,
@@ -283,22 +316,27 @@ class Draft:
                 version=encoded.version,
                 data=encoded.data,
                 at=now,
-                actor=submission.actor.id,
+                actor=actor.id,
                 comment=submission.comment,
                 cause=submission.cause,
                 tenant=header.tenant,
+                on_behalf_of=actor.on_behalf_of,
+                trace=trace,
             )
             for sequence, encoded in enumerate(events, start=header.version + 1)
         ]
         change.events = [*change.events, *new] if change.events else new
 
-    def _issue(self, effects: Sequence[Effect], bodies: Sequence[Encoded], now: datetime) -> None:
+    def _issue(
+        self, effects: Sequence[Effect], bodies: Sequence[Encoded], submission: Submission, now: datetime
+    ) -> None:
         header, change, around, program = self.header, self.change, self._around, self.program
-        leasing = around.leasing
+        lessee, request = around.lessee, submission.request
+        context = context_bytes(actor=request.actor, trace=request.trace, partition=header.partition)
         new = []
         for number, (effect, encoded) in enumerate(zip(effects, bodies, strict=True), start=header.issued):
             handler = effect.handler or program.type
-            owner = leasing.worker if leasing and not effect.delay and leasing.reserve(handler) else None
+            owner = lessee.identity if lessee and not effect.delay and lessee.reserve(handler) else None
             new.append(
                 effect_row(
                     header,
@@ -307,6 +345,7 @@ class Draft:
                     program=program,
                     number=number,
                     owner=owner,
+                    context=context,
                     now=now,
                     ageing=around.ageing,
                 )
@@ -346,19 +385,26 @@ class Draft:
         if dropped is None:
             return False
         self.change.effects = [each for each in self.change.effects if each is not dropped]
-        if dropped.owner is not None and self._around.leasing:
-            self._around.leasing.release(dropped.handler)
+        if dropped.owner is not None and self._around.lessee:
+            self._around.lessee.release(dropped.handler)
         return True
 
-    def _set_timers(self, timers: Sequence[Timer], commands: Sequence[Encoded], first: int, now: datetime) -> None:
+    def _set_timers(self, timers: Sequence[Timer], rest: _Rest, first: int, now: datetime) -> None:
         new = {}
-        for number, (timer, encoded) in enumerate(zip(timers, commands, strict=True), start=first):
+        for number, (timer, encoded) in enumerate(zip(timers, rest.timers, strict=True), start=first):
             key = timer.key or f"{UNNAMED}{number}"
             if key not in new:
                 self._drop_timer(key)
             self.timers[key] = number
             new[key] = timer_row(
-                self.header, timer, encoded, language=self.program.language, key=key, number=number, now=now
+                self.header,
+                timer,
+                encoded,
+                language=self.program.language,
+                key=key,
+                number=number,
+                context=rest.context,
+                now=now,
             )
         self.change.timers = [*self.change.timers, *new.values()]
 
@@ -427,6 +473,9 @@ class Draft:
         old, new = self.before.header if self.before else None, self.header
         if old is not None and old.status == new.status and old.reason == new.reason and old.begun == new.begun:
             self.change.keeps_status = old.ended_at == new.ended_at
+        self.change.moves_marks = old is not None and (
+            old.paused_at is not new.paused_at or old.deadline_at is not new.deadline_at or old.search is not new.search
+        )
         self.ends = new.ended_at is not None and (old is None or old.ended_at is None)
 
     def _events_since(self) -> int:
@@ -436,13 +485,21 @@ class Draft:
         return _size(self.change.events) + (self.before.bytes_since if self.before else 0)
 
 
+def _following(submission: Submission, header: Header) -> bytes | None:
+    """What follows from a command by itself is the instance's doing, under the same trace and in the same part of the tenant."""
+    return context_bytes(trace=submission.request.trace, partition=header.partition)
+
+
 def _told(type_: str, key: str) -> Encoded:
     """What the kernel itself says about a timer."""
     return Encoded(type_, 1, msgspec.json.encode({"key": key}))
 
 
 def _size(events: Sequence[StoredEvent]) -> int:
-    return sum(len(event.data) for event in events)
+    size = 0
+    for event in events:
+        size += len(event.data)
+    return size
 
 
 def _word(header: Header) -> str:

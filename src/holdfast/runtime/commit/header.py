@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
+import msgspec
+
 from holdfast.kernel.decider import Status
+from holdfast.kernel.decision import Attribute
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.submissions import Submission
@@ -28,10 +32,22 @@ def new_header(submission: Submission, identity: InstanceId, program: Program, n
         parent=submission.parent,
         created_at=now,
         updated_at=now,
+        partition=submission.request.partition,
+        started_by=submission.request.actor.id,
     )
 
 
-def moved_header(old: Header, status: Status, *, version: int, issued: int, begun: bool, now: datetime) -> Header:
+def moved_header(
+    old: Header,
+    status: Status,
+    *,
+    version: int,
+    issued: int,
+    begun: bool,
+    deadline_at: datetime | None,
+    search: str,
+    now: datetime,
+) -> Header:
     """The row after a decision."""
     return Header(
         id=old.id,
@@ -49,4 +65,20 @@ def moved_header(old: Header, status: Status, *, version: int, issued: int, begu
         created_at=old.created_at,
         updated_at=now,
         ended_at=(old.ended_at or now) if status.is_terminal else None,
+        partition=old.partition,
+        started_by=old.started_by,
+        paused_at=(old.paused_at or now) if status.word == "paused" else None,
+        deadline_at=deadline_at,
+        search=search,
     )
+
+
+def merged_search(search: str, laid_over: Mapping[str, Attribute | None]) -> str:
+    """The search attributes of a row after a decision laid others over them."""
+    kept = {**(_decode(search) if search else {}), **laid_over}
+    left = {name: value for name, value in sorted(kept.items()) if value is not None}
+    return _encode(left).decode() if left else ""
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Attribute]).decode

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from math import isfinite
 
 from holdfast.errors import CommandError, PayloadError
 from holdfast.kernel.decision import Decision, Timer
@@ -14,6 +16,11 @@ LONGEST_COMMENT = 64 * 1024
 
 UNNAMED = "#"
 """Keys of timers that were given none begin with this."""
+
+MOST_ATTRIBUTES = 50
+"""Values that one instance is found by."""
+
+_WIDEST = 2**63
 
 _BEYOND = "outside of the years 1 to 9999, counted in UTC; give an instant that a calendar has"
 
@@ -27,10 +34,32 @@ def check_decision(decision: Decision, now: datetime) -> None:
             _check_delay(effect.delay, now)
     for timer in decision.timers:
         _check_timer(timer, now)
+    if decision.attributes:
+        check_attributes(decision.attributes)
     for message in decision.messages:
         check_key(message.key, "key of a message")
         check_key(message.command_id, "command id of a message")
         check_key(message.definition_version, "version of a definition")
+
+
+def check_attributes(attributes: Mapping[str, object]) -> None:
+    """Raise unless every database can keep the values and find instances by them."""
+    if len(attributes) > MOST_ATTRIBUTES:
+        raise PayloadError(
+            f"{len(attributes)} search attributes are too many; an instance has at most {MOST_ATTRIBUTES}"
+        )
+    for name, value in attributes.items():
+        check_key(name, "name of a search attribute")
+        if isinstance(value, str):
+            check_key(value, f"search attribute {name!r}")
+        elif isinstance(value, float):
+            if not isfinite(value):
+                raise PayloadError(f"the search attribute {name!r} is {value!r}: give a finite number")
+        elif isinstance(value, int) and not isinstance(value, bool):
+            if not -_WIDEST <= value < _WIDEST:
+                raise PayloadError(f"the search attribute {name!r} does not fit into 64 bits: {value}")
+        elif value is not None and not isinstance(value, bool):
+            raise PayloadError(f"the search attribute {name!r} must be text, a number or a truth value, not {value!r}")
 
 
 def _check_delay(delay: timedelta, now: datetime) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from holdfast.errors import HoldfastError, PayloadError
-from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.kernel.actor import OWN, RequestContext
 from holdfast.kernel.codecs import fingerprint
 from holdfast.kernel.defaults import beyond_defaults
 from holdfast.kernel.ids import InstanceId
@@ -72,7 +72,8 @@ class Submission(msgspec.Struct, kw_only=True, eq=False, gc=False):
     cause: str
     """Names this command in the history; how an unknown outcome is found out."""
     settled: Settled
-    actor: Actor = SYSTEM
+    request: RequestContext = OWN
+    """For whom it is asked. Whose instance it is about the address tells, whatever tenant is named here."""
     comment: str = ""
     receipt: ReceiptKey | None = None
     """Makes the command idempotent for its caller."""

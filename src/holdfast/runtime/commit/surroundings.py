@@ -6,7 +6,7 @@ import logging
 
 from holdfast.errors import PayloadError
 from holdfast.kernel.program import Programs
-from holdfast.runtime.commit.work_rows import Leasing
+from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.settings import Settings
 
 _log = logging.getLogger("holdfast")
@@ -20,8 +20,8 @@ class Surroundings:
         self.ageing = ageing
         self.snapshot_events = snapshot_events
         self.observe = observe
-        self.leasing: Leasing | None = None
-        """Set while this process has a worker."""
+        self.lessee: Lessee | None = None
+        """The worker of this process, while it takes work."""
         self._warned: set[str] = set()
 
     @classmethod
@@ -34,7 +34,7 @@ class Surroundings:
             observe=settings.observe_inputs,
         )
 
-    def without_leasing(self) -> Surroundings:
+    def without_lessee(self) -> Surroundings:
         """The same for commits that hand nothing over, because nobody learns for certain what became of them."""
         other = Surroundings(
             self.programs, ageing=self.ageing, snapshot_events=self.snapshot_events, observe=self.observe

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
+from typing import Protocol
 
 import msgspec
 
@@ -35,16 +35,21 @@ _decode_options = lru_cache(1024)(msgspec.json.Decoder(EffectOptions).decode)
 _PLAIN = EffectOptions()
 
 
-class Leasing:
-    """Whether this process can run an effect right away: then the commit that asks for it also claims it."""
+class Lessee(Protocol):
+    """Who can run effects right away: the commit that asks for one also claims it for him."""
 
-    def __init__(self, worker: WorkerId, reserve: Callable[[str], bool], release: Callable[[str], None]) -> None:
-        self.worker = worker
-        self.reserve = reserve
-        self.release = release
+    identity: WorkerId
+
+    def reserve(self, handler: str) -> bool:
+        """Take a slot for an effect of this handler; False if there is none, or no such handler here."""
+        ...
+
+    def release(self, handler: str) -> None:
+        """Give a slot back that was not used."""
+        ...
 
 
-def effect_row(
+def effect_row(  # noqa: PLR0913 - all that can be said about a row, by name
     header: Header,
     effect: Effect,
     encoded: Encoded,
@@ -52,6 +57,7 @@ def effect_row(
     program: Program,
     number: int,
     owner: WorkerId | None,
+    context: bytes | None,
     now: datetime,
     ageing: float,
 ) -> StoredEffect:
@@ -76,11 +82,20 @@ def effect_row(
         fence=0,  # Claims count from 1.
         attempts=0 if owner is None else 1,
         created_at=now,
+        context=context,
     )
 
 
 def timer_row(
-    header: Header, timer: Timer, encoded: Encoded, *, language: str, key: str, number: int, now: datetime
+    header: Header,
+    timer: Timer,
+    encoded: Encoded,
+    *,
+    language: str,
+    key: str,
+    number: int,
+    context: bytes | None,
+    now: datetime,
 ) -> StoredTimer:
     """A new timer."""
     return StoredTimer(
@@ -94,6 +109,7 @@ def timer_row(
         version=encoded.version,
         data=encoded.data,
         due_at=timer.due(now),
+        context=context,
     )
 
 
@@ -110,10 +126,13 @@ def restored_timer(header: Header, letter: DeadLetter, now: datetime) -> StoredT
         version=letter.version,
         data=letter.data,
         due_at=now,
+        context=letter.context,
     )
 
 
-def message_row(message: Message, sender: Program, programs: Programs, tenant: str) -> StoredMessage:
+def message_row(
+    message: Message, sender: Program, programs: Programs, tenant: str, *, context: bytes | None
+) -> StoredMessage:
     """A new message for another instance, whose program says how its commands are written.
 
     If that is elsewhere, the command is written as its own code would write it.
@@ -127,7 +146,7 @@ def message_row(message: Message, sender: Program, programs: Programs, tenant: s
                 decider=sender.type,
             )
     else:
-        program = programs(message.decider, message.definition_version)
+        program = programs(tenant, message.decider, message.definition_version)
         language, encoded = program.language, program.commands.encode(message.command)
         key = key if key or message.instance else program.key_of(message.command)
     return StoredMessage(
@@ -140,10 +159,11 @@ def message_row(message: Message, sender: Program, programs: Programs, tenant: s
         actor=SYSTEM.id,
         definition_version=message.definition_version,
         parent=message.parent,
+        context=context,
     )
 
 
-def own_message(address: Address, command: object, program: Program) -> StoredMessage:
+def own_message(address: Address, command: object, program: Program, context: bytes | None) -> StoredMessage:
     """A message of the engine's own to an instance, in the words of its program; HoldfastError if the command is none of them."""
     encoded = program.commands.encode(command)
     return StoredMessage(
@@ -153,14 +173,16 @@ def own_message(address: Address, command: object, program: Program) -> StoredMe
         version=encoded.version,
         data=encoded.data,
         actor=SYSTEM.id,
+        context=context,
     )
 
 
-def recall_row(recall: Recall, program: Program, header: Header) -> StoredRecall:
+def recall_row(recall: Recall, program: Program, header: Header, context: bytes | None) -> StoredRecall:
     """An effect to be taken back, with what its instance is told then."""
     program.check_own(recall.command, header.key, f"a recall of {program.type!r}")
     address = Address(tenant=header.tenant, definition=header.definition, instance=header.id)
-    return StoredRecall(number=recall.effect, message=own_message(address, recall.command, program), stop=recall.stop)
+    told = own_message(address, recall.command, program, context)
+    return StoredRecall(number=recall.effect, message=told, stop=recall.stop)
 
 
 def result_of(effect: StoredEffect, result: object, program: Program) -> tuple[Address, object]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
-from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext, following, request_of
 from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, receipt_key
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Chores, Turns
@@ -43,6 +43,8 @@ class DueWork:
         """Held while `_look_at` changes: several committers tell of what they wrote."""
         self._look_at: datetime | None = None
         """When something is known to be due, at most one poll interval ahead; None means that it is time to look."""
+        self.is_paused = False
+        """Set by a runtime, in maintenance: messages that are in hand but not handed in are given back."""
         self.chores = Chores("failures of timers and messages", limit=shared.settings.unhealthy_after.total_seconds())
 
     def expect(self, at: datetime) -> None:
@@ -135,7 +137,15 @@ class DueWork:
 
         if self._shared.telemetry.is_heard:
             late_by = self._shared.clock.now() - timer.due_at
-            self._shared.telemetry.tell(TimerFired(instance=timer.instance, key=timer.key, late_by=late_by))
+            self._shared.telemetry.tell(
+                TimerFired(
+                    definition=timer.definition,
+                    tenant=timer.tenant,
+                    instance=timer.instance,
+                    key=timer.key,
+                    late_by=late_by,
+                )
+            )
         try:
             speaker = self._shared.languages.speaker(timer.language)
             command = speaker.commands.decode(timer.type, timer.version, timer.data)
@@ -145,7 +155,14 @@ class DueWork:
         address = Address(tenant=timer.tenant, definition=timer.definition, instance=timer.instance)
         cause = f"timer:{timer.instance}:{timer.number}"
         self._shared.submit(
-            Submission(address=address, command=command, cause=cause, claim=timer.claim, settled=settled)
+            Submission(
+                address=address,
+                command=command,
+                cause=cause,
+                request=following(timer.context),
+                claim=timer.claim,
+                settled=settled,
+            )
         )
 
     def _timer_failed(self, timer: StoredTimer, error: BaseException) -> None:
@@ -162,6 +179,9 @@ class DueWork:
     def _deliver_next(self, line: deque[StoredMessage]) -> None:
         """Hand in the first message of a target; the next one follows when it is carried out, so that none overtakes another."""
         if not line:
+            return
+        if self.is_paused:
+            self.chores.add(partial(self._give_back, line[0]), otherwise=partial(_leave, line[0].id))
             return
         message = line.popleft()
 
@@ -186,7 +206,7 @@ class DueWork:
                 address=where,
                 command=command,
                 cause=f"inbox:{message.id}",
-                actor=Actor(id=message.actor) if message.actor != SYSTEM.id else SYSTEM,
+                request=_asking(message),
                 comment=message.comment,
                 claim=message.claim,
                 receipt=receipt_key(where, message.command_id),
@@ -198,6 +218,10 @@ class DueWork:
                 settled=settled,
             )
         )
+
+    def _give_back(self, message: StoredMessage) -> None:
+        """Let a message, and with it those behind it, be taken by whoever works next."""
+        self._inbox.retry(message.claim, error=message.error, until=self._shared.clock.now(), counts=False)
 
     def _message_failed(self, message: StoredMessage, error: BaseException, behind: deque[StoredMessage]) -> None:
         if is_unreadable(error):
@@ -212,6 +236,13 @@ class DueWork:
         if self._inbox.bury(message.claim, dead_message(message, error=error, now=self._shared.clock.now())):
             _log.error("message %s for %s gave up: %s", message.id, message.target, describe(error))
         self._deliver_next(behind)
+
+
+def _asking(message: StoredMessage) -> RequestContext:
+    """For whom a message is decided. Of one that was handed in with SQL only the id of the actor is known."""
+    if message.context is None and message.actor != SYSTEM.id:
+        return RequestContext(actor=Actor(id=message.actor))
+    return request_of(message.context)
 
 
 def _leave(what: object) -> None:

@@ -58,7 +58,7 @@ class Housekeeping:
     def prune(self) -> int:
         """Delete what is past its time; how much of it there was, up to a limit."""
         settings, now = self._shared.settings, self._shared.clock.now()
-        gone = self._keeper.prune(receipts_before=now - settings.keep_receipts, signals_before=now, limit=_MOST)
+        gone = self._keeper.prune(receipts_before=now - settings.keep_receipts, limit=_MOST)
         if settings.keep_finished is None:
             return gone
         turns, before = Turns(), now - settings.keep_finished

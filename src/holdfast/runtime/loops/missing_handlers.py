@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from holdfast.errors import HoldfastError
+from holdfast.kernel.actor import following
 from holdfast.kernel.ids import effect_key
 from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.context import EngineContext
@@ -110,6 +111,7 @@ class MissingHandlers:
                 address=Address(tenant=effect.tenant, definition=effect.definition, instance=effect.instance),
                 command=command,
                 cause=f"missing:{self._shared.chance.new_id(clock.now())}",
+                request=following(effect.context),
                 is_own=True,
                 settled=settled,
             )

@@ -111,6 +111,16 @@ class ProjectedEvent:
         return self._fed.actor
 
     @property
+    def on_behalf_of(self) -> str:
+        """Whom the actor stood in for; empty if it acted for itself."""
+        return self._fed.on_behalf_of
+
+    @property
+    def trace(self) -> str:
+        """Names the request that it follows from; empty if none was named."""
+        return self._fed.trace
+
+    @property
     def comment(self) -> str:
         """What was said about that."""
         return self._fed.comment
@@ -128,7 +138,7 @@ class ProjectedEvent:
         if fed.is_system:
             return msgspec.json.decode(fed.data)
         try:
-            program = self._programs(fed.definition, fed.definition_version)
+            program = self._programs(fed.tenant, fed.definition, fed.definition_version)
         except NotFoundError:
             return None
         return program.decode(fed)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar, cast
 
-from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.actor import OWN, RequestContext, request_of
+from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.work_rows import EffectOptions
 from holdfast.runtime.handlers import EffectContext, Handler
+from holdfast.runtime.telemetry import WorkLost
 from holdfast.store.shapes import StoredEffect
 
 T = TypeVar("T")
+
+_NAMED = 10
+"""Calls that are left behind and named."""
 
 Key = tuple[int, int]
 """Names an effect, whoever runs it: the number that its instance's id is, which is compared faster than the id, and its own."""
@@ -35,6 +40,7 @@ class Execution:
         "context",
         "deadline",
         "effect",
+        "follow_up",
         "handler",
         "has_slot",
         "is_begun",
@@ -61,7 +67,7 @@ class Execution:
         find_key: Callable[[str, InstanceId], str],
     ) -> None:
         self.effect = effect
-        self.key = key_of(effect.instance, effect.number)
+        self.key = (effect.instance.int, effect.number)
         self.claim = effect.claim
         self.program = program
         """Reads the effect, and knows its instance's words."""
@@ -86,12 +92,17 @@ class Execution:
         """The id of the thread that a plain function keeps busy."""
         self.take_back: Callable[[], None] | None = None
         """Takes the connection from a transactional handler that is running; None while there is none to take."""
+        request = request_of(effect.context)
+        self.follow_up = OWN if request is OWN else RequestContext(trace=request.trace, partition=request.partition)
+        """As what the result of the call is decided: the engine's own doing, under the same trace."""
         self.context = EffectContext(
             instance=effect.instance,
             tenant=effect.tenant,
             decider=effect.definition,
             number=effect.number,
             attempt=effect.attempts,
+            actor=request.actor,
+            trace=request.trace,
             find_key=find_key,
         )
         self._settled = threading.Lock()
@@ -100,6 +111,13 @@ class Execution:
         """What the handler is given: read from the bytes for this call, so that it is the handler's own; PayloadError if it cannot be."""
         effect = self.effect
         return self.program.effects.decode(effect.type, effect.version, effect.data)
+
+    def lost(self) -> WorkLost:
+        """What telemetry hears when the effect belongs to another worker, or to nobody."""
+        effect = self.effect
+        return WorkLost(
+            definition=effect.definition, tenant=effect.tenant, instance=effect.instance, number=effect.number
+        )
 
     def begin(self) -> bool:
         """Whether to call the handler now: not if its result is no longer wanted, or if it would have to stop at once."""
@@ -148,15 +166,6 @@ def call_here(execution: Execution) -> object:
     return run_coroutine(lambda: make(execution.context, execution.body()))
 
 
-async def answer_in_time(execution: Execution, limit: float | None) -> object:
-    """What the handler answers, if it does so in time."""
-    call = execution.handler.function(execution.context, execution.body())
-    if limit is None:
-        return await call  # type: ignore[misc]
-    async with asyncio.timeout(limit):
-        return await call  # type: ignore[misc]
-
-
 def cancel_task(execution: Execution) -> None:
     """A task that has not begun sees for itself; cancelled before its first step, it would not even clear up."""
     if execution.task is not None and execution.is_begun:
@@ -177,3 +186,12 @@ def run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
 def too_slow(limit: float | None) -> TimeoutError:
     """What becomes of a call that took too long."""
     return TimeoutError(f"no answer within {limit} s")
+
+
+def named(executions: Sequence[Execution]) -> str:
+    """Calls by their handlers and effects, for a log; the first few of them."""
+    few = [
+        f"{each.handler.name!r}, effect {effect_key(each.effect.instance, each.effect.number)}"
+        for each in executions[:_NAMED]
+    ]
+    return "; ".join([*few, "…"] if len(executions) > _NAMED else few)

@@ -94,6 +94,7 @@ def dead_effect(effect: StoredEffect, error: BaseException, now: datetime) -> De
         reason=_reason_of(effect, error),
         error=describe(error),
         created_at=now,
+        context=effect.context,
     )
 
 
@@ -120,6 +121,7 @@ def dead_timer(timer: StoredTimer, *, error: BaseException, now: datetime) -> De
         reason=code_of(error),
         error=describe(error),
         created_at=now,
+        context=timer.context,
     )
 
 
@@ -146,6 +148,7 @@ def dead_message(message: StoredMessage, *, error: BaseException, now: datetime)
         command_id=message.command_id,
         comment=message.comment,
         created_at=now,
+        context=message.context,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -39,8 +40,12 @@ class Heartbeat:
         self._name = name
         self._watch = watch
         self._effects_ready = effects_ready
-        self.wake: Callable[[], None] = lambda: None
-        """Has the next beat come at once; set by whoever runs the loop."""
+        self.hint = threading.Event()
+        """What the loop waits for."""
+
+    def wake(self) -> None:
+        """Have the next beat come at once."""
+        self.hint.set()
 
     def step(self) -> float:
         """One beat."""

@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 
 from holdfast.errors import HoldfastError
+from holdfast.kernel.actor import following, following_bytes
 from holdfast.kernel.ids import effect_key
 from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.commit.work_rows import options_of, own_message
@@ -39,7 +40,15 @@ _FEWEST, _MOST = 60, 500
 class Intake:
     """The claiming side of a worker. One thread steps it; failures are reported from any."""
 
-    def __init__(self, parts: Parts, worker: Worker, shared: EngineContext) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        worker: Worker,
+        shared: EngineContext,
+        *,
+        parked: Callable[[datetime], None],
+        claim_lost: Callable[[], None],
+    ) -> None:
         self._effects = parts.effects()
         self._writer = parts.writer()
         self._worker = worker
@@ -58,10 +67,10 @@ class Intake:
         """When the next one is due (monotonic time)."""
         self._is_blind = False
         """Whether the answer to a claim got lost: nothing is claimed until what it took is free again."""
-        self.on_lost_claim: Callable[[], None] = lambda: None
-        """Set by a runtime: it frees what is owned without anybody knowing, and then calls `see`."""
-        self.on_parked: Callable[[datetime], None] = lambda _until: None
-        """Set by a runtime: it lets the effect go when its time has come."""
+        self._claim_lost = claim_lost
+        """Has the committer free what is owned without anybody knowing, and then call `see`."""
+        self._parked = parked
+        """Tells whoever lets an effect go when its time has come."""
         self.chores = Chores("failures of effects", limit=shared.settings.unhealthy_after.total_seconds())
 
     def report(self, effect: StoredEffect, error: BaseException, *, may_retry: bool = True) -> None:
@@ -158,7 +167,7 @@ class Intake:
             found = self.claim(room.wanted, room.limit)
         except Exception:  # Some of them may be owned by this worker now, and nobody knows.
             self._is_blind = True
-            self.on_lost_claim()
+            self._claim_lost()
             raise
         finally:
             used = Counter(effect.handler for effect in found)
@@ -202,7 +211,7 @@ class Intake:
         if until is None:
             self.chores.wake()
         else:
-            self.on_parked(until)
+            self._parked(until)
 
     def _give_up(
         self, effect: StoredEffect, error: BaseException, *, plainly: Fail | None = None, tries: int = 0
@@ -243,6 +252,7 @@ class Intake:
                 address=address,
                 command=command,
                 cause=cause,
+                request=following(effect.context),
                 claim=effect.claim,
                 taken_at=effect.taken_at,
                 settled=settled,
@@ -266,7 +276,12 @@ class Intake:
     def _hand_on(self, effect: StoredEffect, address: Address, command: object, error: BaseException) -> None:
         """The command goes through the inbox, where it waits for a process that can read the instance; the effect is used up."""
         try:
-            message = own_message(address, command, self._shared.languages.speaker(effect.language))
+            message = own_message(
+                address,
+                command,
+                self._shared.languages.speaker(effect.language),
+                following_bytes(effect.context),
+            )
         except HoldfastError as wrong:
             self._settle(effect, wrong, may_retry=True)
             return
@@ -285,6 +300,8 @@ class Intake:
         _log.error("effect %s gave up: %s", effect_key(effect.instance, effect.number), letter.error)
         self._shared.telemetry.tell(
             EffectBuried(
+                definition=effect.definition,
+                tenant=effect.tenant,
                 instance=effect.instance,
                 number=effect.number,
                 handler=effect.handler,

@@ -34,10 +34,8 @@ class Slots:
 
     def take(self, handler: str) -> bool:
         """Take a slot for an effect of this handler; False if there is none, or no such handler here."""
-        if handler not in self._handlers:
-            return False
-        known = self._handlers.get(handler)
-        if not self._takes(known):
+        known = self._handlers.find(handler)
+        if known is None or not (self.takes_async if known.is_async else self.takes_plain):
             return False
         with self._lock:
             busy = self._busy.get(handler, 0)

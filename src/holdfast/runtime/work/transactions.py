@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from holdfast.errors import ConflictError
+from holdfast.kernel.actor import following_bytes
 from holdfast.kernel.ids import effect_key
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.committer import Committer
@@ -20,10 +21,10 @@ from holdfast.runtime.commit.work_rows import own_message, result_of
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.mishaps import outcome_of
-from holdfast.runtime.telemetry import WorkLost
 from holdfast.runtime.work.call import Execution, call_here
 from holdfast.runtime.work.unreadable import Unreadable, is_unreadable
 from holdfast.store.port import EndedTransactionError, LostRaceError, Parts, Unit, Writer
+from holdfast.store.shapes import Borrower
 
 _ROUNDS = 8
 """How often a call may be undone because of what others did at the same time before it counts as failed."""
@@ -69,6 +70,8 @@ class Transactions:
         self._idle: deque[Parts] = deque()
         """Lines that no call uses. They do not belong to threads: one whose call was given up goes home when it comes back."""
         self._most_idle = shared.settings.threads
+        self._role = shared.settings.handler_role
+        """Under which handlers run; empty means the engine's own."""
 
     def run(self, execution: Execution) -> str:
         """Call the handler in a transaction that commits with what it returns, or not at all; why it came to nothing, or nothing."""
@@ -91,7 +94,7 @@ class Transactions:
             return "given up"  # Somebody else has spoken for the call; what the handler wrote is undone.
         except VoidClaimError:
             execution.settle()
-            self._shared.telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
+            self._shared.telemetry.tell(execution.lost())
             return "the claim is void"
         except _FailedError as failure:
             if not execution.settle():
@@ -131,7 +134,7 @@ class Transactions:
             raise _TooLateError
         if unit.void([execution.claim]):
             raise VoidClaimError
-        command = _called(execution, unit)
+        command = self._called(execution, unit)
         if command is None:
             unit.consume([execution.claim])
             return None
@@ -146,10 +149,29 @@ class Transactions:
             self._unreadable.tell(execution.effect.definition, error)
         return batch
 
+    def _called(self, execution: Execution, unit: Unit) -> object:
+        """What the handler returns. Its own errors are told from those of the engine, which mean something else."""
+        borrower = Borrower(execution.effect.tenant, self._role) if self._role else None
+        try:
+            with unit.lend(execution.limit, borrower) as connection:
+                return _called_with(connection, execution, unit)
+        except (LostRaceError, _TooLateError):
+            raise
+        except EndedTransactionError as error:
+            # What it wrote may be there already: another call could write it again.
+            told = f"{error}: what it wrote before may be stored, without the end of its effect"
+            raise _FailedError(Fail(told)) from error
+        except Exception as error:
+            raise _FailedError(error) from error
+        finally:
+            execution.take_back = None
+
     def _hand_on(self, execution: Execution, submission: Submission, unit: Unit) -> None:
         """The answer goes through the inbox, to a process that can read the instance; what the handler wrote stands with it."""
         unit.consume([execution.claim])
-        message = own_message(submission.address, submission.command, execution.program)
+        message = own_message(
+            submission.address, submission.command, execution.program, following_bytes(execution.effect.context)
+        )
         unit.accept([message], self._shared.clock.now())
 
     def _submission(self, execution: Execution, command: object) -> Submission:
@@ -159,28 +181,12 @@ class Transactions:
             address=address,
             command=own,
             cause=effect_key(effect.instance, effect.number),
+            request=execution.follow_up,
             claim=execution.claim,
             taken_at=effect.taken_at,
             may_create=True,
             settled=_ignore,
         )
-
-
-def _called(execution: Execution, unit: Unit) -> object:
-    """What the handler returns. Its own errors are told from those of the engine, which mean something else."""
-    try:
-        with unit.lend(execution.limit) as connection:
-            return _called_with(connection, execution, unit)
-    except (LostRaceError, _TooLateError):
-        raise
-    except EndedTransactionError as error:
-        # What it wrote may be there already: another call could write it again.
-        told = f"{error}: what it wrote before may be stored, without the end of its effect"
-        raise _FailedError(Fail(told)) from error
-    except Exception as error:
-        raise _FailedError(error) from error
-    finally:
-        execution.take_back = None
 
 
 def _called_with(connection: object, execution: Execution, unit: Unit) -> object:

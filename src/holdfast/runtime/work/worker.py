@@ -22,15 +22,15 @@ from holdfast.runtime.commit.work_rows import options_of
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.health import Watched
 from holdfast.runtime.mishaps import RecalledError, describe, is_interrupt
-from holdfast.runtime.telemetry import EffectEnded, WorkLost
+from holdfast.runtime.telemetry import EffectEnded
 from holdfast.runtime.threads import Threads
 from holdfast.runtime.work.call import (
     Ends,
     Execution,
     Key,
-    answer_in_time,
     cancel_task,
     key_of,
+    named,
     run_coroutine,
     too_slow,
 )
@@ -47,8 +47,6 @@ _TENDING_SECONDS = 0.25
 """How often calls are looked after, and so how late a call that takes too long may be given up."""
 _TAKING_BACK_SECONDS = 1.0
 """How long a database may take to let go of what a call has that is left behind."""
-_NAMED = 10
-"""Calls that are left behind and named."""
 _STALL_SECONDS = 1.0
 """A worker whose threads or event loop did not move for so long takes nothing more for them."""
 
@@ -237,7 +235,7 @@ class Worker:
             self._alert(execution)
         if left:
             _log.warning(
-                "stopping, although %d calls have not come back within %.1f s: %s", len(left), timeout, _named(left)
+                "stopping, although %d calls have not come back within %.1f s: %s", len(left), timeout, named(left)
             )
             for thread in _take_back(left):
                 thread.join(_TAKING_BACK_SECONDS)
@@ -330,7 +328,7 @@ class Worker:
         if execution.settle():
             execution.deadline = self._clock.ticks() + _GRACE_SECONDS
             self._alert(execution)
-            self._telemetry.tell(WorkLost(instance=execution.effect.instance, number=execution.effect.number))
+            self._telemetry.tell(execution.lost())
 
     def _ask_to_stop(self, execution: Execution) -> None:
         """Once: a coroutine that cleans up is not disturbed again."""
@@ -343,13 +341,20 @@ class Worker:
             execution.task = loop.create_task(self._await(execution))
 
     async def _await(self, execution: Execution) -> None:
-        if not self._begins(execution):
+        with self._lock:  # What is given back is not begun, and the other way round.
+            begins = execution.begin()
+        if not begins:
             self._skip(execution)
             return
         limit: float | None = None
         try:
             limit = self._begin(execution, _GRACE_SECONDS)
-            result = await answer_in_time(execution, limit)
+            answer = execution.handler.function(execution.context, execution.body())
+            if limit is None:
+                result = await answer  # type: ignore[misc]
+            else:
+                async with asyncio.timeout(limit):
+                    result = await answer  # type: ignore[misc]
         except asyncio.CancelledError:
             self._fall(execution, RuntimeError("the handler was cancelled"), "cancelled")
         except BaseException as error:  # noqa: BLE001 - what a handler raises is data
@@ -361,7 +366,9 @@ class Worker:
             self._let_go(execution)
 
     def _call(self, execution: Execution) -> None:
-        if not self._begins(execution):
+        with self._lock:  # What is given back is not begun, and the other way round.
+            begins = execution.begin()
+        if not begins:
             self._skip(execution)
             return
         execution.thread = threading.get_ident()
@@ -395,7 +402,9 @@ class Worker:
 
     def _come_back(self, execution: Execution, result: object, limit: float | None) -> None:
         """Not every call can be stopped in time, but an answer that came too late does not count."""
-        failure: BaseException | None = too_slow(limit) if self._is_late(execution, limit) else None
+        failure: BaseException | None = None
+        if limit is not None and self._is_late(execution, limit):
+            failure = too_slow(limit)
         self._end(execution, "" if failure is None else describe(failure))
         if not execution.settle():
             return
@@ -413,10 +422,6 @@ class Worker:
         if execution.settle():
             self._ends.failed(execution, RecalledError(execution.effect.attempts))
         self._let_go(execution)
-
-    def _begins(self, execution: Execution) -> bool:
-        with self._lock:  # What is given back is not begun, and the other way round.
-            return execution.begin()
 
     def _begin(self, execution: Execution, grace: float = 0.0) -> float | None:
         """Start the clock of a call; how many seconds it may take."""
@@ -446,12 +451,16 @@ class Worker:
             took = timedelta(seconds=self._clock.ticks() - execution.started)
             self._telemetry.tell(
                 EffectEnded(
+                    definition=effect.definition,
+                    tenant=effect.tenant,
                     instance=effect.instance,
                     number=effect.number,
                     handler=effect.handler,
                     attempt=effect.attempts,
+                    waited=(effect.claimed_at or effect.created_at) - effect.created_at,
                     took=took,
                     error=error,
+                    trace=execution.context.trace,
                 )
             )
 
@@ -486,11 +495,3 @@ def _take_back(executions: Iterable[Execution]) -> list[threading.Thread]:
     for thread in threads:
         thread.start()
     return threads
-
-
-def _named(executions: Sequence[Execution]) -> str:
-    few = [
-        f"{each.handler.name!r}, effect {effect_key(each.effect.instance, each.effect.number)}"
-        for each in executions[:_NAMED]
-    ]
-    return "; ".join([*few, "…"] if len(executions) > _NAMED else few)

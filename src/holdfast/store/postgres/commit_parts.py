@@ -47,6 +47,9 @@ def parts_of(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
     moves = [_move(change) for change in changes if change.expected != 0]
     if moves:  # First, because it locks the instances, which everybody locks first.
         yield Part("moved", moves, now, must_touch=len(moves))
+    marks = [_mark(change) for change in changes if change.moves_marks]
+    if marks:
+        yield Part("marked", marks)
     births = [_birth(change) for change in changes if change.expected == 0]
     if births:
         yield Part("born", births, now)
@@ -144,7 +147,7 @@ def message_row(each: StoredMessage) -> Row:
     where = each.address
     return (
         where.tenant, each.target, where.definition, where.key, where.instance, each.language, each.type, each.version, each.data,
-        each.command_id, each.actor, each.comment, each.definition_version, each.parent,
+        each.command_id, each.actor, each.comment, each.definition_version, each.parent, each.context,
     )  # fmt: skip
 
 
@@ -152,7 +155,8 @@ def _birth(change: Change) -> Row:
     head = change.header
     return (
         head.id, head.tenant, head.definition, head.definition_version, head.kind, head.key or None, head.status, head.reason,
-        head.begun, head.version, head.issued, head.parent, head.ended_at,
+        head.begun, head.version, head.issued, head.parent, head.ended_at, head.partition or None, head.started_by, head.paused_at,
+        head.deadline_at, head.search or None,
     )  # fmt: skip
 
 
@@ -163,23 +167,29 @@ def _move(change: Change) -> Row:
     )  # fmt: skip
 
 
+def _mark(change: Change) -> Row:
+    head = change.header
+    return (head.id, head.paused_at, head.deadline_at, head.search or None)
+
+
 def _event(each: StoredEvent) -> Row:
     return (
         each.instance, each.sequence, each.tenant, each.type, each.version, each.data, each.actor, each.comment, each.cause,
+        each.on_behalf_of or None, each.trace or None,
     )  # fmt: skip
 
 
 def _effect(each: StoredEffect) -> Row:
     return (
         each.instance, each.number, each.tenant, each.definition, each.language, each.handler, each.type, each.version, each.data,
-        each.options, each.priority, each.rank, each.parked_until, each.owner, each.fence, each.attempts,
+        each.options, each.priority, each.rank, each.parked_until, each.owner, each.fence, each.attempts, each.context,
     )  # fmt: skip
 
 
 def _timer(each: StoredTimer) -> Row:
     return (
         each.instance, each.key, each.number, each.tenant, each.definition, each.language, each.type, each.version, each.data,
-        each.due_at,
+        each.due_at, each.context,
     )  # fmt: skip
 
 

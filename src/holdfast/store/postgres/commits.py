@@ -39,9 +39,10 @@ from holdfast.store.postgres.loading import (
 )
 from holdfast.store.postgres.packing import columns_of, kinds_of, pack_instant, pack_long
 from holdfast.store.postgres.pipeline import Call, Statement, forget_prepared, send
-from holdfast.store.postgres.records import letter_row, record_parts
+from holdfast.store.postgres.records import STATEMENTS, letter_row, record_parts
 from holdfast.store.shapes import (
     Address,
+    Borrower,
     Change,
     Claim,
     DeadLetter,
@@ -58,6 +59,7 @@ from holdfast.store.statements import numbered, read_statements
 class _Sql(msgspec.Struct, frozen=True):
     born: str
     moved: str
+    marked: str
     consumed_effects: str
     consumed_timers: str
     consumed_messages: str
@@ -80,17 +82,11 @@ class _Sql(msgspec.Struct, frozen=True):
     receipts: str
     snapshots: str
     observations: str
-    opened_steps: str
-    moved_steps: str
-    opened_tasks: str
-    closed_tasks: str
     raised_letters: str
-    settled_letters: str
-    opened_subscriptions: str
-    closed_subscriptions: str
 
 
 _sql = read_statements(_Sql, __package__, "commits.sql")
+STATEMENTS.update(msgspec.structs.asdict(_sql))
 
 
 class PostgresUnit:
@@ -101,10 +97,14 @@ class PostgresUnit:
         self._base = base
         self._loan: Loan | None = None
 
-    def lend(self, limit: float | None = None) -> AbstractContextManager[Connection]:  # noqa: ARG002 - it keeps nobody waiting
+    def lend(
+        self,
+        limit: float | None = None,  # noqa: ARG002 - it keeps nobody waiting
+        borrower: Borrower | None = None,
+    ) -> AbstractContextManager[Connection]:
         """The connection, for a handler."""
         self._loan = Loan(self.connection)
-        return lent(self._loan)
+        return lent(self._loan, borrower)
 
     def take_back(self) -> None:
         """Cut the connection that the handler has."""
@@ -228,7 +228,7 @@ def run(connection: Connection, parts: Iterable[Part], base: int, *, floor: int 
 
 def _call(part: Part, base: int, floor: int) -> Call:
     rows = part.rows
-    text: str = getattr(_sql, part.name)
+    text = STATEMENTS[part.name]
     is_few = len(rows) <= _FEW and part.name not in _ARRAYS
     arguments: list[bytes | None]
     if is_few:
@@ -250,7 +250,7 @@ def _call(part: Part, base: int, floor: int) -> Call:
 @cache
 def _statement(name: str, is_gate: bool, rows: int) -> Statement:  # noqa: FBT001 - it is a part of the key of a cache
     """The statement of a part for this many rows, 0 for any number. A gate fails unless the part touches a given number of rows."""
-    text: str = getattr(_sql, name)
+    text = STATEMENTS[name]
     if rows:
         text = _UNNEST.sub(partial(_plain, rows), text)
     if is_gate:

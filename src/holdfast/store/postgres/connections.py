@@ -21,6 +21,7 @@ from holdfast.errors import ConfigurationError, StoreError, StoreUnavailableErro
 from holdfast.store.port import EndedTransactionError, LostRaceError
 from holdfast.store.postgres import packing as columns
 from holdfast.store.postgres.faults import is_transient, translate
+from holdfast.store.shapes import Borrower
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -239,15 +240,17 @@ def _parsed(dsn: str) -> Mapping[str, str | int | None]:
 
 
 @contextmanager
-def lent(loan: Loan) -> Iterator[Connection]:
+def lent(loan: Loan, borrower: Borrower | None = None) -> Iterator[Connection]:
     """The connection with the cursors and the planner that users know; the planner stays so for the rest of the transaction.
 
     psycopg refuses `commit()`, `rollback()` and `with connection:` inside a transaction. Statements that end it are found out: they
     take a setting with them that lives only in this transaction.
+
+    The role of a borrower is taken and left with statements that are sent anyhow, so that it costs no round trip.
     """
     connection, marker = loan.connection, secrets.token_hex(8)
     usual = dict.fromkeys((name for name in _SESSION if name.startswith("enable_")), "on")
-    connection.execute(_set({**usual, _MARKER: marker}, is_local=True))
+    _enter(connection, {**usual, _MARKER: marker}, borrower)
     rows, threshold, adapters = connection.row_factory, connection.prepare_threshold, connection.adapters
     connection.cursor_factory = psycopg.Cursor
     connection._adapters = AdaptersMap(adapters)  # noqa: SLF001 - what is registered for the call ends with it
@@ -268,11 +271,35 @@ def lent(loan: Loan) -> Iterator[Connection]:
     if failure is not None:
         if is_transient(failure):
             raise LostRaceError(str(failure)) from failure
+        if borrower is not None and isinstance(failure, psycopg.errors.InsufficientPrivilege):
+            raise _lacking(borrower, failure) from failure
         raise failure
     if connection.info.transaction_status == TransactionStatus.INERROR:
         raise StoreError(
             "a statement failed and the call went on: everything behind it is lost. Let the error out, or use a savepoint"
         )
+
+
+def _enter(connection: Connection, settings: Mapping[str, str], borrower: Borrower | None) -> None:
+    """Set what holds while the connection is lent."""
+    if borrower is None:
+        connection.execute(_set(settings, is_local=True))
+        return
+    names = b", set_config('holdfast.tenant', $1, true), set_config('role', $2, true)"
+    try:
+        connection.execute(_set(settings, is_local=True) + names, [borrower.tenant, borrower.role], prepare=False)
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue) as error:
+        raise ConfigurationError(
+            f"transactional handlers cannot run under the role {borrower.role!r}: {str(error).strip()}. Create it and grant it to the "
+            "user that the engine connects as, or leave Settings.handler_role empty"
+        ) from error
+
+
+def _lacking(borrower: Borrower, failure: Exception) -> ConfigurationError:
+    return ConfigurationError(
+        f"the role {borrower.role!r}, under which transactional handlers run, lacks a right: {str(failure).strip()}. Grant it to the role; "
+        f"a table with row-level security needs a policy that lets the tenant {borrower.tenant!r} through"
+    )
 
 
 def _break_off(connection: Connection) -> None:
@@ -287,8 +314,10 @@ def _check_open(connection: Connection, marker: str) -> None:
     """Raise if the transaction that was lent has ended. One that failed, or whose connection broke, can only be rolled back."""
     status = connection.info.transaction_status
     if status == TransactionStatus.INTRANS:
-        row = connection.execute(f"select current_setting('{_MARKER}', true)").fetchone()
-        is_open = row == (marker,)
+        row = connection.execute(
+            f"select current_setting('{_MARKER}', true), set_config('role', 'none', true)"
+        ).fetchone()
+        is_open = row is not None and row[0] == marker
     else:
         is_open = status != TransactionStatus.IDLE
     if not is_open:

@@ -21,6 +21,7 @@ class _Sql(msgspec.Struct, frozen=True):
     get: str
     adopt: str
     versions: str
+    names: str
     listed: str
 
 
@@ -55,6 +56,11 @@ class PostgresDefinitions:
         """The versions of a definition, oldest first."""
         with self._turn, self._line.use() as connection:
             return [str(row[0]) for row in connection.execute(_sql.versions, [tenant, name])]
+
+    def names(self) -> set[str]:
+        """The names of all definitions."""
+        with self._turn, self._line.use() as connection:
+            return {str(row[0]) for row in connection.execute(_sql.names)}
 
     def listed(self, tenant: str) -> list[PublishedDefinition]:
         """All published versions."""

@@ -17,6 +17,7 @@ from holdfast.store.postgres import rows
 from holdfast.store.postgres.commits import accept
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.packing import Texts
+from holdfast.store.postgres.records import deleting
 from holdfast.store.postgres.workers import free_orphans
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
 from holdfast.store.shapes import Address, DeadLetter, Maintenance, Word
@@ -34,7 +35,6 @@ class _Sql(msgspec.Struct, frozen=True):
     delete_whole: str
     delete_work: str
     prune_receipts: str
-    prune_signals: str
     expired: str
     late_readers: str
     make_partitions: str
@@ -89,14 +89,14 @@ class PostgresKeeper:
                     raise NeededError(remains)
                 connection.execute(_sql.delete_work, [instance])
             connection.execute(_sql.allow, [str(instance)])
+            connection.execute(deleting(), [instance])
             connection.execute(_sql.delete_whole, [instance])
             return True
 
-    def prune(self, *, receipts_before: datetime, signals_before: datetime, limit: int) -> int:
+    def prune(self, *, receipts_before: datetime, limit: int) -> int:
         """Delete what is too old to matter."""
         with self._line.use() as connection:
-            gone = connection.execute(_sql.prune_receipts, [receipts_before, Int8(limit)]).rowcount
-            return gone + connection.execute(_sql.prune_signals, [signals_before, Int8(limit)]).rowcount
+            return connection.execute(_sql.prune_receipts, [receipts_before, Int8(limit)]).rowcount
 
     def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
         """Finished instances that nobody needs any more."""
@@ -170,7 +170,8 @@ def _revive(connection: Connection, letter: DeadLetter, now: datetime, ageing: f
             ]
             what = [letter.type, Int2(letter.version), letter.data]
             order = [Int2(letter.priority), Int8(rank_of(now, letter.priority, ageing=ageing))]
-            connection.execute(_sql.revive_effect, [*where, *what, letter.options, *order, Int4(letter.fence), now])
+            fence = Int4(letter.fence)
+            connection.execute(_sql.revive_effect, [*where, *what, letter.options, *order, fence, now, letter.context])
         case "inbox":
             accept(connection, [letter.message], now)
         case "timer" | "step" | "compensation":

@@ -52,7 +52,7 @@ def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -
     """The instances at these addresses, in the same order; None where there is none."""
     found = _headers(connection, addresses)
     # An instance may be named twice, by its id and by its key; its events are wanted once.
-    stretches = {row[0]: (0 if whole else row[15] or 0, row[9]) for row in found}
+    stretches = {row[0]: (0 if whole else row[20] or 0, row[9]) for row in found}
     events = _events(connection, stretches) if stretches else {}
     by_id: dict[object, Loaded] = {}
     by_key: dict[object, Loaded] = {}
@@ -60,10 +60,10 @@ def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -
         loaded = Loaded(
             header=rows.header(row),
             snapshot=None
-            if whole or row[15] is None
-            else Snapshot(version=row[15], state_version=row[16], data=row[17]),
+            if whole or row[20] is None
+            else Snapshot(version=row[20], state_version=row[21], data=row[22]),
             events=events.get(row[0], []),
-            timers=dict(zip(row[18], row[19], strict=True)),
+            timers=dict(zip(row[23], row[24], strict=True)),
         )
         by_id[row[1], row[0]] = by_key[row[1], row[2], row[5]] = loaded
     return [

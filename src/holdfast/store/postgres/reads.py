@@ -15,14 +15,17 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from holdfast.errors import StoreUnavailableError
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import DeadLetterSource
-from holdfast.store.findings import StepName, StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
+from holdfast.kernel.records import TASKS, DeadLetterSource, StoredTask, TaskPlace
+from holdfast.kernel.rows import RowKind
+from holdfast.store.findings import StepName, Transition
 from holdfast.store.paging import id_range, newest
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Connection
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.loading import load
 from holdfast.store.postgres.packing import Integers, Texts, Uuids
+from holdfast.store.postgres.records import S, reading, selecting
+from holdfast.store.postgres.rows import Row
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -40,20 +43,18 @@ class _Sql(msgspec.Struct, frozen=True):
     as_tenant: str
     instances_of_parent: str
     instances_by_key: str
+    instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
     instances_in_hand: str
     events: str
     effects: str
     timers: str
-    steps: str
-    tasks: str
     open_tasks: str
     open_tasks_of_role: str
     headers: str
     in_hand: str
     step_names: str
-    subscriptions: str
     dead_letters: str
     dead_letters_of_instance: str
     count_letters: str
@@ -86,10 +87,13 @@ class PostgresReader:
         which = [self._tenant, query.definition, Texts(query.statuses), Texts(query.kinds), query.definition_version]
         span = [*id_range(query), query.created_after, query.created_before, Int8(query.limit)]
         values = [*which, query.begun, *span]
+        attributes = msgspec.json.encode(query.attributes).decode() if query.attributes else ""
         if query.parent is not None:
-            found = self._all(_sql.instances_of_parent, [*values, query.parent, query.key])
+            found = self._all(_sql.instances_of_parent, [*values, query.parent, query.key, attributes])
         elif query.key:
-            found = self._all(_sql.instances_by_key, [*values, query.key])
+            found = self._all(_sql.instances_by_key, [*values, query.key, attributes])
+        elif attributes:
+            found = self._all(_sql.instances_by_attribute, [*values, attributes])
         else:
             return self._by_status(query, values, [*which, *span])
         return [rows.header(row) for row in found]
@@ -104,17 +108,9 @@ class PostgresReader:
         effects = [rows.effect(row) for row in self._of(instance, _sql.effects)]
         return effects, [rows.timer(row) for row in self._of(instance, _sql.timers)]
 
-    def steps(self, instance: InstanceId) -> list[StoredStep]:
-        """The step rows, in order."""
-        return [rows.step(row) for row in self._of(instance, _sql.steps)]
-
-    def tasks(self, instance: InstanceId) -> list[StoredTask]:
-        """The questions that were asked."""
-        return [rows.task(row) for row in self._of(instance, _sql.tasks)]
-
-    def subscriptions(self, instance: InstanceId) -> list[StoredSubscription]:
-        """The signals that are waited for."""
-        return [rows.subscription(row) for row in self._of(instance, _sql.subscriptions)]
+    def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
+        """The rows of a kind."""
+        return [*map(reading(kind), self._of(instance, selecting(kind)))]
 
     def open_tasks(
         self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
@@ -126,7 +122,7 @@ class PostgresReader:
             found = self._all(_sql.open_tasks, [self._tenant, *page])
         else:
             found = self._all(_sql.open_tasks_of_role, [self._tenant, role, *page])
-        return [rows.task(row) for row in found]
+        return [*map(reading(TASKS), found)]
 
     def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
         """The rows of these instances, of those that exist."""
@@ -198,14 +194,14 @@ class PostgresReader:
             found = connection.execute(listed, values, binary=True).fetchall()
             if query.begun:
                 found += connection.execute(_sql.instances_in_hand, narrow, binary=True).fetchall()
-        return newest(map(rows.header, cast("list[rows.Row]", found)), query.limit)
+        return newest(map(rows.header, cast("list[Row]", found)), query.limit)
 
-    def _of(self, instance: InstanceId, statement: str) -> list[rows.Row]:
+    def _of(self, instance: InstanceId, statement: str) -> list[Row]:
         return self._all(statement, [instance, self._tenant])
 
-    def _all(self, statement: str, values: Sequence[object]) -> list[rows.Row]:
+    def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
         with self._as_tenant() as connection:
-            return cast("list[rows.Row]", connection.execute(statement, values, binary=True).fetchall())
+            return cast("list[Row]", connection.execute(statement, values, binary=True).fetchall())
 
     @contextmanager
     def _as_tenant(self) -> Iterator[Connection]:

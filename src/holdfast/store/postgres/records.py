@@ -1,37 +1,67 @@
-"""The inline projections of a commit, as parts of it: the rows of each kind of record."""
+"""Rows of declared kinds: how they are written with a commit, read and deleted follows from their declarations.
+
+What a driver does to a kind is made from the declaration once, when it is first asked for: a statement, and a function that makes the
+values of many rows. It is compiled like one written by hand, because every step of a saga comes here.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
 
-from holdfast.kernel.records import (
-    DeadLetterRaised,
-    DeadLetterSettled,
-    Record,
-    StepMoved,
-    StepOpened,
-    SubscriptionClosed,
-    SubscriptionOpened,
-    TaskClosed,
-    TaskOpened,
-)
+from holdfast.kernel.rows import Act, Record, RowKind, columns_of, kinds, writing_of
 from holdfast.store.postgres.commit_parts import Part
 from holdfast.store.postgres.packing import Row
 from holdfast.store.shapes import Change, DeadLetter, Header
 
+S = TypeVar("S", bound=Record)
+Told = tuple[Header, Record]
+
+STATEMENTS: dict[str, str] = {}
+"""The parts of commits that were made from declarations, by name, with `?` as in the files."""
+
+_AT = ", (select ?::timestamptz as at) as t"
+
+
+class _Way(NamedTuple):
+    """How the records of one class are written."""
+
+    place: int
+    """Comes first: ways are sorted by it."""
+    part: str
+    is_dated: bool
+    rows: Callable[[Sequence[Told]], list[Row]]
+
+
+class _Ways(dict[type[Record], _Way]):
+    """The way of each class, made when it is first asked for."""
+
+    def __missing__(self, cls: type[Record]) -> _Way:
+        kind, act, place = writing_of(cls)
+        part = f"{kind.table}.{act}"
+        STATEMENTS[part] = statement = _MAKERS[act](kind)
+        told = [
+            *(f"head.{each}" for each in _heads(kind, act).values()),
+            *(f"each.{each}" for each in _said(kind, act)),
+        ]
+        rows = eval(f"lambda told: [({', '.join(told)},) for head, each in told]")  # noqa: S307 - made of names that a declaration has checked
+        self[cls] = way = _Way(place, part, _AT in statement, rows)
+        return way
+
 
 def record_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
     """The parts that write the records of these changes, each made when it is asked for."""
-    kinds: defaultdict[type[Record], list[tuple[Header, Record]]] = defaultdict(list)
+    told: defaultdict[type[Record], list[Told]] = defaultdict(list)
     for change in changes:
         for record in change.records:
-            kinds[type(record)].append((change.header, record))
-    for kind, (name, row_of, is_dated) in _TABLE.items():
-        if kind in kinds:
-            yield Part(name, [row_of(head, record) for head, record in kinds[kind]], now if is_dated else None)
+            told[type(record)].append((change.header, record))
+    for cls in sorted(told, key=_ways.__getitem__) if len(told) > 1 else told:
+        _, part, is_dated, rows = _ways[cls]
+        yield Part(part, rows(told[cls]), now if is_dated else None)
 
 
 def letter_row(each: DeadLetter) -> Row:
@@ -39,60 +69,104 @@ def letter_row(each: DeadLetter) -> Row:
     return (
         each.tenant, each.source, each.instance, each.definition, each.key, each.number, each.name, each.language, each.type,
         each.version, each.data, each.options, each.priority, each.attempts, each.fence, each.reason, each.error, each.actor,
-        each.definition_version, each.parent, each.command_id, each.comment, each.created_at,
+        each.definition_version, each.parent, each.command_id, each.comment, each.created_at, each.context,
     )  # fmt: skip
 
 
-def _opened_step(head: Header, each: StepOpened) -> Row:
-    return (
-        head.id, each.number, head.tenant, each.node, each.token, each.visit, each.kind, each.status, each.compensates, each.retry_of,
-        each.wait_kind, each.attempts, each.outcome, each.error, each.input, each.output,
-    )  # fmt: skip
+@cache
+def selecting(kind: RowKind[Record]) -> str:
+    """The statement that finds the rows of an instance."""
+    words = ", ".join(f"'{word}'" for word in kind.own_words)
+    only = f" and {kind.shared_by} in ({words})" if words else ""
+    names = ", ".join(column.name for column in kind.columns)
+    found = f"instance = $1::uuid and tenant = $2::text{only}"
+    return f"select {names} from holdfast.{kind.table} where {found} order by {', '.join(kind.key)}"  # noqa: S608 - our own
 
 
-def _moved_step(head: Header, each: StepMoved) -> Row:
-    return (
-        head.id, each.number, each.status, each.attempts, each.output, each.error, each.outcome, each.wait_kind, each.started_at,
-    )  # fmt: skip
+@cache
+def reading(kind: RowKind[S]) -> Callable[[Sequence[Any]], S]:
+    """The function that makes a row what it was declared as; its values are in the order of the declaration."""
+    make: Callable[..., S] = kind.stored
+    names = [column.name for column in kind.columns]
+    return lambda row: make(**dict(zip(names, row, strict=True)))
 
 
-def _opened_task(head: Header, each: TaskOpened) -> Row:
-    return (
-        head.id, each.number, head.tenant, each.subject, each.role, each.due_at, each.data, each.outcome, each.actor, each.comment,
-    )  # fmt: skip
+def deleting() -> str:
+    """The statement that deletes the rows of an instance, of all kinds that go with it."""
+    tables = [kind.table for kind in kinds() if kind.goes_with_instance]
+    parts = [f"{each} as (delete from holdfast.{each} where instance = $1::uuid)" for each in tables]  # noqa: S608 - our own
+    return f"with {_joined(parts)} select 1"
 
 
-def _closed_task(head: Header, each: TaskClosed) -> Row:
-    return (head.id, each.number, each.outcome, each.actor, each.comment)
+def _opening(kind: RowKind[Record]) -> str:
+    names = [*_heads(kind, "open"), *_said(kind, "open")]
+    dates = {kind.opened_at: "t.at"} | ({kind.moved_at: "t.at"} if kind.moved_at else {})
+    if kind.closed_at:
+        dates[kind.closed_at] = f"case when u.{kind.closed_by} is null then null else t.at end"
+    places, given = _joined([*names, *dates]), _joined(dates.values())
+    statement = f"insert into holdfast.{kind.table} ({places}) select u.*, {given} from {_rows(kind, 'open')}{_AT}"  # noqa: S608 - our own
+    if kind.replaces:
+        place = ("instance", *kind.key)
+        kept = {*place, "tenant", kind.opened_at}
+        told = _joined(f"{name} = excluded.{name}" for name in (*names, *dates) if name not in kept)
+        statement += f" on conflict ({_joined(place)}) do update set {told}"
+    return statement
 
 
-def _raised_letter(head: Header, each: DeadLetterRaised) -> Row:
-    return (
-        head.tenant, each.source, head.id, head.definition, head.key, each.number, each.name, "", each.type, 1, each.payload, b"", 0,
-        each.attempts, 0, each.reason, each.error, "", head.definition_version, None, "", "", head.updated_at,
-    )  # fmt: skip
+def _changing(kind: RowKind[Record]) -> str:
+    assert kind.change is not None
+    told = dict[str, str]()
+    for name, _, may_be_none, _ in columns_of(kind.change):
+        if name not in kind.key:
+            given = f"coalesce(u.{name}, s.{name})" if may_be_none else f"u.{name}"
+            first = kind.while_zero.get(name)
+            told[name] = f"case when s.{first} = 0 then {given} else s.{name} end" if first else given
+    dates = {kind.moved_at: "t.at"} if kind.moved_at else {}
+    if kind.closed_by in told:
+        dates[kind.closed_at] = f"case when u.{kind.closed_by} is null then s.{kind.closed_at} else t.at end"
+    changes = _joined(f"{name} = {value}" for name, value in (told | dates).items())
+    rows = f"{_rows(kind, 'change')}{_AT if dates else ''}"
+    return f"update holdfast.{kind.table} s set {changes} from {rows} where {_found(kind)}"  # noqa: S608 - our own
 
 
-def _settled_letter(head: Header, each: DeadLetterSettled) -> Row:
-    return (head.id, each.source, each.number)
+def _ending(kind: RowKind[Record]) -> str:
+    return f"delete from holdfast.{kind.table} s using {_rows(kind, 'end')} where {_found(kind)}"  # noqa: S608 - our own
 
 
-def _opened_subscription(head: Header, each: SubscriptionOpened) -> Row:
-    return (head.id, each.number, head.tenant, each.signal, each.correlation, each.expires_at)
+def _heads(kind: RowKind[Record], act: Act) -> dict[str, str]:
+    """The columns that come from the row of the instance, and what they are called there."""
+    more = ("tenant", *kind.of_instance) if act == "open" else ()
+    return {"instance": "id"} | {each: each for each in more}
 
 
-def _closed_subscription(head: Header, each: SubscriptionClosed) -> Row:
-    return (head.id, each.number)
+def _said(kind: RowKind[Record], act: Act) -> tuple[str, ...]:
+    """The columns that come from the record."""
+    cls = kind.class_of(act)
+    return () if cls is None else cls.__struct_fields__
 
 
-_TABLE: dict[type[Record], tuple[str, Callable[[Header, Any], Row], bool]] = {
-    StepOpened: ("opened_steps", _opened_step, True),
-    StepMoved: ("moved_steps", _moved_step, True),
-    TaskOpened: ("opened_tasks", _opened_task, True),
-    TaskClosed: ("closed_tasks", _closed_task, True),
-    DeadLetterSettled: ("settled_letters", _settled_letter, False),
-    DeadLetterRaised: ("raised_letters", _raised_letter, False),  # After the one that it may take the place of.
-    SubscriptionOpened: ("opened_subscriptions", _opened_subscription, True),
-    SubscriptionClosed: ("closed_subscriptions", _closed_subscription, False),
-}
-"""The part of each kind of record, its row, and whether it writes the instant down."""
+def _rows(kind: RowKind[Record], act: Act) -> str:
+    """The rows of a part, as columns of these types."""
+    cls = kind.class_of(act)
+    assert cls is not None
+    types = [
+        *(_HEAD_TYPES.get(each, "text") for each in _heads(kind, act)),
+        *(_TYPES[each.type] for each in columns_of(cls)),
+    ]
+    arrays = _joined(f"?::{each}[]" for each in types)
+    return f"unnest({arrays}) as u ({_joined([*_heads(kind, act), *_said(kind, act)])})"
+
+
+def _found(kind: RowKind[Record]) -> str:
+    """By `any`, as everywhere in commits: see `commits.sql`."""
+    return " and ".join(["s.instance = any (array[u.instance])", *(f"s.{name} = u.{name}" for name in kind.key)])
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return ", ".join(parts)
+
+
+_TYPES = {int: "int4", str: "text", bytes: "bytea", bool: "bool", datetime: "timestamptz", UUID: "uuid"}
+_HEAD_TYPES = {"instance": "uuid"}
+_MAKERS: dict[Act, Callable[[RowKind[Record]], str]] = {"open": _opening, "change": _changing, "end": _ending}
+_ways = _Ways()

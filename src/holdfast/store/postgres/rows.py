@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.kernel.history import StoredEvent
-from holdfast.store.findings import FedEvent, StoredStep, StoredSubscription, StoredTask
+from holdfast.store.findings import FedEvent
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -39,6 +39,11 @@ def header(row: Row) -> Header:
         created_at=row[12],
         updated_at=row[13],
         ended_at=row[14],
+        partition=row[15] or "",
+        started_by=row[16],
+        paused_at=row[17],
+        deadline_at=row[18],
+        search=row[19] or "",
     )
 
 
@@ -56,6 +61,8 @@ def event(row: Row) -> StoredEvent:
         actor=row[8],
         comment=row[9],
         cause=row[10],
+        on_behalf_of=row[11] or "",
+        trace=row[12] or "",
     )
 
 
@@ -76,6 +83,8 @@ def fed_event(row: Row) -> FedEvent:
         definition=row[11] or "",
         definition_version=row[12] or "",
         key=row[13] or "",
+        on_behalf_of=row[14] or "",
+        trace=row[15] or "",
     )
 
 
@@ -102,6 +111,7 @@ def effect(row: Row) -> StoredEffect:
         created_at=row[17],
         claimed_at=row[18],
         stop_requested=row[19],
+        context=row[20],
     )
 
 
@@ -126,6 +136,7 @@ def message(row: Row) -> StoredMessage:
         parent=row[13],
         attempts=row[14],
         error=row[15],
+        context=row[16],
     )
 
 
@@ -156,22 +167,8 @@ def dead_letter(row: Row) -> DeadLetter:
         command_id=row[21],
         comment=row[22],
         created_at=row[23],
+        context=row[24],
     )
-
-
-def step(row: Row) -> StoredStep:
-    """A row of `steps`."""
-    return StoredStep(**dict(zip(StoredStep.__struct_fields__, row, strict=True)))
-
-
-def task(row: Row) -> StoredTask:
-    """A row of `human_tasks`."""
-    return StoredTask(**dict(zip(StoredTask.__struct_fields__, row, strict=True)))
-
-
-def subscription(row: Row) -> StoredSubscription:
-    """A row of `subscriptions`."""
-    return StoredSubscription(**dict(zip(StoredSubscription.__struct_fields__, row, strict=True)))
 
 
 def definition(row: Row) -> StoredDefinition:

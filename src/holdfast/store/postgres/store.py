@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,10 +11,12 @@ import psycopg
 from psycopg import RawCursor
 from psycopg_pool import ConnectionPool
 
-from holdfast.errors import ConfigurationError, SchemaMismatchError, indefinite
+from holdfast.errors import ConfigurationError, SchemaMismatchError
+from holdfast.store.foreign import unwrapped
 from holdfast.store.migrating import bring_up, read_migrations
+from holdfast.store.postgres.borrowing import borrowed
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
-from holdfast.store.postgres.commits import PostgresWriter, accept_within
+from holdfast.store.postgres.commits import PostgresUnit, PostgresWriter, accept_within
 from holdfast.store.postgres.connections import Connection, Line, patient_conninfo, prepare_reader
 from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.faults import translated
@@ -141,11 +144,10 @@ class PostgresShare(PostgresParts):
 
     def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
         """Put a message into the inbox in the caller's own transaction."""
-        if not isinstance(connection, psycopg.Connection):
-            raise ConfigurationError(f"give a psycopg connection to {self.url}, not {indefinite(type(connection))}")
+        given = unwrapped(connection, psycopg.Connection, self.url)
         try:
             with translated(self.url):
-                number = accept_within(connection, message, now, identity=self._opened.identity)
+                number = accept_within(given, message, now, identity=self._opened.identity)
         except SchemaMismatchError:
             number = None
         if number is None:
@@ -153,6 +155,11 @@ class PostgresShare(PostgresParts):
                 f"the connection is to another database than {self.url}; give one to that database"
             )
         return number
+
+    def within(self, connection: object) -> AbstractContextManager[PostgresUnit]:
+        """The transaction that a caller has open, for our statements too."""
+        given = unwrapped(connection, psycopg.Connection, self.url)
+        return borrowed(given, base=self._opened.base, identity=self._opened.identity, url=self.url)
 
     def wakeups(self, notice: Callable[[str], None]) -> PostgresWakeups:
         """Hints from other processes."""

@@ -14,6 +14,7 @@ from holdfast.kernel.ids import InstanceId, WorkerId, id_text
 from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import (
     Address,
+    Borrower,
     Change,
     Claim,
     EffectClaim,
@@ -53,6 +54,7 @@ class _Sql(msgspec.Struct, frozen=True):
     insert_instance: str
     update_instance: str
     touch_instance: str
+    mark_instance: str
     insert_event: str
     insert_effect: str
     consume_effect: str
@@ -85,7 +87,11 @@ class SQLiteUnit:
         self._database = database
         self._loan: Loan | None = None
 
-    def lend(self, limit: float | None = None) -> AbstractContextManager[LentConnection]:
+    def lend(
+        self,
+        limit: float | None = None,
+        borrower: Borrower | None = None,  # noqa: ARG002 - a file has no roles
+    ) -> AbstractContextManager[LentConnection]:
         """The connection, for a handler: for a while, because nobody else can write meanwhile."""
         self._loan = Loan(self.connection)
         return self._database.lending(self._loan, limit)
@@ -316,6 +322,9 @@ def _write_instances(connection: sqlite3.Connection, named: Sequence[tuple[str, 
     for statement, values in ((_sql.update_instance, moved), (_sql.touch_instance, touched)):
         if values and connection.executemany(statement, values).rowcount != len(values):
             raise LostRaceError("an instance has moved on")
+    marked = [_mark(name, each) for name, each in named if each.moves_marks]
+    if marked:
+        connection.executemany(_sql.mark_instance, marked)
 
 
 def _consume(connection: sqlite3.Connection, claims: Sequence[Claim]) -> int:
@@ -340,7 +349,8 @@ def _birth(name: str, change: Change) -> tuple[object, ...]:
     return (
         name, head.tenant, head.definition, head.definition_version, head.kind, head.key or None, head.status, head.reason,
         head.begun, head.version, head.issued, None if head.parent is None else id_text(head.parent), text(head.created_at), text(head.updated_at),
-        text_or_none(head.ended_at),
+        text_or_none(head.ended_at), head.partition or None, head.started_by, text_or_none(head.paused_at),
+        text_or_none(head.deadline_at), head.search or None,
     )  # fmt: skip
 
 
@@ -357,9 +367,15 @@ def _touch(name: str, change: Change) -> tuple[object, ...]:
     return (head.version, head.issued, text(head.updated_at), name, head.tenant, change.expected)
 
 
+def _mark(name: str, change: Change) -> tuple[object, ...]:
+    head = change.header
+    return (text_or_none(head.paused_at), text_or_none(head.deadline_at), head.search or None, name)
+
+
 def _event(name: str, event: StoredEvent, now: str) -> tuple[object, ...]:
     return (
         name, event.sequence, event.tenant, event.type, event.version, event.data, now, event.actor, event.comment, event.cause,
+        event.on_behalf_of or None, event.trace or None,
     )  # fmt: skip
 
 
@@ -368,14 +384,14 @@ def _effect(name: str, each: StoredEffect, now: str) -> tuple[object, ...]:
         name, each.number, each.tenant, each.definition, each.language, each.handler, each.type, each.version, each.data,
         each.options, each.priority, each.rank, text_or_none(each.parked_until),
         None if each.owner is None else id_text(each.owner), each.fence, each.attempts, each.error, now,
-        None if each.owner is None else now,
+        None if each.owner is None else now, each.context,
     )  # fmt: skip
 
 
 def _timer(name: str, timer: StoredTimer) -> tuple[object, ...]:
     return (
         name, timer.key, timer.number, timer.tenant, timer.definition, timer.language, timer.type, timer.version, timer.data,
-        text(timer.due_at),
+        text(timer.due_at), timer.context,
     )  # fmt: skip
 
 
@@ -384,7 +400,7 @@ def _message(each: StoredMessage, now: str) -> tuple[object, ...]:
     return (
         where.tenant, each.target, where.definition, where.key, None if where.instance is None else id_text(where.instance),
         each.language, each.type, each.version, each.data, each.command_id, each.actor, each.comment, each.definition_version,
-        None if each.parent is None else id_text(each.parent), now,
+        None if each.parent is None else id_text(each.parent), each.context, now,
     )  # fmt: skip
 
 

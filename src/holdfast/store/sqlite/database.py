@@ -264,10 +264,10 @@ class Database:
             version: int = self._writer.execute("pragma data_version").fetchone()[0]
         return version
 
-    def take_back(self) -> None:
-        """Take the writing connection from user code, if it has it."""
+    def take_back(self, owner: object = None) -> None:
+        """Take the writing connection from user code, if it has it, and if it has it on behalf of this owner; None means of any."""
         loan = self._loan
-        if loan is not None:
+        if loan is not None and (owner is None or loan.owner is owner):
             self.call_back(loan)
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ class _Sql(msgspec.Struct, frozen=True):
     get: str
     adopt: str
     versions: str
+    names: str
     listed: str
 
 
@@ -51,6 +52,11 @@ class SQLiteDefinitions:
         """The versions of a definition, oldest first."""
         with self._database.reading() as connection:
             return [version for (version,) in connection.execute(_sql.versions, (tenant, name))]
+
+    def names(self) -> set[str]:
+        """The names of all definitions."""
+        with self._database.reading() as connection:
+            return {name for (name,) in connection.execute(_sql.names)}
 
     def listed(self, tenant: str) -> list[PublishedDefinition]:
         """All published versions."""

@@ -33,8 +33,10 @@ _sql = read_statements(_Sql, __package__, "feed.sql")
 class SQLiteFeed:
     """The feed that projections read."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: object = None) -> None:
         self._database = database
+        self._owner = owner
+        """The share of the store whose projections these are."""
 
     def read(self, *, after: int, limit: int) -> list[FedEvent]:
         """The events that follow a position."""
@@ -63,7 +65,7 @@ class SQLiteFeed:
         with self._database.writing() as connection:
             events = _read(connection, _checkpoint(connection, name), limit)
             if events:
-                with self._database.lending(Loan(connection), None) as theirs:
+                with self._database.lending(Loan(connection, self._owner), None) as theirs:
                     apply(events, theirs)
                 connection.execute(_sql.move, (name, events[-1].position, text(now)))
             return len(events)
@@ -71,7 +73,7 @@ class SQLiteFeed:
     def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
         """Begin anew."""
         with self._database.writing() as connection:
-            with self._database.lending(Loan(connection), None) as theirs:
+            with self._database.lending(Loan(connection, self._owner), None) as theirs:
                 clear(theirs)
             connection.execute(_sql.move, (name, 0, text(now)))
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.rows import kinds
 from holdfast.store.findings import Backlog, Remains, Unhandled, WaitingWord
 from holdfast.store.port import NeededError
 from holdfast.store.ranks import DEFAULT_AGEING, rank_of
@@ -19,6 +20,7 @@ from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.claims import effect_words, read_clock, waiting_handlers, words_of
 from holdfast.store.sqlite.commits import accept
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.records import deleting
 from holdfast.store.sqlite.rows import instant, text
 from holdfast.store.sqlite.workers import live_workers
 from holdfast.store.statements import read_statements
@@ -39,12 +41,8 @@ class _Sql(msgspec.Struct, frozen=True):
     delete_timers: str
     delete_messages: str
     delete_letters: str
-    delete_steps: str
-    delete_tasks: str
-    delete_subscriptions: str
     delete_observations: str
     prune_receipts: str
-    prune_signals: str
     expired: str
     late_readers: str
     set_maintenance: str
@@ -59,8 +57,7 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_statements(_Sql, __package__, "keeping.sql")
 
 _WHOLE = (
-    _sql.delete_events, _sql.delete_snapshot, _sql.delete_timers, _sql.delete_steps, _sql.delete_tasks, _sql.delete_subscriptions,
-    _sql.delete_observations, _sql.delete_instance,
+    _sql.delete_events, _sql.delete_snapshot, _sql.delete_timers, _sql.delete_observations, _sql.delete_instance,
 )  # fmt: skip
 _WORK = (_sql.delete_effects, _sql.delete_messages, _sql.delete_letters)
 
@@ -101,16 +98,16 @@ class SQLiteKeeper:
             if any(remains) and not force:
                 raise NeededError(remains)
             connection.execute(_sql.allow, name)
-            for statement in (*_WORK, *_WHOLE) if force else _WHOLE:
+            rows_of_kinds = [deleting(kind) for kind in kinds() if kind.goes_with_instance]
+            for statement in (*(_WORK if force else ()), *rows_of_kinds, *_WHOLE):
                 connection.execute(statement, name)
             connection.execute(_sql.disallow, name)
             return True
 
-    def prune(self, *, receipts_before: datetime, signals_before: datetime, limit: int) -> int:
+    def prune(self, *, receipts_before: datetime, limit: int) -> int:
         """Delete what is too old to matter."""
         with self._database.writing() as connection:
-            gone = connection.execute(_sql.prune_receipts, (text(receipts_before), limit)).rowcount
-            return gone + connection.execute(_sql.prune_signals, (text(signals_before), limit)).rowcount
+            return connection.execute(_sql.prune_receipts, (text(receipts_before), limit)).rowcount
 
     def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
         """Finished instances that nobody needs any more."""
@@ -180,6 +177,7 @@ def _revive(connection: sqlite3.Connection, letter: DeadLetter, now: datetime, a
             values = (
                 str(letter.instance), letter.number, letter.tenant, letter.definition, letter.language, letter.name, letter.type,
                 letter.version, letter.data, letter.options, letter.priority, rank, letter.fence, text(now),
+                letter.context,
             )  # fmt: skip
             connection.execute(_sql.revive_effect, values)
         case "inbox":

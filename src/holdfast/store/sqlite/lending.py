@@ -54,8 +54,10 @@ _STICKING = {
 class Loan:
     """One call of user code with the writing connection."""
 
-    def __init__(self, writer: sqlite3.Connection) -> None:
+    def __init__(self, writer: sqlite3.Connection, owner: object = None) -> None:
         self.writer = writer
+        self.owner = owner
+        """On whose behalf it is: only with its owner's end does it end before its time."""
         self.thread = threading.get_ident()
         """Holds the lock of the writer for as long as the loan lasts."""
         self.guard = threading.Lock()

@@ -12,8 +12,9 @@ import msgspec
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import DeadLetterSource
-from holdfast.store.findings import StepName, StoredStep, StoredSubscription, StoredTask, TaskPlace, Transition
+from holdfast.kernel.records import TASKS, DeadLetterSource, StoredTask, TaskPlace
+from holdfast.kernel.rows import RowKind
+from holdfast.store.findings import StepName, Transition
 from holdfast.store.paging import id_range, newest
 from holdfast.store.shapes import (
     Address,
@@ -28,13 +29,15 @@ from holdfast.store.shapes import (
 from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.commits import load
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.rows import text, text_or_none
+from holdfast.store.sqlite.records import S, reading, selecting
+from holdfast.store.sqlite.rows import Row, text, text_or_none
 from holdfast.store.statements import read_statements
 
 
 class _Sql(msgspec.Struct, frozen=True):
     instances_of_parent: str
     instances_by_key: str
+    instances_by_attribute: str
     instances_of_definition: str
     instances_of_status: str
     instances_in_hand: str
@@ -44,14 +47,11 @@ class _Sql(msgspec.Struct, frozen=True):
     events: str
     effects: str
     timers: str
-    steps: str
-    tasks: str
     open_tasks: str
     open_tasks_of_role: str
     headers: str
     in_hand: str
     step_names: str
-    subscriptions: str
     dead_letters: str
     dead_letters_of_instance: str
     count_letters: str
@@ -89,6 +89,7 @@ class SQLiteReader:
             "kinds": json.dumps(query.kinds) if query.kinds else None,
             "statuses": json.dumps(query.statuses) if query.statuses else None,
             "begun": query.begun,
+            "attributes": msgspec.json.encode(query.attributes).decode() if query.attributes else None,
             "first": str(first),
             "before": str(before),
             "after": text_or_none(query.created_after),
@@ -99,6 +100,8 @@ class SQLiteReader:
             return [rows.header(row) for row in self._all(_sql.instances_of_parent, values)]
         if query.key:
             return [rows.header(row) for row in self._all(_sql.instances_by_key, values)]
+        if query.attributes:
+            return [rows.header(row) for row in self._all(_sql.instances_by_attribute, values)]
         return self._by_status(query, values)
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
@@ -111,17 +114,9 @@ class SQLiteReader:
         effects = [rows.effect(row) for row in self._of(instance, _sql.effects)]
         return effects, [rows.timer(row) for row in self._of(instance, _sql.timers)]
 
-    def steps(self, instance: InstanceId) -> list[StoredStep]:
-        """The step rows, in order."""
-        return [rows.step(row) for row in self._of(instance, _sql.steps)]
-
-    def tasks(self, instance: InstanceId) -> list[StoredTask]:
-        """The questions that were asked."""
-        return [rows.task(row) for row in self._of(instance, _sql.tasks)]
-
-    def subscriptions(self, instance: InstanceId) -> list[StoredSubscription]:
-        """The signals that are waited for."""
-        return [rows.subscription(row) for row in self._of(instance, _sql.subscriptions)]
+    def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
+        """The rows of a kind."""
+        return [*map(reading(kind), self._of(instance, selecting(kind)))]
 
     def open_tasks(
         self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
@@ -132,7 +127,7 @@ class SQLiteReader:
             found = self._all(_sql.open_tasks, (self._tenant, *place, limit))
         else:
             found = self._all(_sql.open_tasks_of_role, (self._tenant, role, *place, limit))
-        return [rows.task(row) for row in found]
+        return [*map(reading(TASKS), found)]
 
     def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
         """The rows of these instances, of those that exist."""
@@ -242,10 +237,10 @@ class SQLiteReader:
             ]
         return ((kind, status) for kind, status in found if not query.statuses or status in query.statuses)
 
-    def _of(self, instance: InstanceId, statement: str) -> list[rows.Row]:
+    def _of(self, instance: InstanceId, statement: str) -> list[Row]:
         return self._all(statement, (str(instance), self._tenant))
 
-    def _all(self, statement: str, values: dict[str, Any] | Sequence[object]) -> list[rows.Row]:
+    def _all(self, statement: str, values: dict[str, Any] | Sequence[object]) -> list[Row]:
         with self._database.reading() as connection:
             return connection.execute(statement, values).fetchall()
 

@@ -1,55 +1,66 @@
-"""Writing the inline projections: a function per kind of record, found in a table."""
+"""Rows of declared kinds: how they are written with a commit, read and deleted follows from their declarations.
+
+What a driver does to a kind is made from the declaration once, when it is first asked for: a statement, and a function that makes the
+values of many rows. It is compiled like one written by hand, because every step of a saga comes here.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
 
 import msgspec
 
-from holdfast.kernel.records import (
-    DeadLetterRaised,
-    DeadLetterSettled,
-    Record,
-    StepMoved,
-    StepOpened,
-    SubscriptionClosed,
-    SubscriptionOpened,
-    TaskClosed,
-    TaskOpened,
-)
+from holdfast.kernel.rows import Column, Record, RowKind, columns_of, writing_of
 from holdfast.store.shapes import Change, DeadLetter, Header
-from holdfast.store.sqlite.rows import text, text_or_none
+from holdfast.store.sqlite.rows import Row, instance_id, instance_or_none, instant, instant_or_none, text
 from holdfast.store.statements import read_statements
 
 
 class _Sql(msgspec.Struct, frozen=True):
-    open_step: str
-    move_step: str
-    open_task: str
-    close_task: str
     raise_letter: str
-    settle_letter: str
-    open_subscription: str
-    close_subscription: str
 
 
 _sql = read_statements(_Sql, __package__, "records.sql")
 
+S = TypeVar("S", bound=Record)
 Values = tuple[object, ...]
+Maker = Callable[[str, Header, Record, str], Values]
+"""Makes the values of a row: from the name and the row of its instance, a record and the instant of the commit."""
+
+
+class _Way(NamedTuple):
+    """How the records of one class are written."""
+
+    place: int
+    """Comes first: ways are sorted by it."""
+    statement: str
+    values: Maker
+
+
+class _Ways(dict[type[Record], _Way]):
+    """The way of each class, made when it is first asked for."""
+
+    def __missing__(self, cls: type[Record]) -> _Way:
+        kind, act, place = writing_of(cls)
+        self[cls] = way = _Way(place, *_MAKERS[act](kind))
+        return way
 
 
 def write_records(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]], now: str) -> None:
-    """Write the records of changes, each with the name of its instance; one kind after the other."""
-    rows: dict[type[Record], list[Values]] = {kind: [] for kind in _WAYS}
+    """Write the records of changes, each with the name of its instance; one class after the other."""
+    rows: defaultdict[type[Record], list[Values]] = defaultdict(list)
     for name, change in named:
         for record in change.records:
-            kind = type(record)
-            rows[kind].append(_WAYS[kind][1](name, change.header, record, now))
-    for kind, values in rows.items():
-        if values:
-            connection.executemany(_WAYS[kind][0], values)
+            cls = type(record)
+            rows[cls].append(_ways[cls].values(name, change.header, record, now))
+    for cls in sorted(rows, key=_ways.__getitem__) if len(rows) > 1 else rows:
+        connection.executemany(_ways[cls].statement, rows[cls])
 
 
 def bury(connection: sqlite3.Connection, letter: DeadLetter) -> None:
@@ -62,62 +73,105 @@ def _letter(each: DeadLetter) -> Values:
         each.tenant, each.source, None if each.instance is None else str(each.instance), each.definition, each.key, each.number,
         each.name, each.language, each.type, each.version, each.data, each.options, each.priority, each.attempts, each.fence,
         each.reason, each.error, each.actor, each.definition_version, None if each.parent is None else str(each.parent),
-        each.command_id, each.comment, text(each.created_at),
+        each.command_id, each.comment, text(each.created_at), each.context,
     )  # fmt: skip
 
 
-def _open_step(name: str, header: Header, each: StepOpened, now: str) -> Values:
-    return (
-        name, each.number, header.tenant, each.node, each.token, each.visit, each.kind, each.status, each.compensates,
-        each.retry_of, each.wait_kind, each.attempts, each.outcome, each.error, each.input, each.output, now, now,
-    )  # fmt: skip
+@cache
+def selecting(kind: RowKind[Record]) -> str:
+    """The statement that finds the rows of an instance."""
+    words = ", ".join(f"'{word}'" for word in kind.own_words)
+    only = f" and {kind.shared_by} in ({words})" if words else ""
+    names = ", ".join(column.name for column in kind.columns)
+    return f"select {names} from {kind.table} where instance = ? and tenant = ?{only} order by {', '.join(kind.key)}"  # noqa: S608 - our own
 
 
-def _move_step(name: str, _header: Header, each: StepMoved, now: str) -> Values:
-    return (
-        each.status, each.attempts, each.output, each.error, each.outcome, each.wait_kind, text_or_none(each.started_at), now,
-        name, each.number,
-    )  # fmt: skip
+@cache
+def reading(kind: RowKind[S]) -> Callable[[Row], S]:
+    """The function that makes a row what it was declared as; its values are in the order of the declaration."""
+    make: Callable[..., S] = kind.stored
+    values = ", ".join(f"{column.name}={_read(column, place)}" for place, column in enumerate(kind.columns))
+    known = {"make": make, "instant": instant, "instant_or_none": instant_or_none}
+    return _compiled(f"lambda row: make({values})", known | {"id": instance_id, "id_or_none": instance_or_none})
 
 
-def _open_task(name: str, header: Header, each: TaskOpened, now: str) -> Values:
-    closed_at = None if each.outcome is None else now
-    return (
-        name, each.number, header.tenant, each.subject, each.role, text_or_none(each.due_at), each.data, each.outcome, each.actor,
-        each.comment, now, closed_at,
-    )  # fmt: skip
+def deleting(kind: RowKind[Record]) -> str:
+    """The statement that deletes the rows of an instance."""
+    return f"delete from {kind.table} where instance = ?"  # noqa: S608 - our own
 
 
-def _close_task(name: str, _header: Header, each: TaskClosed, now: str) -> Values:
-    return (each.outcome, each.actor, each.comment, now, name, each.number)
+def _opening(kind: RowKind[Record]) -> tuple[str, Maker]:
+    heads = {"instance": "name", "tenant": "head.tenant"} | {each: f"head.{each}" for each in kind.of_instance}
+    values = heads | {column.name: _written(column) for column in columns_of(kind.row)} | {kind.opened_at: "now"}
+    if kind.moved_at:
+        values[kind.moved_at] = "now"
+    if kind.closed_at:
+        values[kind.closed_at] = f"None if each.{kind.closed_by} is None else now"
+    statement = f"insert into {kind.table} ({', '.join(values)}) values ({', '.join('?' * len(values))})"  # noqa: S608 - our own
+    if kind.replaces:
+        place = ("instance", *kind.key)
+        kept = {*place, "tenant", kind.opened_at}
+        told = ", ".join(f"{name} = excluded.{name}" for name in values if name not in kept)
+        statement += f" on conflict ({', '.join(place)}) do update set {told}"
+    return statement, _values(values.values())
 
 
-def _raise_letter(name: str, header: Header, each: DeadLetterRaised, now: str) -> Values:
-    return (
-        header.tenant, each.source, name, header.definition, header.key, each.number, each.name, "", each.type, 1, each.payload, b"", 0,
-        each.attempts, 0, each.reason, each.error, "", header.definition_version, None, "", "", now,
-    )  # fmt: skip
+def _changing(kind: RowKind[Record]) -> tuple[str, Maker]:
+    assert kind.change is not None
+    told, values = dict[str, str](), list[str]()
+    columns = {column.name: column for column in columns_of(kind.change)}
+    for name, column in columns.items():
+        if name in kind.key:
+            continue
+        given = f"coalesce(?, {name})" if column.may_be_none else "?"
+        first = kind.while_zero.get(name)
+        told[name] = f"case when {first} = 0 then {given} else {name} end" if first else given
+        values.append(_written(column))
+    if kind.moved_at:
+        told[kind.moved_at] = "?"
+        values.append("now")
+    if kind.closed_by in columns:
+        told[kind.closed_at] = f"coalesce(?, {kind.closed_at})"
+        values.append(f"None if each.{kind.closed_by} is None else now")
+    changes = ", ".join(f"{name} = {value}" for name, value in told.items())
+    statement = f"update {kind.table} set {changes} where {_found(kind)}"  # noqa: S608 - our own
+    return statement, _values([*values, "name", *(_written(columns[name]) for name in kind.key)])
 
 
-def _settle_letter(name: str, _header: Header, each: DeadLetterSettled, _now: str) -> Values:
-    return (name, each.source, each.number)
+def _ending(kind: RowKind[Record]) -> tuple[str, Maker]:
+    assert kind.end is not None
+    columns = {column.name: column for column in columns_of(kind.end)}
+    statement = f"delete from {kind.table} where {_found(kind)}"  # noqa: S608 - our own
+    return statement, _values(["name", *(_written(columns[name]) for name in kind.key)])
 
 
-def _open_subscription(name: str, header: Header, each: SubscriptionOpened, now: str) -> Values:
-    return (name, each.number, header.tenant, each.signal, each.correlation, text_or_none(each.expires_at), now)
+def _found(kind: RowKind[Record]) -> str:
+    return " and ".join(f"{name} = ?" for name in ("instance", *kind.key))
 
 
-def _close_subscription(name: str, _header: Header, each: SubscriptionClosed, _now: str) -> Values:
-    return (name, each.number)
+def _written(column: Column) -> str:
+    """The value of a record for a column, as it is stored."""
+    value = f"each.{column.name}"
+    writer = {datetime: "text", UUID: "str"}.get(column.type, "")
+    return f"None if {value} is None else {writer}({value})" if writer else value
 
 
-_WAYS: dict[type[Record], tuple[str, Callable[[str, Header, Any, str], Values]]] = {
-    StepOpened: (_sql.open_step, _open_step),
-    StepMoved: (_sql.move_step, _move_step),
-    TaskOpened: (_sql.open_task, _open_task),
-    TaskClosed: (_sql.close_task, _close_task),
-    DeadLetterSettled: (_sql.settle_letter, _settle_letter),
-    DeadLetterRaised: (_sql.raise_letter, _raise_letter),  # After the one that it may take the place of.
-    SubscriptionOpened: (_sql.open_subscription, _open_subscription),
-    SubscriptionClosed: (_sql.close_subscription, _close_subscription),
-}
+def _read(column: Column, place: int) -> str:
+    """The value of a column, as it was told."""
+    if column.type is bool:
+        return f"None if row[{place}] is None else bool(row[{place}])"
+    reader = {datetime: "instant", UUID: "id"}.get(column.type, "")
+    return f"{reader}{'_or_none' if reader and column.may_be_none else ''}(row[{place}])"
+
+
+def _values(expressions: Iterable[str]) -> Maker:
+    return _compiled(f"lambda name, head, each, now: ({', '.join(expressions)},)", {"text": text})
+
+
+def _compiled(source: str, known: dict[str, Any]) -> Callable[..., Any]:
+    made: Callable[..., Any] = eval(source, known)  # noqa: S307 - made of names that a declaration has checked
+    return made
+
+
+_MAKERS = {"open": _opening, "change": _changing, "end": _ending}
+_ways = _Ways()

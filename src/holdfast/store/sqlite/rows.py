@@ -9,15 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.kernel.history import StoredEvent
-from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.findings import (
-    FedEvent,
-    ProjectionState,
-    PublishedDefinition,
-    StoredStep,
-    StoredSubscription,
-    StoredTask,
-)
+from holdfast.kernel.ids import InstanceId, WorkerId, uuid_of
+from holdfast.store.findings import FedEvent, ProjectionState, PublishedDefinition
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -55,7 +48,7 @@ def instant_or_none(stored: str | None) -> datetime | None:
 
 def instance_id(stored: str) -> InstanceId:
     """A stored instance id."""
-    return InstanceId(UUID(stored))
+    return uuid_of(int(stored.replace("-", ""), 16))  # type: ignore[return-value]
 
 
 def instance_or_none(stored: str | None) -> InstanceId | None:
@@ -81,6 +74,11 @@ def header(row: Row) -> Header:
         created_at=instant(row[12]),
         updated_at=instant(row[13]),
         ended_at=instant_or_none(row[14]),
+        partition=row[15] or "",
+        started_by=row[16],
+        paused_at=instant_or_none(row[17]),
+        deadline_at=instant_or_none(row[18]),
+        search=row[19] or "",
     )
 
 
@@ -98,6 +96,8 @@ def event(row: Row) -> StoredEvent:
         actor=row[8],
         comment=row[9],
         cause=row[10],
+        on_behalf_of=row[11] or "",
+        trace=row[12] or "",
     )
 
 
@@ -118,6 +118,8 @@ def fed_event(row: Row) -> FedEvent:
         definition=row[11] or "",
         definition_version=row[12] or "",
         key=row[13] or "",
+        on_behalf_of=row[14] or "",
+        trace=row[15] or "",
     )
 
 
@@ -144,6 +146,7 @@ def effect(row: Row) -> StoredEffect:
         created_at=instant(row[17]),
         claimed_at=instant_or_none(row[18]),
         stop_requested=bool(row[19]),
+        context=row[20],
     )
 
 
@@ -162,6 +165,7 @@ def timer(row: Row) -> StoredTimer:
         due_at=instant(row[9]),
         attempts=row[10],
         error=row[11],
+        context=row[12],
     )
 
 
@@ -181,6 +185,7 @@ def message(row: Row) -> StoredMessage:
         parent=instance_or_none(row[13]),
         attempts=row[14],
         error=row[15],
+        context=row[16],
     )
 
 
@@ -211,50 +216,14 @@ def dead_letter(row: Row) -> DeadLetter:
         command_id=row[21],
         comment=row[22],
         created_at=instant(row[23]),
-    )
-
-
-def step(row: Row) -> StoredStep:
-    """A row of `steps`."""
-    names = StoredStep.__struct_fields__
-    values = dict(zip(names, row, strict=True))
-    values |= {
-        "instance": instance_id(row[0]),
-        "opened_at": instant(values["opened_at"]),
-        "moved_at": instant(values["moved_at"]),
-        "started_at": instant_or_none(values["started_at"]),
-    }
-    return StoredStep(**values)
-
-
-def task(row: Row) -> StoredTask:
-    """A row of `human_tasks`."""
-    values = dict(zip(StoredTask.__struct_fields__, row, strict=True))
-    values |= {
-        "instance": instance_id(row[0]),
-        "due_at": instant_or_none(values["due_at"]),
-        "opened_at": instant(values["opened_at"]),
-        "closed_at": instant_or_none(values["closed_at"]),
-    }
-    return StoredTask(**values)
-
-
-def subscription(row: Row) -> StoredSubscription:
-    """A row of `subscriptions`."""
-    return StoredSubscription(
-        instance=instance_id(row[0]),
-        number=row[1],
-        signal=row[2],
-        correlation=row[3],
-        expires_at=instant_or_none(row[4]),
-        opened_at=instant(row[5]),
+        context=row[24],
     )
 
 
 def definition(row: Row) -> StoredDefinition:
     """A row of `definitions`."""
     values = dict(zip(StoredDefinition.__struct_fields__, row, strict=True))
-    return StoredDefinition(**(values | {"created_at": instant(row[-1])}))
+    return StoredDefinition(**(values | {"published_at": instant(row[-1])}))
 
 
 def projection(row: Row) -> ProjectionState:
@@ -271,7 +240,8 @@ def projection(row: Row) -> ProjectionState:
 
 def published(row: Row) -> PublishedDefinition:
     """A row of `definitions`, for lists."""
-    return PublishedDefinition(name=row[0], version=row[1], kind=row[2], hash=row[3], published_at=instant(row[4]))
+    values = dict(zip(PublishedDefinition.__struct_fields__, row, strict=True))
+    return PublishedDefinition(**(values | {"published_at": instant(row[-1])}))
 
 
 def observation(row: Row) -> Observation:

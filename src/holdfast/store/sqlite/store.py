@@ -6,14 +6,16 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 
-from holdfast.errors import ConfigurationError, StoreError, indefinite
+from holdfast.errors import ConfigurationError, StoreError
+from holdfast.store.foreign import unwrapped
 from holdfast.store.migrating import Migration, bring_up, read_migrations
 from holdfast.store.shapes import StoredMessage
+from holdfast.store.sqlite.borrowing import borrowed
 from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
-from holdfast.store.sqlite.commits import SQLiteWriter, accept_within
+from holdfast.store.sqlite.commits import SQLiteUnit, SQLiteWriter, accept_within
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.definitions import SQLiteDefinitions
 from holdfast.store.sqlite.faults import is_missing, translated
@@ -54,7 +56,7 @@ class SQLiteParts:
 
     def feed(self) -> SQLiteFeed:
         """For projections."""
-        return SQLiteFeed(self._database)
+        return SQLiteFeed(self._database, owner=self)
 
     def keeper(self) -> SQLiteKeeper:
         """For operators and housekeeping."""
@@ -106,11 +108,10 @@ class SQLiteShare(SQLiteParts):
 
     def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
         """Put a message into the inbox in the caller's own transaction."""
-        if not isinstance(connection, sqlite3.Connection):
-            raise ConfigurationError(f"give a sqlite3 connection to {self.url}, not {indefinite(type(connection))}")
+        given = unwrapped(connection, sqlite3.Connection, self.url)
         try:
             with translated(self.url):
-                number = accept_within(connection, message, now, identity=self._identity)
+                number = accept_within(given, message, now, identity=self._identity)
         except StoreError as error:
             if not is_missing(error.__cause__):
                 raise
@@ -118,6 +119,10 @@ class SQLiteShare(SQLiteParts):
         if number is None:
             raise ConfigurationError(f"the connection is to another database than {self.url}; give one to that file")
         return number
+
+    def within(self, connection: object) -> AbstractContextManager[SQLiteUnit]:
+        """The transaction that a caller has open, for our statements too."""
+        return borrowed(unwrapped(connection, sqlite3.Connection, self.url), self._database, identity=self._identity)
 
     def wakeups(self, notice: Callable[[str], None]) -> DataVersion:
         """Hints that another process has committed."""
@@ -128,8 +133,8 @@ class SQLiteShare(SQLiteParts):
         return self._database.locked_for()
 
     def take_back(self) -> None:
-        """Give the file a new writer if user code still has the old one."""
-        self._database.take_back()
+        """Give the file a new writer if a projection of this share still has the old one."""
+        self._database.take_back(self)
 
 
 class SQLiteStore(SQLiteShare):

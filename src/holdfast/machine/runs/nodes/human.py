@@ -13,7 +13,8 @@ import msgspec
 from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.moment import Moment
-from holdfast.kernel.records import Record, TaskClosed, TaskOpened
+from holdfast.kernel.records import TaskClosed, TaskOpened
+from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import CONFIRMED, REJECTED, Human, Node
 from holdfast.machine.graphs.index import DATA, GraphIndex
 from holdfast.machine.runs.answers import fits, merged, too_large

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.kernel.records import Record
+from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import TIMEOUT, Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import TimedOut

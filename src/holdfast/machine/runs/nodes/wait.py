@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.kernel.decision import Answer, Rejection
-from holdfast.kernel.records import Record, SubscriptionClosed, SubscriptionOpened
+from holdfast.kernel.records import SubscriptionClosed, SubscriptionOpened
+from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Node, WaitEvent, WaitTimer
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.answers import fits, is_within, too_large

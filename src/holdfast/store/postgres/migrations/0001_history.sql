@@ -11,6 +11,10 @@
 -- of an instance lie in one partition, a read of its history touches that one alone, and an old month can be dropped whole.
 --
 -- Queue tables are narrow in indexes, leave room on their pages for updates in place, and are vacuumed often.
+--
+-- `context` of an effect, a timer or a message is for whom it is done: the actor, the trace and the part of the tenant, as JSON; null
+-- means that the engine acts of its own accord. `trace` and `on_behalf_of` of an event are null where there is none, so that an engine
+-- that is used without them writes nothing for them.
 
 create table holdfast.meta (
     name  text primary key,
@@ -27,7 +31,10 @@ create table holdfast.definitions (
     hash         text not null,
     compiler     text not null,
     status       text not null check (status in ('draft', 'published', 'retired')),
-    created_at   timestamptz not null,
+    media_type   text not null,
+    description  text not null,
+    published_by text not null,
+    published_at timestamptz not null,
     primary key (tenant, name, version)
 );
 
@@ -45,8 +52,8 @@ end $$;
 
 create trigger definitions_immutable before update on holdfast.definitions for each row
 when (old.status <> 'draft' and (
-    new.source <> old.source or new.compiled <> old.compiled or new.hash <> old.hash or new.kind <> old.kind
-    or new.compiler <> old.compiler or new.status = 'draft'
+    new.source <> old.source or new.media_type <> old.media_type or new.compiled <> old.compiled or new.hash <> old.hash
+    or new.kind <> old.kind or new.compiler <> old.compiler or new.status = 'draft'
     or new.tenant <> old.tenant or new.name <> old.name or new.version <> old.version
 ))
 execute function holdfast.refuse('HF102', 'a published definition never changes');
@@ -66,7 +73,12 @@ create table holdfast.instances (
     parent             uuid,
     created_at         timestamptz not null,
     updated_at         timestamptz not null,
-    ended_at           timestamptz
+    ended_at           timestamptz,
+    partition          text,
+    started_by         text not null,
+    paused_at          timestamptz,
+    deadline_at        timestamptz,
+    attributes         jsonb
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 -- For look-ups, and for lists that name a key alone.
 create unique index instances_by_key on holdfast.instances (tenant, key, definition) where key is not null;
@@ -74,6 +86,8 @@ create unique index instances_by_key on holdfast.instances (tenant, key, definit
 -- without statistics takes these indexes for look-ups by id or key otherwise, and reads every instance of the tenant or definition.
 create index instances_by_definition on holdfast.instances (tenant, definition, status, begun, id) where created_at > '-infinity';
 create index instances_by_status on holdfast.instances (tenant, kind, status, begun, id) where created_at < 'infinity';
+-- For lists by search attribute.
+create index instances_by_attribute on holdfast.instances using gin (attributes jsonb_path_ops) where attributes is not null;
 create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on holdfast.instances (ended_at) where ended_at is not null;
@@ -88,17 +102,19 @@ when (new.version < old.version)
 execute function holdfast.refuse('HF103', 'the identity of an instance never changes');
 
 create table holdfast.events (
-    instance uuid not null,
-    sequence integer not null,
-    position bigint not null,
-    tenant   text not null check (tenant <> ''),
-    type     text not null,
-    version  smallint not null,
-    data     bytea not null,
-    at       timestamptz not null,
-    actor    text not null,
-    comment  text not null,
-    cause    text not null,
+    instance     uuid not null,
+    sequence     integer not null,
+    position     bigint not null,
+    tenant       text not null check (tenant <> ''),
+    type         text not null,
+    version      smallint not null,
+    data         bytea not null,
+    at           timestamptz not null,
+    actor        text not null,
+    comment      text not null,
+    cause        text not null,
+    on_behalf_of text,
+    trace        text,
     primary key (instance, sequence)
 ) partition by range (instance);
 create index events_by_position on holdfast.events (position);
@@ -154,6 +170,7 @@ create table holdfast.effects (
     error          text not null,
     created_at     timestamptz not null,
     stop_requested boolean not null default false,
+    context        bytea,
     primary key (instance, number)
 ) with (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1,
@@ -179,6 +196,7 @@ create table holdfast.timers (
     attempts      integer not null,
     error         text not null,
     claimed_until timestamptz,
+    context       bytea,
     primary key (instance, key)
 ) with (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1
@@ -205,7 +223,8 @@ create table holdfast.inbox (
     attempts           integer not null default 0,
     error              text not null default '',
     due_at             timestamptz,
-    claimed_until      timestamptz
+    claimed_until      timestamptz,
+    context            bytea
 ) with (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1
 );
@@ -222,22 +241,23 @@ create table holdfast.dead_letters (
     key                text not null,
     number             integer not null,
     name               text not null,
-    language           text not null,
+    language           text not null default '',
     type               text not null,
-    version            smallint not null,
+    version            smallint not null default 1,
     data               bytea not null,
-    options            bytea not null,
-    priority           smallint not null,
+    options            bytea not null default '',
+    priority           smallint not null default 0,
     attempts           integer not null,
-    fence              integer not null,
+    fence              integer not null default 0,
     reason             text not null,
     error              text not null,
-    actor              text not null,
+    actor              text not null default '',
     definition_version text not null default '',
     parent             uuid,
     command_id         text not null default '',
     comment            text not null default '',
-    created_at         timestamptz not null
+    created_at         timestamptz not null,
+    context            bytea
 );
 create index dead_letters_by_instance on holdfast.dead_letters (instance, source, number);
 create index dead_letters_by_tenant on holdfast.dead_letters (tenant, id);
@@ -309,17 +329,6 @@ create table holdfast.subscriptions (
 );
 create index subscriptions_by_signal on holdfast.subscriptions (tenant, signal, correlation);
 
-create table holdfast.signals (
-    id          bigint generated always as identity primary key,
-    tenant      text not null check (tenant <> ''),
-    signal      text not null,
-    correlation text not null,
-    data        bytea not null,
-    received_at timestamptz not null,
-    expires_at  timestamptz not null
-);
-create index signals_by_name on holdfast.signals (tenant, signal, correlation, id);
-
 create table holdfast.workers (
     id          uuid primary key,
     name        text not null,
@@ -389,6 +398,14 @@ create function holdfast.language_of(tenant text, definition text) returns text 
     ) then '$graph' else language_of.definition end
 $$;
 
+-- Instances of the tenant that is set, by search attributes. Under row-level security an operator that might tell of what it sees, as
+-- that of the index might, is not asked before the wall is; so the owner of the table asks, and names the tenant himself.
+
+create function holdfast.instances_having(wanted jsonb) returns setof uuid language sql stable
+security definer set search_path = pg_catalog, pg_temp as $$
+    select i.id from holdfast.instances i where i.attributes @> wanted and i.tenant = current_setting('holdfast.tenant', true)
+$$;
+
 -- Commands from any programming language, ORM or trigger, in the caller's own transaction.
 
 create function holdfast.submit(
@@ -406,7 +423,20 @@ create function holdfast.submit(
     ) returning id
 $$;
 
--- Who sees what. `holdfast_engine` commits and claims for everybody; `holdfast_tenant` sees the tenant named in its transaction.
+-- Who sees what. `holdfast_engine` commits and claims for everybody; `holdfast_tenant` sees the tenant named in its transaction. A later
+-- migration that makes a table with a tenant calls `wall_off` for it, and grants `select` on it to `holdfast_tenant`.
+
+create function holdfast.wall_off(name text) returns void language plpgsql as $$
+begin
+    execute format('alter table holdfast.%I enable row level security', name);
+    execute format('alter table holdfast.%I force row level security', name);
+    execute format('create policy engine on holdfast.%I to holdfast_engine using (true) with check (true)', name);
+    execute format(
+        'create policy tenant on holdfast.%I to holdfast_tenant using (tenant = current_setting(''holdfast.tenant'', true)) '
+        || 'with check (tenant = current_setting(''holdfast.tenant'', true))', name
+    );
+    execute format('grant select, insert, update, delete on holdfast.%I to holdfast_engine', name);
+end $$;
 
 do $$
 declare
@@ -414,15 +444,9 @@ declare
 begin
     foreach name in array array[
         'definitions', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
-        'human_tasks', 'subscriptions', 'signals', 'observations'
+        'human_tasks', 'subscriptions', 'observations'
     ] loop
-        execute format('alter table holdfast.%I enable row level security', name);
-        execute format('alter table holdfast.%I force row level security', name);
-        execute format('create policy engine on holdfast.%I to holdfast_engine using (true) with check (true)', name);
-        execute format(
-            'create policy tenant on holdfast.%I to holdfast_tenant using (tenant = current_setting(''holdfast.tenant'', true)) '
-            || 'with check (tenant = current_setting(''holdfast.tenant'', true))', name
-        );
+        perform holdfast.wall_off(name);
     end loop;
     foreach name in array array['meta', 'workers', 'projections'] loop
         execute format('alter table holdfast.%I enable row level security', name);
@@ -440,10 +464,11 @@ grant usage on schema holdfast to holdfast_engine, holdfast_tenant;
 grant select, insert, update, delete on all tables in schema holdfast to holdfast_engine;
 revoke update on holdfast.events from holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
-    holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.subscriptions, holdfast.signals,
+    holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.subscriptions,
     holdfast.observations to holdfast_tenant;
 grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;
-revoke execute on function holdfast.make_partitions from public;
+revoke execute on function holdfast.make_partitions, holdfast.instances_having from public;
 grant execute on function holdfast.make_partitions to holdfast_engine;
+grant execute on function holdfast.instances_having to holdfast_tenant;
 grant usage on all sequences in schema holdfast to holdfast_engine, holdfast_tenant;

@@ -44,7 +44,7 @@ where e.ctid = any (array(
 ))
 returning e.instance, e.number, e.tenant, e.definition, e.language, e.handler, e.type, e.version, e.data, e.options, e.priority, e.rank,
     e.parked_until, e.owner, e.fence, e.attempts, e.error,
-    greatest(least(e.created_at, '9999-12-31 00:00:00+00'), '0001-01-01 00:00:00+00'), e.claimed_at, e.stop_requested
+    greatest(least(e.created_at, '9999-12-31 00:00:00+00'), '0001-01-01 00:00:00+00'), e.claimed_at, e.stop_requested, e.context
 
 -- name: retry_effect
 update holdfast.effects set
@@ -67,7 +67,7 @@ select min(parked_until) from holdfast.effects where parked_until is not null
 
 -- name: waiting_effects
 select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, claimed_at, stop_requested
+    attempts, error, created_at, claimed_at, stop_requested, context
 from holdfast.effects
 where handler = ?::text and owner is null and parked_until is null
     and created_at <= coalesce(?::timestamptz, clock_timestamp()) - ?::interval
@@ -89,7 +89,7 @@ where t.ctid = any (array(
     order by p.due_at limit ?::int8
 ))
 returning t.instance, t.key, t.number, t.tenant, t.definition, t.language, t.type, t.version, t.data,
-    greatest(t.due_at, '0001-01-01 00:00:00+00'), t.attempts, t.error
+    greatest(t.due_at, '0001-01-01 00:00:00+00'), t.attempts, t.error, t.context
 
 -- name: next_timer
 -- The calendar of Postgres goes further than that of Python.
@@ -142,7 +142,7 @@ where i.id = any (array(
     where f.is_readable order by f.id limit ?::int8
 ))
 returning i.id, i.tenant, i.definition, i.key, i.instance, i.language, i.type, i.version, i.data, i.command_id, i.actor, i.comment,
-    i.definition_version, i.parent, i.attempts, i.error
+    i.definition_version, i.parent, i.attempts, i.error, i.context
 
 -- name: retry_message
 update holdfast.inbox set due_at = ?::timestamptz, attempts = attempts + ?::int4, error = ?::text, claimed_until = null where id = ?::int8
@@ -156,7 +156,7 @@ delete from holdfast.inbox where id = ?::int8
 
 -- name: waiting_messages
 select id, tenant, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    attempts, error
+    attempts, error, context
 from holdfast.inbox
 where id > $1::int8 and tenant = $2::text and ($3::text = '' or definition = $3::text) and ($4::text = '' or type = $4::text)
 order by id limit $5::int8

@@ -7,13 +7,18 @@
 
 -- name: born
 insert into holdfast.instances (
-    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, ended_at, created_at,
-    updated_at
+    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, ended_at, partition,
+    started_by, paused_at, deadline_at, attributes, created_at, updated_at
 )
-select u.*, t.at, t.at from unnest(
+select u.id, u.tenant, u.definition, u.definition_version, u.kind, u.key, u.status, u.reason, u.begun, u.version, u.issued, u.parent,
+    u.ended_at, u.partition, u.started_by, u.paused_at, u.deadline_at, u.attributes::jsonb, t.at, t.at
+from unnest(
     ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::int4[], ?::int4[], ?::uuid[],
-    ?::timestamptz[]
-) as u, (select ?::timestamptz as at) as t
+    ?::timestamptz[], ?::text[], ?::text[], ?::timestamptz[], ?::timestamptz[], ?::text[]
+) as u (
+    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, ended_at, partition,
+    started_by, paused_at, deadline_at, attributes
+), (select ?::timestamptz as at) as t
 
 -- name: moved
 -- The gate: the row changes only if nobody has changed it since it was read.
@@ -25,6 +30,15 @@ from unnest(
 ) as u (id, tenant, expected, status, reason, begun, version, issued, ended_at), (select ?::timestamptz as at) as t
 where i.id = any (array[u.id]) and i.tenant = u.tenant and i.version = u.expected
 returning 1
+
+-- name: marked
+-- What few changes touch is written beside the gate, which locks the row, so that no other pays for it.
+update holdfast.instances i
+set paused_at = u.paused_at, deadline_at = u.deadline_at, attributes = u.attributes::jsonb
+from unnest(
+    ?::uuid[], ?::timestamptz[], ?::timestamptz[], ?::text[]
+) as u (id, paused_at, deadline_at, attributes)
+where i.id = any (array[u.id])
 
 -- name: consumed_effects
 delete from holdfast.effects e using unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
@@ -75,16 +89,16 @@ with taken as (
 )
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    created_at
+    context, created_at
 )
 select u.tenant, u.target, u.definition, u.key, u.instance, u.language, u.type, u.version, u.data, u.command_id, u.actor, u.comment,
-    u.definition_version, u.parent, t.at
+    u.definition_version, u.parent, u.context, t.at
 from unnest(
     ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
-    ?::text[], ?::uuid[]
+    ?::text[], ?::uuid[], ?::bytea[]
 ) with ordinality as u (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    place
+    context, place
 ) join taken on taken.place = u.place, (select ?::timestamptz as at) as t
 order by u.place
 
@@ -97,16 +111,16 @@ with taken as (
 )
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    created_at
+    context, created_at
 )
 select u.tenant, u.target, u.definition, u.key, u.instance, u.language, u.type, u.version, u.data, u.command_id, u.actor, u.comment,
-    u.definition_version, u.parent, t.at
+    u.definition_version, u.parent, u.context, t.at
 from unnest(
     ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
-    ?::text[], ?::uuid[]
+    ?::text[], ?::uuid[], ?::bytea[]
 ) with ordinality as u (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    place
+    context, place
 ) join taken on taken.place = u.place, (select ?::timestamptz as at) as t
 order by u.place
 
@@ -125,41 +139,42 @@ returning 1
 -- The order of all events: the transaction's number and the event's place in it. Readers stop below the oldest running transaction.
 -- A transaction that is older than the last commit of an instance it writes to goes behind that commit, up to a floor.
 with tx as materialized (select greatest((?::int8 + pg_current_xact_id()::text::int8) << 20, ?::int8) as base)
-insert into holdfast.events (instance, sequence, position, tenant, type, version, data, at, actor, comment, cause)
-select u.instance, u.sequence, tx.base + u.place, u.tenant, u.type, u.version, u.data, t.at, u.actor, u.comment, u.cause
+insert into holdfast.events (instance, sequence, position, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace)
+select u.instance, u.sequence, tx.base + u.place, u.tenant, u.type, u.version, u.data, t.at, u.actor, u.comment, u.cause,
+    u.on_behalf_of, u.trace
 from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[]
-) with ordinality as u (instance, sequence, tenant, type, version, data, actor, comment, cause, place),
+    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[]
+) with ordinality as u (instance, sequence, tenant, type, version, data, actor, comment, cause, on_behalf_of, trace, place),
     tx, (select ?::timestamptz as at) as t
 
 -- name: effects
 -- What is handed over to a worker was claimed by it at this very moment.
 insert into holdfast.effects (
     instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, claimed_at
+    attempts, context, error, created_at, claimed_at
 )
 select u.*, '', t.at, case when u.owner is null then null else t.at end from unnest(
     ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[], ?::int4[], ?::int8[],
-    ?::timestamptz[], ?::uuid[], ?::int4[], ?::int4[]
+    ?::timestamptz[], ?::uuid[], ?::int4[], ?::int4[], ?::bytea[]
 ) as u (
     instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts
+    attempts, context
 ), (select ?::timestamptz as at) as t
 
 -- name: timers
-insert into holdfast.timers (instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error)
+insert into holdfast.timers (instance, key, number, tenant, definition, language, type, version, data, due_at, context, attempts, error)
 select u.*, 0, '' from unnest(
-    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::timestamptz[]
+    ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::timestamptz[], ?::bytea[]
 ) as u
 
 -- name: messages
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    created_at
+    context, created_at
 )
 select u.*, t.at from unnest(
     ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[],
-    ?::text[], ?::uuid[]
+    ?::text[], ?::uuid[], ?::bytea[]
 ) as u, (select ?::timestamptz as at) as t
 returning id
 
@@ -167,10 +182,10 @@ returning id
 -- Only into the database that is meant, with a connection that is not ours.
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    created_at
+    context, created_at
 )
 select ?::text, ?::text, ?::text, ?::text, ?::uuid, ?::text, ?::text, ?::int4, ?::bytea, ?::text, ?::text, ?::text, ?::text, ?::uuid,
-    ?::timestamptz
+    ?::bytea, ?::timestamptz
 where exists (select 1 from holdfast.meta where name = 'identity' and value = ?::text)
 returning id
 
@@ -192,62 +207,13 @@ select * from unnest(
     ?::text[], ?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bool[], ?::timestamptz[]
 ) as u
 
--- name: opened_steps
-insert into holdfast.steps (
-    instance, number, tenant, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input,
-    output, opened_at, moved_at
-)
-select u.*, t.at, t.at from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::int4[], ?::int4[], ?::text[], ?::int4[],
-    ?::text[], ?::text[], ?::bytea[], ?::bytea[]
-) as u, (select ?::timestamptz as at) as t
-
--- name: moved_steps
--- A step began with its first call.
-update holdfast.steps s set
-    status = u.status, attempts = coalesce(u.attempts, s.attempts), output = coalesce(u.output, s.output),
-    error = coalesce(u.error, s.error), outcome = coalesce(u.outcome, s.outcome), wait_kind = coalesce(u.wait_kind, s.wait_kind),
-    started_at = case when s.attempts = 0 then coalesce(u.started_at, s.started_at) else s.started_at end, moved_at = t.at
-from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::int4[], ?::bytea[], ?::text[], ?::text[], ?::text[], ?::timestamptz[]
-) as u (instance, number, status, attempts, output, error, outcome, wait_kind, started_at), (select ?::timestamptz as at) as t
-where s.instance = any (array[u.instance]) and s.number = u.number
-
--- name: opened_tasks
-insert into holdfast.human_tasks (
-    instance, number, tenant, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
-)
-select u.*, t.at, case when u.outcome is null then null else t.at end from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::timestamptz[], ?::bytea[], ?::text[], ?::text[], ?::text[]
-) as u (instance, number, tenant, subject, role, due_at, data, outcome, actor, comment), (select ?::timestamptz as at) as t
-
--- name: closed_tasks
-update holdfast.human_tasks h set outcome = u.outcome, actor = u.actor, comment = u.comment, closed_at = t.at
-from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[]
-) as u (instance, number, outcome, actor, comment), (select ?::timestamptz as at) as t
-where h.instance = any (array[u.instance]) and h.number = u.number
-
 -- name: raised_letters
 insert into holdfast.dead_letters (
     tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence, reason,
-    error, actor, definition_version, parent, command_id, comment, created_at
+    error, actor, definition_version, parent, command_id, comment, created_at, context
 )
 select * from unnest(
     ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::bytea[],
-    ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::timestamptz[]
+    ?::int4[], ?::int4[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::uuid[], ?::text[], ?::text[], ?::timestamptz[],
+    ?::bytea[]
 ) as u
-
--- name: settled_letters
-delete from holdfast.dead_letters d using unnest(?::uuid[], ?::text[], ?::int4[]) as u (instance, source, number)
-where d.instance = any (array[u.instance]) and d.source = u.source and d.number = u.number
-
--- name: opened_subscriptions
-insert into holdfast.subscriptions (instance, number, tenant, signal, correlation, expires_at, opened_at)
-select u.*, t.at from unnest(
-    ?::uuid[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::timestamptz[]
-) as u, (select ?::timestamptz as at) as t
-
--- name: closed_subscriptions
-delete from holdfast.subscriptions s using unnest(?::uuid[], ?::int4[]) as u (instance, number)
-where s.instance = any (array[u.instance]) and s.number = u.number

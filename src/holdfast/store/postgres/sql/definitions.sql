@@ -1,18 +1,34 @@
 -- name: publish
-insert into holdfast.definitions (tenant, name, version, kind, source, compiled, hash, compiler, status, created_at)
-values (?::text, ?::text, ?::text, ?::text, ?::bytea, ?::bytea, ?::text, ?::text, ?::text, ?::timestamptz) on conflict do nothing
+-- What was published shared is not published again for one tenant: instances may be pinned to it.
+insert into holdfast.definitions (
+    tenant, name, version, kind, source, compiled, hash, compiler, status, media_type, description, published_by, published_at
+)
+select u.* from (
+    select ?::text as tenant, ?::text as name, ?::text as version, ?::text, ?::bytea, ?::bytea, ?::text, ?::text, ?::text, ?::text,
+        ?::text, ?::text, ?::timestamptz
+) as u
+where not exists (select 1 from holdfast.definitions d where d.tenant = '*' and d.name = u.name and d.version = u.version)
+on conflict do nothing
 
 -- name: adopt
 -- Messages that were accepted before the definition was published were taken for those of a decider.
 update holdfast.inbox set language = '$graph' where language = ?::text and ?::text in ('*', tenant)
 
 -- name: get
-select tenant, name, version, kind, source, compiled, hash, compiler, status, created_at
-from holdfast.definitions where tenant = ?::text and name = ?::text and version = ?::text
+-- A tenant's own one stands before the shared one.
+select tenant, name, version, kind, source, compiled, hash, compiler, status, media_type, description, published_by, published_at
+from holdfast.definitions where tenant in (?::text, '*') and name = ?::text and version = ?::text order by tenant = '*' limit 1
 
 -- name: versions
-select version from holdfast.definitions where tenant = ?::text and name = ?::text order by created_at, version
+select version from holdfast.definitions
+where tenant = (
+    select tenant from holdfast.definitions where tenant in ($1::text, '*') and name = $2::text order by tenant = '*' limit 1
+) and name = $2::text
+order by published_at, version
+
+-- name: names
+select distinct name from holdfast.definitions
 
 -- name: listed
-select name, version, kind, hash, created_at from holdfast.definitions
-where tenant = ?::text and status = 'published' order by name, created_at, version
+select tenant, name, version, kind, hash, description, published_by, published_at from holdfast.definitions
+where tenant in (?::text, '*') and status = 'published' order by name, published_at, version

@@ -2,7 +2,7 @@
 -- No running transaction can still write below the horizon, so nothing is ever skipped. Two transactions may share a position, so a
 -- page never ends between equal ones.
 select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause,
-    i.definition, i.definition_version, i.key
+    i.definition, i.definition_version, i.key, e.on_behalf_of, e.trace
 from (
     select * from holdfast.events
     where position > ?::int8 and position < (?::int8 + pg_snapshot_xmin(pg_current_snapshot())::text::int8) << 20

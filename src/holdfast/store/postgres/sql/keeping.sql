@@ -1,6 +1,6 @@
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
 from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 
 -- name: discard
@@ -13,10 +13,10 @@ select 1 from holdfast.instances where id = ?::uuid for share
 -- name: revive_effect
 insert into holdfast.effects (
     instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, fence, attempts, error,
-    created_at
+    created_at, context
 ) values (
     ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::text, ?::text, ?::int2, ?::bytea, ?::bytea, ?::int2, ?::int8, ?::int4, 0, '',
-    ?::timestamptz
+    ?::timestamptz, ?::bytea
 )
 
 -- name: finished
@@ -47,10 +47,7 @@ select set_config('holdfast.retention', ?::text, true)
 with a as (delete from holdfast.events where instance = $1::uuid),
     b as (delete from holdfast.snapshots where instance = $1::uuid),
     c as (delete from holdfast.timers where instance = $1::uuid),
-    d as (delete from holdfast.steps where instance = $1::uuid),
-    e as (delete from holdfast.human_tasks where instance = $1::uuid),
-    f as (delete from holdfast.subscriptions where instance = $1::uuid),
-    g as (delete from holdfast.observations where instance = $1::uuid)
+    d as (delete from holdfast.observations where instance = $1::uuid)
 delete from holdfast.instances where id = $1::uuid
 
 -- name: delete_work
@@ -62,11 +59,6 @@ delete from holdfast.dead_letters where instance = $1::uuid
 -- name: prune_receipts
 delete from holdfast.receipts where ctid = any (array(
     select ctid from holdfast.receipts where created_at < ?::timestamptz limit ?::int8
-))
-
--- name: prune_signals
-delete from holdfast.signals where ctid = any (array(
-    select ctid from holdfast.signals where expires_at < ?::timestamptz limit ?::int8
 ))
 
 -- name: expired

@@ -5,7 +5,7 @@
 -- The wanted instances with their snapshots and the keys of their timers: some named by id, some by definition and key.
 select
     i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at, s.version, s.state_version, s.data,
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text, s.version, s.state_version, s.data,
     array(select t.key from holdfast.timers t where t.instance = i.id order by t.key),
     array(select t.number from holdfast.timers t where t.instance = i.id order by t.key)
 from (
@@ -19,7 +19,8 @@ from (
 ) as i left join lateral (select * from holdfast.snapshots where instance = i.id offset 0) as s on true
 
 -- name: events
-select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause
+select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause, e.on_behalf_of,
+    e.trace
 from unnest(?::uuid[], ?::int4[], ?::int4[]) as u (instance, after, upto)
 cross join lateral (
     select * from holdfast.events where instance = u.instance and sequence > u.after and sequence <= u.upto offset 0

@@ -4,7 +4,7 @@ select set_config('role', 'holdfast_tenant', true), set_config('holdfast.tenant'
 
 -- name: instances_of_parent
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
 from holdfast.instances i
 where i.parent = $12::uuid and i.tenant = $1::text and ($13::text = '' or i.key = $13::text)
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
@@ -16,14 +16,33 @@ where i.parent = $12::uuid and i.tenant = $1::text and ($13::text = '' or i.key 
     )
     and i.id >= $7::uuid and i.id < $8::uuid
     and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+    and ($14::text = '' or i.attributes @> $14::text::jsonb)
 order by i.id desc limit $11::int8
 
 -- name: instances_by_key
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
 from holdfast.instances i
 where i.tenant = $1::text and i.key = $12::text
     and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
+    and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
+    and (
+        $6::bool is null
+        or (i.begun or exists (select 1 from holdfast.effects e where e.instance = i.id and e.tenant = $1::text and e.owner is not null))
+            = $6::bool
+    )
+    and i.id >= $7::uuid and i.id < $8::uuid
+    and ($9::timestamptz is null or i.created_at >= $9::timestamptz) and ($10::timestamptz is null or i.created_at < $10::timestamptz)
+    and ($13::text = '' or i.attributes @> $13::text::jsonb)
+order by i.id desc limit $11::int8
+
+-- name: instances_by_attribute
+-- Those that have the values are found by an index first, and then sorted: they are meant to be few.
+select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
+from holdfast.instances_having($12::text::jsonb) as h (id)
+cross join lateral (select * from holdfast.instances n where n.id = h.id and n.tenant = $1::text offset 0) as i
+where ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.status = any ($3::text[]))
     and ($4::text[] = '{}' or i.kind = any ($4::text[])) and ($5::text = '' or i.definition_version = $5::text)
     and (
         $6::bool is null
@@ -53,7 +72,7 @@ with recursive s (status) as (
 select n.* from s cross join (values (true), (false)) as b (begun)
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-        i.created_at, i.updated_at, i.ended_at
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
     from holdfast.instances i
     where i.tenant = $1::text and i.definition = $2::text and i.status = s.status and i.begun = b.begun and i.created_at > '-infinity'
         and ($4::text[] = '{}' or i.kind = any ($4::text[]))
@@ -87,7 +106,7 @@ with recursive s (kind, status) as (
 select n.* from s cross join (values (true), (false)) as b (begun)
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-        i.created_at, i.updated_at, i.ended_at
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
     from holdfast.instances i
     where i.tenant = $1::text and i.kind = s.kind and i.status = s.status and i.begun = b.begun and i.created_at < 'infinity'
         and ($6::bool is null or i.begun or not exists (
@@ -110,7 +129,7 @@ select n.* from (
 ) as h
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-        i.created_at, i.updated_at, i.ended_at
+        i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
     from holdfast.instances i
     where i.id = h.instance and i.tenant = $1::text and not i.begun and ($2::text = '' or i.definition = $2::text)
         and ($3::text[] = '{}' or i.status = any ($3::text[])) and ($4::text[] = '{}' or i.kind = any ($4::text[]))
@@ -122,35 +141,26 @@ cross join lateral (
 order by n.id desc limit $10::int8
 
 -- name: events
-select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause
+select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace
 from holdfast.events where instance = ?::uuid and tenant = ?::text and sequence > ?::int4 order by sequence limit ?::int8
 
 -- name: effects
 select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, claimed_at, stop_requested
+    attempts, error, created_at, claimed_at, stop_requested, context
 from holdfast.effects where instance = ?::uuid and tenant = ?::text order by number
 
 -- name: timers
-select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error
+select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error, context
 from holdfast.timers where instance = ?::uuid and tenant = ?::text order by due_at, number
 
--- name: steps
-select instance, number, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input, output,
-    opened_at, moved_at, started_at
-from holdfast.steps where instance = ?::uuid and tenant = ?::text order by number
-
--- name: tasks
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
-from holdfast.human_tasks where instance = ?::uuid and tenant = ?::text order by number
-
 -- name: open_tasks
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
+select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
 from holdfast.human_tasks
 where tenant = ?::text and closed_at is null and (opened_at, instance, number) > (?::timestamptz, ?::uuid, ?::int4)
 order by opened_at, instance, number limit ?::int8
 
 -- name: open_tasks_of_role
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
+select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
 from holdfast.human_tasks
 where tenant = ?::text and role = ?::text and closed_at is null
     and (opened_at, instance, number) > (?::timestamptz, ?::uuid, ?::int4)
@@ -158,7 +168,7 @@ order by opened_at, instance, number limit ?::int8
 
 -- name: headers
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
-    i.created_at, i.updated_at, i.ended_at
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
 from holdfast.instances i where i.id = any ($2::uuid[]) and i.tenant = $1::text
 
 -- name: in_hand
@@ -168,13 +178,9 @@ where exists (select 1 from holdfast.effects e where e.instance = u.id and e.ten
 -- name: step_names
 select number, node, compensates from holdfast.steps where instance = $2::uuid and tenant = $1::text and number = any ($3::int4[])
 
--- name: subscriptions
-select instance, number, signal, correlation, expires_at, opened_at
-from holdfast.subscriptions where instance = ?::uuid and tenant = ?::text order by number
-
 -- name: dead_letters
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
 from holdfast.dead_letters
 where tenant = $1::text and id > $2::int8 and ($3::text = '' or definition = $3::text) and ($4::text is null or source = $4::text)
     and ($5::text = '' or key = $5::text or instance in (
@@ -186,7 +192,7 @@ order by id limit $6::int8
 -- An instance has few; looked for first, so that the planner does not walk through those of all others in the order of their ids.
 with mine as materialized (select * from holdfast.dead_letters where instance = $7::uuid)
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
 from mine
 where tenant = $1::text and id > $2::int8 and ($3::text = '' or definition = $3::text) and ($4::text is null or source = $4::text)
     and ($5::text = '' or key = $5::text or instance in (
@@ -204,7 +210,7 @@ where tenant = $1::text and ($2::text = '' or definition = $2::text) and ($3::te
 
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
 from holdfast.dead_letters where id = ?::int8 and tenant = ?::text
 
 -- name: observations

@@ -6,6 +6,10 @@
 --
 -- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
 -- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
+--
+-- `context` of an effect, a timer or a message is for whom it is done: the actor, the trace and the part of the tenant, as JSON; null
+-- means that the engine acts of its own accord. `trace` and `on_behalf_of` of an event are null where there is none, so that an engine
+-- that is used without them writes nothing for them.
 
 create table meta (
     name  text not null primary key,
@@ -22,14 +26,17 @@ create table definitions (
     hash         text not null,
     compiler     text not null,
     status       text not null check (status in ('draft', 'published', 'retired')),
-    created_at   text not null,
+    media_type   text not null,
+    description  text not null,
+    published_by text not null,
+    published_at text not null,
     primary key (tenant, name, version)
 ) strict, without rowid;
 
 create trigger definitions_immutable before update on definitions
 when old.status <> 'draft' and (
-    new.source <> old.source or new.compiled <> old.compiled or new.hash <> old.hash or new.kind <> old.kind
-    or new.compiler <> old.compiler or new.status = 'draft'
+    new.source <> old.source or new.media_type <> old.media_type or new.compiled <> old.compiled or new.hash <> old.hash
+    or new.kind <> old.kind or new.compiler <> old.compiler or new.status = 'draft'
     or new.tenant <> old.tenant or new.name <> old.name or new.version <> old.version
 )
 begin select raise(abort, 'HF102 a published definition never changes'); end;
@@ -49,13 +56,20 @@ create table instances (
     parent             text,
     created_at         text not null,
     updated_at         text not null,
-    ended_at           text
+    ended_at           text,
+    partition          text,
+    started_by         text not null,
+    paused_at          text,
+    deadline_at        text,
+    attributes         text
 ) strict, without rowid;
 -- For look-ups, and for lists that name a key alone.
 create unique index instances_by_key on instances (tenant, key, definition) where key is not null;
 -- Lists are read status by status, each newest first, those that have begun and those that have not.
 create index instances_by_definition on instances (tenant, definition, status, begun, id);
 create index instances_by_status on instances (tenant, kind, status, begun, id);
+-- For lists by search attribute: the few that have any, newest first.
+create index instances_by_attribute on instances (tenant, id) where attributes is not null;
 create index instances_by_parent on instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on instances (ended_at) where ended_at is not null;
@@ -69,17 +83,19 @@ create trigger instances_history before update of version on instances when new.
 begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
 
 create table events (
-    position integer primary key autoincrement,
-    instance text not null,
-    sequence integer not null,
-    tenant   text not null check (tenant <> ''),
-    type     text not null,
-    version  integer not null,
-    data     blob not null,
-    at       text not null,
-    actor    text not null,
-    comment  text not null,
-    cause    text not null,
+    position     integer primary key autoincrement,
+    instance     text not null,
+    sequence     integer not null,
+    tenant       text not null check (tenant <> ''),
+    type         text not null,
+    version      integer not null,
+    data         blob not null,
+    at           text not null,
+    actor        text not null,
+    comment      text not null,
+    cause        text not null,
+    on_behalf_of text,
+    trace        text,
     unique (instance, sequence)
 ) strict;
 
@@ -132,6 +148,7 @@ create table effects (
     error          text not null,
     created_at     text not null,
     stop_requested integer not null default 0,
+    context        blob,
     primary key (instance, number)
 ) strict, without rowid;
 create index effects_ready on effects (handler, language, type, version, rank) where owner is null and parked_until is null;
@@ -152,6 +169,7 @@ create table timers (
     attempts      integer not null,
     error         text not null,
     claimed_until text,
+    context       blob,
     primary key (instance, key)
 ) strict, without rowid;
 create index timers_due on timers (language, type, version, due_at);
@@ -176,7 +194,8 @@ create table inbox (
     attempts           integer not null default 0,
     error              text not null default '',
     due_at             text,
-    claimed_until      text
+    claimed_until      text,
+    context            blob
 ) strict;
 create index inbox_by_target on inbox (tenant, target, id);
 create index inbox_by_word on inbox (language, type, version, id);
@@ -190,22 +209,23 @@ create table dead_letters (
     key                text not null,
     number             integer not null,
     name               text not null,
-    language           text not null,
+    language           text not null default '',
     type               text not null,
-    version            integer not null,
+    version            integer not null default 1,
     data               blob not null,
-    options            blob not null,
-    priority           integer not null,
+    options            blob not null default x'',
+    priority           integer not null default 0,
     attempts           integer not null,
-    fence              integer not null,
+    fence              integer not null default 0,
     reason             text not null,
     error              text not null,
-    actor              text not null,
+    actor              text not null default '',
     definition_version text not null default '',
     parent             text,
     command_id         text not null default '',
     comment            text not null default '',
-    created_at         text not null
+    created_at         text not null,
+    context            blob
 ) strict;
 create index dead_letters_by_instance on dead_letters (instance, source, number);
 
@@ -273,17 +293,6 @@ create table subscriptions (
     primary key (instance, number)
 ) strict, without rowid;
 create index subscriptions_by_signal on subscriptions (tenant, signal, correlation);
-
-create table signals (
-    id          integer primary key autoincrement,
-    tenant      text not null check (tenant <> ''),
-    signal      text not null,
-    correlation text not null,
-    data        blob not null,
-    received_at text not null,
-    expires_at  text not null
-) strict;
-create index signals_by_name on signals (tenant, signal, correlation, id);
 
 create table workers (
     id          text not null primary key,

@@ -47,7 +47,7 @@ order by rank, instance, number limit ?;
 -- name: own_effect
 update effects set owner = ?, claimed_at = ?, fence = fence + 1, attempts = attempts + 1 where instance = ? and number = ?
 returning instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, claimed_at, stop_requested;
+    attempts, error, created_at, claimed_at, stop_requested, context;
 
 -- name: leave_effect
 -- It was just claimed and cannot be read: others may be able to.
@@ -72,7 +72,7 @@ select min(parked_until) from effects where parked_until is not null;
 
 -- name: waiting_effects
 select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, claimed_at, stop_requested
+    attempts, error, created_at, claimed_at, stop_requested, context
 from effects indexed by effects_ready
 where handler = ? and owner is null and parked_until is null and created_at <= ?
 order by language, type, version, rank, instance, number limit ?;
@@ -92,7 +92,7 @@ order by due_at limit ?;
 
 -- name: claim_timer
 update timers set claimed_until = ? where instance = ? and key = ? and number = ?
-returning instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error;
+returning instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error, context;
 
 -- name: next_timer
 select min((
@@ -129,7 +129,7 @@ select id, language, type, version from inbox where tenant = ? and target = ? or
 -- name: claim_message
 update inbox set claimed_until = ? where id = ?
 returning id, tenant, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    attempts, error;
+    attempts, error, context;
 
 -- name: retry_message
 update inbox set due_at = ?, attempts = attempts + ?, error = ?, claimed_until = null where id = ?;
@@ -142,7 +142,7 @@ delete from inbox where id = ?;
 
 -- name: waiting_messages
 select id, tenant, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    attempts, error
+    attempts, error, context
 from inbox
 where id > :after and tenant = :tenant and (:definition = '' or definition = :definition) and (:type = '' or type = :type)
 order by id limit :limit;

@@ -1,18 +1,18 @@
 -- name: instance_by_id
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at
+    ended_at, partition, started_by, paused_at, deadline_at, attributes
 from instances where id = ? and tenant = ?;
 
 -- name: instance_by_key
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at
+    ended_at, partition, started_by, paused_at, deadline_at, attributes
 from instances where tenant = ? and definition = ? and key = ?;
 
 -- name: snapshot
 select version, state_version, data from snapshots where instance = ?;
 
 -- name: events_after
-select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause
+select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace
 from events where instance = ? and sequence > ? order by sequence;
 
 -- name: timer_keys
@@ -38,8 +38,9 @@ select 1 from events where instance = ? and cause = ? limit 1;
 
 -- name: insert_instance
 insert into instances (
-    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at, ended_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at, ended_at,
+    partition, started_by, paused_at, deadline_at, attributes
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_instance
 -- The gate of a commit: it changes the row only if nobody has changed it since it was read.
@@ -50,15 +51,19 @@ where id = ? and tenant = ? and version = ?;
 -- The same for a row whose status stays: a column that is named is taken for changed, and its indexes are written anew.
 update instances set version = ?, issued = ?, updated_at = ? where id = ? and tenant = ? and version = ?;
 
+-- name: mark_instance
+-- What few changes touch is written beside the gate, so that no other pays for it.
+update instances set paused_at = ?, deadline_at = ?, attributes = ? where id = ?;
+
 -- name: insert_event
-insert into events (instance, sequence, tenant, type, version, data, at, actor, comment, cause)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+insert into events (instance, sequence, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_effect
 insert into effects (
     instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, claimed_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    attempts, error, created_at, claimed_at, context
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: consume_effect
 delete from effects where instance = ? and number = ? and owner = ? and fence = ?;
@@ -85,8 +90,8 @@ update effects set owner = null, claimed_at = null, fence = fence + 1, attempts 
 where instance = ? and number = ? and fence = ?;
 
 -- name: set_timer
-insert into timers (instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '');
+insert into timers (instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error, context)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?);
 
 -- name: cancel_timer
 delete from timers where instance = ? and key = ?;
@@ -97,15 +102,15 @@ delete from timers where instance = ? and key = ? and number = ?;
 -- name: insert_message
 insert into inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    created_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    context, created_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_message_here
 -- Only into the database that is meant. One statement: a look before it would be a snapshot that is old when the write lock comes.
 insert into inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
-    created_at
-) select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where exists (select 1 from meta where name = 'identity' and value = ?);
+    context, created_at
+) select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where exists (select 1 from meta where name = 'identity' and value = ?);
 
 -- name: consume_message
 delete from inbox where id = ?;

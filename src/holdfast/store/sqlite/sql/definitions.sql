@@ -1,18 +1,31 @@
 -- name: publish
-insert into definitions (tenant, name, version, kind, source, compiled, hash, compiler, status, created_at)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing;
+-- What was published shared is not published again for one tenant: instances may be pinned to it.
+insert into definitions (
+    tenant, name, version, kind, source, compiled, hash, compiler, status, media_type, description, published_by, published_at
+)
+select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13
+where not exists (select 1 from definitions where tenant = '*' and name = ?2 and version = ?3)
+on conflict do nothing;
 
 -- name: adopt
 -- Messages that were accepted before the definition was published were taken for those of a decider.
 update inbox set language = '$graph' where language = ? and ? in ('*', tenant);
 
 -- name: get
-select tenant, name, version, kind, source, compiled, hash, compiler, status, created_at
-from definitions where tenant = ? and name = ? and version = ?;
+-- A tenant's own one stands before the shared one.
+select tenant, name, version, kind, source, compiled, hash, compiler, status, media_type, description, published_by, published_at
+from definitions where tenant in (?, '*') and name = ? and version = ? order by tenant = '*' limit 1;
 
 -- name: versions
-select version from definitions where tenant = ? and name = ? order by created_at, version;
+select version from definitions
+where tenant = (
+    select tenant from definitions where tenant in (?1, '*') and name = ?2 order by tenant = '*' limit 1
+) and name = ?2
+order by published_at, version;
+
+-- name: names
+select distinct name from definitions;
 
 -- name: listed
-select name, version, kind, hash, created_at from definitions
-where tenant = ? and status = 'published' order by name, created_at, version;
+select tenant, name, version, kind, hash, description, published_by, published_at from definitions
+where tenant in (?, '*') and status = 'published' order by name, published_at, version;

@@ -1,6 +1,6 @@
 -- name: read
 select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause,
-    i.definition, i.definition_version, i.key
+    i.definition, i.definition_version, i.key, e.on_behalf_of, e.trace
 from events e left join instances i on i.id = e.instance where e.position > ? order by e.position limit ?;
 
 -- name: checkpoint

@@ -1,6 +1,6 @@
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
 from dead_letters where id = ? and tenant = ?;
 
 -- name: discard
@@ -9,8 +9,8 @@ delete from dead_letters where id = ? and tenant = ?;
 -- name: revive_effect
 insert into effects (
     instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, ?, 0, '', ?);
+    attempts, error, created_at, context
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null, null, ?, 0, '', ?, ?);
 
 -- name: finished
 select 1 from instances where id = ? and tenant = ? and ended_at is not null
@@ -58,23 +58,11 @@ delete from inbox where instance = ?;
 -- name: delete_letters
 delete from dead_letters where instance = ?;
 
--- name: delete_steps
-delete from steps where instance = ?;
-
--- name: delete_tasks
-delete from human_tasks where instance = ?;
-
--- name: delete_subscriptions
-delete from subscriptions where instance = ?;
-
 -- name: delete_observations
 delete from observations where instance = ?;
 
 -- name: prune_receipts
 delete from receipts where (tenant, scope, key) in (select tenant, scope, key from receipts where created_at < ? limit ?);
-
--- name: prune_signals
-delete from signals where id in (select id from signals where expires_at < ? limit ?);
 
 -- name: expired
 -- Those that nothing is left to do for, no letter, no message, no child that runs, and whose last event every projection has read. What ended

@@ -1,6 +1,6 @@
 -- name: instances_of_parent
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at
+    ended_at, partition, started_by, paused_at, deadline_at, attributes
 from instances
 where parent = :parent and tenant = :tenant and (:key = '' or key = :key) and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
@@ -10,11 +10,19 @@ where parent = :parent and tenant = :tenant and (:key = '' or key = :key) and (:
         select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
     )))
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
+    and (:attributes is null or not exists (
+        select 1 from json_each(:attributes) as w where not exists (
+            select 1 from json_each(instances.attributes) as a
+            where a.key = w.key and a.value = w.value and (a.type = w.type or (
+                a.type in ('integer', 'real') and w.type in ('integer', 'real')
+            ))
+        )
+    ))
 order by id desc limit :limit;
 
 -- name: instances_by_key
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at
+    ended_at, partition, started_by, paused_at, deadline_at, attributes
 from instances
 where tenant = :tenant and key = :key and (:definition = '' or definition = :definition)
     and (:definition_version = '' or definition_version = :definition_version)
@@ -24,11 +32,42 @@ where tenant = :tenant and key = :key and (:definition = '' or definition = :def
         select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
     )))
     and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
+    and (:attributes is null or not exists (
+        select 1 from json_each(:attributes) as w where not exists (
+            select 1 from json_each(instances.attributes) as a
+            where a.key = w.key and a.value = w.value and (a.type = w.type or (
+                a.type in ('integer', 'real') and w.type in ('integer', 'real')
+            ))
+        )
+    ))
+order by id desc limit :limit;
+
+-- name: instances_by_attribute
+-- Along the index of those that have any, newest first.
+select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
+    ended_at, partition, started_by, paused_at, deadline_at, attributes
+from instances indexed by instances_by_attribute
+where tenant = :tenant and attributes is not null and (:definition = '' or definition = :definition)
+    and (:definition_version = '' or definition_version = :definition_version)
+    and (:kinds is null or kind in (select value from json_each(:kinds)))
+    and (:statuses is null or status in (select value from json_each(:statuses)))
+    and (:begun is null or :begun = (begun or exists (
+        select 1 from effects e where e.instance = instances.id and e.tenant = :tenant and e.owner is not null
+    )))
+    and id >= :first and id < :before and (:after is null or created_at >= :after) and (:until is null or created_at < :until)
+    and (:attributes is null or not exists (
+        select 1 from json_each(:attributes) as w where not exists (
+            select 1 from json_each(instances.attributes) as a
+            where a.key = w.key and a.value = w.value and (a.type = w.type or (
+                a.type in ('integer', 'real') and w.type in ('integer', 'real')
+            ))
+        )
+    ))
 order by id desc limit :limit;
 
 -- name: instances_of_definition
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at
+    ended_at, partition, started_by, paused_at, deadline_at, attributes
 from instances
 where tenant = :tenant and definition = :definition and status = :status and begun = :is_begun
     and (:kinds is null or kind in (select value from json_each(:kinds)))
@@ -41,7 +80,7 @@ order by id desc limit :limit;
 
 -- name: instances_of_status
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
-    ended_at
+    ended_at, partition, started_by, paused_at, deadline_at, attributes
 from instances
 where tenant = :tenant and kind = :kind and status = :status and begun = :is_begun
     and (:begun is null or begun or not exists (
@@ -54,7 +93,7 @@ order by id desc limit :limit;
 -- name: instances_in_hand
 -- Those that have not begun although a worker has an effect of theirs in hand: from what workers have, which is little.
 select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.status, n.reason, n.begun, n.version, n.issued, n.parent,
-    n.created_at, n.updated_at, n.ended_at
+    n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes
 from (
     select distinct instance from effects indexed by effects_owned where owner is not null and +tenant = :tenant
 ) as h cross join instances n on n.id = h.instance
@@ -98,41 +137,32 @@ with recursive s (status) as (
 select status from s where status is not null;
 
 -- name: events
-select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause
+select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace
 from events where instance = ? and tenant = ? and sequence > ? order by sequence limit ?;
 
 -- name: effects
 select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
-    attempts, error, created_at, claimed_at, stop_requested
+    attempts, error, created_at, claimed_at, stop_requested, context
 from effects where instance = ? and tenant = ? order by number;
 
 -- name: timers
-select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error
+select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error, context
 from timers where instance = ? and tenant = ? order by due_at, number;
 
--- name: steps
-select instance, number, node, token, visit, kind, status, compensates, retry_of, wait_kind, attempts, outcome, error, input, output,
-    opened_at, moved_at, started_at
-from steps where instance = ? and tenant = ? order by number;
-
--- name: tasks
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
-from human_tasks where instance = ? and tenant = ? order by number;
-
 -- name: open_tasks
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
+select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
 from human_tasks where tenant = ? and closed_at is null and (opened_at, instance, number) > (?, ?, ?)
 order by opened_at, instance, number limit ?;
 
 -- name: open_tasks_of_role
-select instance, number, subject, role, due_at, data, outcome, actor, comment, opened_at, closed_at
+select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
 from human_tasks where tenant = ? and role = ? and closed_at is null and (opened_at, instance, number) > (?, ?, ?)
 order by opened_at, instance, number limit ?;
 
 -- name: headers
 -- The cross join and the plus keep the planner from reading every instance of the tenant instead of those that are named.
 select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.status, n.reason, n.begun, n.version, n.issued, n.parent,
-    n.created_at, n.updated_at, n.ended_at
+    n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes
 from json_each(:instances) as i cross join instances n on n.id = i.value where +n.tenant = :tenant;
 
 -- name: in_hand
@@ -143,13 +173,9 @@ where exists (select 1 from effects where instance = i.value and tenant = :tenan
 select number, node, compensates from steps
 where instance = :instance and tenant = :tenant and number in (select value from json_each(:numbers));
 
--- name: subscriptions
-select instance, number, signal, correlation, expires_at, opened_at
-from subscriptions where instance = ? and tenant = ? order by number;
-
 -- name: dead_letters
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
 from dead_letters
 where tenant = :tenant and id > :after and (:definition = '' or definition = :definition) and (:source is null or source = :source)
     and (:key = '' or key = :key or instance in (select i.id from instances i where i.tenant = :tenant and i.key = :key))
@@ -157,7 +183,7 @@ order by id limit :limit;
 
 -- name: dead_letters_of_instance
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
 from dead_letters
 where instance = :instance and tenant = :tenant and id > :after and (:definition = '' or definition = :definition)
     and (:source is null or source = :source)
@@ -172,7 +198,7 @@ where tenant = :tenant and (:definition = '' or definition = :definition) and (:
 
 -- name: dead_letter
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
-    reason, error, actor, definition_version, parent, command_id, comment, created_at
+    reason, error, actor, definition_version, parent, command_id, comment, created_at, context
 from dead_letters where id = ? and tenant = ?;
 
 -- name: observations

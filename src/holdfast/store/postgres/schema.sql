@@ -1,0 +1,524 @@
+-- What the migrations come to. Written by docs/schema.py: run `python3 dev.py schema` instead of editing.
+
+create schema holdfast;
+
+create table holdfast.dead_letters (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    source text not null,
+    instance uuid,
+    definition text not null,
+    key text not null,
+    number integer not null,
+    name text not null,
+    language text not null,
+    type text not null,
+    version smallint not null,
+    data bytea not null,
+    options bytea not null,
+    priority smallint not null,
+    attempts integer not null,
+    fence integer not null,
+    reason text not null,
+    error text not null,
+    actor text not null,
+    definition_version text not null default ''::text,
+    parent uuid,
+    command_id text not null default ''::text,
+    comment text not null default ''::text,
+    created_at timestamp with time zone not null,
+    context bytea,
+    constraint dead_letters_pkey PRIMARY KEY (id),
+    constraint dead_letters_source_check CHECK ((source = ANY (ARRAY['step'::text, 'compensation'::text, 'effect'::text, 'timer'::text, 'inbox'::text]))),
+    constraint dead_letters_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.definitions (
+    tenant text not null,
+    name text not null,
+    version text not null,
+    kind text not null,
+    source bytea not null,
+    compiled bytea not null,
+    hash text not null,
+    compiler text not null,
+    status text not null,
+    media_type text not null,
+    description text not null,
+    published_by text not null,
+    published_at timestamp with time zone not null,
+    constraint definitions_pkey PRIMARY KEY (tenant, name, version),
+    constraint definitions_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'published'::text, 'retired'::text]))),
+    constraint definitions_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.effects (
+    instance uuid not null,
+    number integer not null,
+    tenant text not null,
+    definition text not null,
+    language text not null,
+    handler text not null,
+    type text not null,
+    version smallint not null,
+    data bytea not null,
+    options bytea not null,
+    priority smallint not null,
+    rank bigint not null,
+    parked_until timestamp with time zone,
+    owner uuid,
+    claimed_at timestamp with time zone,
+    fence integer not null,
+    attempts integer not null,
+    error text not null,
+    created_at timestamp with time zone not null,
+    stop_requested boolean not null default false,
+    context bytea,
+    constraint effects_pkey PRIMARY KEY (instance, number),
+    constraint effects_priority_check CHECK (((priority >= 0) AND (priority <= 100))),
+    constraint effects_tenant_check CHECK ((tenant <> ''::text))
+) with (fillfactor=70, autovacuum_vacuum_threshold=500, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_cost_delay=1, autovacuum_analyze_threshold=1000, autovacuum_analyze_scale_factor=0.05);
+
+create table holdfast.events (
+    instance uuid not null,
+    sequence integer not null,
+    "position" bigint not null,
+    tenant text not null,
+    type text not null,
+    version smallint not null,
+    data bytea not null,
+    at timestamp with time zone not null,
+    actor text not null,
+    comment text not null,
+    cause text not null,
+    on_behalf_of text,
+    trace text,
+    constraint events_pkey PRIMARY KEY (instance, sequence),
+    constraint events_tenant_check CHECK ((tenant <> ''::text))
+) partition by RANGE (instance);
+
+create table holdfast.human_tasks (
+    instance uuid not null,
+    number integer not null,
+    tenant text not null,
+    subject text not null,
+    role text not null,
+    due_at timestamp with time zone,
+    data bytea,
+    outcome text,
+    actor text not null,
+    comment text not null,
+    opened_at timestamp with time zone not null,
+    closed_at timestamp with time zone,
+    constraint human_tasks_pkey PRIMARY KEY (instance, number),
+    constraint human_tasks_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.inbox (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    target text not null,
+    definition text not null,
+    key text not null,
+    instance uuid,
+    language text not null,
+    type text not null,
+    version smallint not null,
+    data bytea not null,
+    command_id text not null,
+    actor text not null,
+    comment text not null,
+    created_at timestamp with time zone not null,
+    definition_version text not null default ''::text,
+    parent uuid,
+    attempts integer not null default 0,
+    error text not null default ''::text,
+    due_at timestamp with time zone,
+    claimed_until timestamp with time zone,
+    context bytea,
+    constraint inbox_pkey PRIMARY KEY (id),
+    constraint inbox_comment_check CHECK ((octet_length(comment) <= 65536)),
+    constraint inbox_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+) with (fillfactor=70, autovacuum_vacuum_threshold=500, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_cost_delay=1);
+
+create table holdfast.instances (
+    id uuid not null,
+    tenant text not null,
+    definition text not null,
+    definition_version text not null,
+    kind text not null,
+    key text,
+    status text not null,
+    reason text not null,
+    begun boolean not null,
+    version integer not null,
+    issued integer not null,
+    parent uuid,
+    created_at timestamp with time zone not null,
+    updated_at timestamp with time zone not null,
+    ended_at timestamp with time zone,
+    partition text,
+    started_by text not null,
+    paused_at timestamp with time zone,
+    deadline_at timestamp with time zone,
+    attributes jsonb,
+    constraint instances_pkey PRIMARY KEY (id),
+    constraint instances_tenant_check CHECK ((tenant <> ''::text))
+) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.1);
+
+create table holdfast.meta (
+    name text not null,
+    value text not null,
+    constraint meta_pkey PRIMARY KEY (name)
+);
+
+create table holdfast.migrations (
+    number integer not null,
+    name text not null,
+    applied_at timestamp with time zone not null default clock_timestamp(),
+    constraint migrations_pkey PRIMARY KEY (number)
+);
+
+create table holdfast.observations (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    instance uuid not null,
+    definition text not null,
+    input text not null,
+    from_status text not null,
+    to_status text not null,
+    skipped boolean not null,
+    at timestamp with time zone not null,
+    constraint observations_pkey PRIMARY KEY (id),
+    constraint observations_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.projections (
+    name text not null,
+    "position" bigint not null,
+    updated_at timestamp with time zone,
+    error text not null,
+    failed_at timestamp with time zone,
+    constraint projections_pkey PRIMARY KEY (name)
+) with (fillfactor=50);
+
+create table holdfast.receipts (
+    tenant text not null,
+    scope text not null,
+    key text not null,
+    instance uuid,
+    version integer not null,
+    digest bytea not null,
+    created_at timestamp with time zone not null,
+    constraint receipts_pkey PRIMARY KEY (tenant, scope, key),
+    constraint receipts_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.snapshots (
+    instance uuid not null,
+    tenant text not null,
+    version integer not null,
+    state_version integer not null,
+    data bytea not null,
+    constraint snapshots_pkey PRIMARY KEY (instance)
+) with (fillfactor=70);
+
+create table holdfast.steps (
+    instance uuid not null,
+    number integer not null,
+    tenant text not null,
+    node text not null,
+    token text not null,
+    visit integer not null,
+    kind text not null,
+    status text not null,
+    compensates integer,
+    retry_of integer,
+    wait_kind text not null,
+    attempts integer not null,
+    outcome text not null,
+    error text not null,
+    input bytea,
+    output bytea,
+    opened_at timestamp with time zone not null,
+    moved_at timestamp with time zone not null,
+    started_at timestamp with time zone,
+    constraint steps_pkey PRIMARY KEY (instance, number),
+    constraint steps_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'running'::text, 'completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text]))),
+    constraint steps_tenant_check CHECK ((tenant <> ''::text))
+) partition by RANGE (instance);
+
+create table holdfast.subscriptions (
+    instance uuid not null,
+    number integer not null,
+    tenant text not null,
+    signal text not null,
+    correlation text not null,
+    expires_at timestamp with time zone,
+    opened_at timestamp with time zone not null,
+    constraint subscriptions_pkey PRIMARY KEY (instance, number),
+    constraint subscriptions_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.timers (
+    instance uuid not null,
+    key text not null,
+    number integer not null,
+    tenant text not null,
+    definition text not null,
+    language text not null,
+    type text not null,
+    version smallint not null,
+    data bytea not null,
+    due_at timestamp with time zone not null,
+    attempts integer not null,
+    error text not null,
+    claimed_until timestamp with time zone,
+    context bytea,
+    constraint timers_pkey PRIMARY KEY (instance, key),
+    constraint timers_tenant_check CHECK ((tenant <> ''::text))
+) with (fillfactor=70, autovacuum_vacuum_threshold=500, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_cost_delay=1);
+
+create table holdfast.workers (
+    id uuid not null,
+    name text not null,
+    handlers text[] not null,
+    started_at timestamp with time zone not null,
+    alive_until timestamp with time zone not null,
+    constraint workers_pkey PRIMARY KEY (id)
+) with (fillfactor=50, autovacuum_vacuum_threshold=200);
+
+create table holdfast.events_default partition of holdfast.events DEFAULT;
+create table holdfast.steps_default partition of holdfast.steps DEFAULT with (fillfactor=70);
+
+CREATE INDEX dead_letters_by_instance ON holdfast.dead_letters USING btree (instance, source, number);
+CREATE INDEX dead_letters_by_tenant ON holdfast.dead_letters USING btree (tenant, id);
+CREATE INDEX effects_claimed ON holdfast.effects USING btree (tenant, instance) WHERE ((owner IS NOT NULL) AND (fence > 0));
+CREATE INDEX effects_parked ON holdfast.effects USING btree (parked_until) WHERE (parked_until IS NOT NULL);
+CREATE INDEX effects_ready ON holdfast.effects USING btree (handler, language, type, version, rank, instance, number) WHERE ((owner IS NULL) AND (parked_until IS NULL));
+CREATE INDEX events_by_position ON holdfast.events USING btree ("position");
+CREATE INDEX human_tasks_by_role ON holdfast.human_tasks USING btree (tenant, role, opened_at, instance, number) WHERE (closed_at IS NULL);
+CREATE INDEX human_tasks_open ON holdfast.human_tasks USING btree (tenant, opened_at, instance, number) WHERE (closed_at IS NULL);
+CREATE INDEX inbox_by_target ON holdfast.inbox USING btree (tenant, target, id);
+CREATE INDEX inbox_by_word ON holdfast.inbox USING btree (language, type, version, id) WHERE (created_at > '-infinity'::timestamp with time zone);
+CREATE INDEX instances_by_attribute ON holdfast.instances USING gin (attributes jsonb_path_ops) WHERE (attributes IS NOT NULL);
+CREATE INDEX instances_by_definition ON holdfast.instances USING btree (tenant, definition, status, begun, id) WHERE (created_at > '-infinity'::timestamp with time zone);
+CREATE INDEX instances_by_end ON holdfast.instances USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE UNIQUE INDEX instances_by_key ON holdfast.instances USING btree (tenant, key, definition) WHERE (key IS NOT NULL);
+CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
+CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
+CREATE INDEX observations_by_instance ON holdfast.observations USING btree (instance, id);
+CREATE INDEX receipts_by_age ON holdfast.receipts USING brin (created_at);
+CREATE INDEX subscriptions_by_signal ON holdfast.subscriptions USING btree (tenant, signal, correlation);
+CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at);
+
+alter table holdfast.dead_letters enable row level security, force row level security;
+alter table holdfast.definitions enable row level security, force row level security;
+alter table holdfast.effects enable row level security, force row level security;
+alter table holdfast.events enable row level security, force row level security;
+alter table holdfast.human_tasks enable row level security, force row level security;
+alter table holdfast.inbox enable row level security, force row level security;
+alter table holdfast.instances enable row level security, force row level security;
+alter table holdfast.meta enable row level security, force row level security;
+alter table holdfast.observations enable row level security, force row level security;
+alter table holdfast.projections enable row level security, force row level security;
+alter table holdfast.receipts enable row level security, force row level security;
+alter table holdfast.snapshots enable row level security, force row level security;
+alter table holdfast.steps enable row level security, force row level security;
+alter table holdfast.subscriptions enable row level security, force row level security;
+alter table holdfast.timers enable row level security, force row level security;
+alter table holdfast.workers enable row level security, force row level security;
+
+create policy engine on holdfast.dead_letters as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.dead_letters as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.definitions as permissive for all to holdfast_engine using (true) with check (true);
+create policy shared on holdfast.definitions as permissive for select to holdfast_tenant using ((tenant = '*'::text));
+create policy tenant on holdfast.definitions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.effects as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.effects as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.events as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.events as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.human_tasks as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.human_tasks as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.inbox as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.inbox as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.instances as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.instances as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.meta as permissive for all to holdfast_engine using (true) with check (true);
+create policy identity on holdfast.meta as permissive for select to holdfast_tenant using ((name = 'identity'::text));
+create policy engine on holdfast.observations as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.observations as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.projections as permissive for all to holdfast_engine using (true) with check (true);
+create policy engine on holdfast.receipts as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.receipts as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.snapshots as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.snapshots as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.steps as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.steps as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.subscriptions as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.subscriptions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.timers as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.timers as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.workers as permissive for all to holdfast_engine using (true) with check (true);
+
+CREATE OR REPLACE FUNCTION holdfast.id_floor(moment timestamp with time zone)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+    select (lpad(to_hex((extract(epoch from moment) * 1000)::bigint), 12, '0') || '00000000000000000000')::uuid
+$function$
+;
+
+CREATE OR REPLACE FUNCTION holdfast.instances_having(wanted jsonb)
+ RETURNS SETOF uuid
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    select i.id from holdfast.instances i where i.attributes @> wanted and i.tenant = current_setting('holdfast.tenant', true)
+$function$
+;
+
+CREATE OR REPLACE FUNCTION holdfast.keep_events()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if tg_op = 'DELETE' and current_setting('holdfast.retention', true) = old.instance::text then
+        return old;
+    end if;
+    raise exception 'events are append-only' using errcode = 'HF101';
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION holdfast.language_of(tenant text, definition text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select case when exists (
+        select 1 from holdfast.definitions d where d.tenant in ('*', language_of.tenant) and d.name = language_of.definition
+    ) then '$graph' else language_of.definition end
+$function$
+;
+
+CREATE OR REPLACE FUNCTION holdfast.make_partitions(moment timestamp with time zone, months integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+    base text;
+    first timestamptz;
+begin
+    for ahead in 0 .. months loop
+        first := date_trunc('month', moment at time zone 'UTC') at time zone 'UTC' + make_interval(months => ahead);
+        foreach base in array array['events', 'steps'] loop
+            if to_regclass(format('holdfast.%I', base || to_char(first at time zone 'UTC', '_YYYY_MM'))) is null then
+                begin
+                    execute format(
+                        'create table holdfast.%I partition of holdfast.%I for values from (%L) to (%L) %s',
+                        base || to_char(first at time zone 'UTC', '_YYYY_MM'), base, holdfast.id_floor(first),
+                        holdfast.id_floor(first + interval '1 month'),
+                        case base when 'steps' then 'with (fillfactor = 70)' else '' end
+                    );
+                exception when check_violation or duplicate_table then
+                    null;
+                end;
+            end if;
+        end loop;
+    end loop;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION holdfast.refuse()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    raise exception '%', tg_argv[1] using errcode = tg_argv[0];
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION holdfast.require(holds boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    if not holds then
+        raise exception 'somebody else was first' using errcode = 'HF001';
+    end if;
+end $function$
+;
+
+CREATE OR REPLACE FUNCTION holdfast.submit(definition text, command text, data text, key text DEFAULT ''::text, instance uuid DEFAULT NULL::uuid, command_id text DEFAULT ''::text, tenant text DEFAULT 'default'::text, actor text DEFAULT CURRENT_USER, comment text DEFAULT ''::text, version integer DEFAULT 1)
+ RETURNS bigint
+ LANGUAGE sql
+AS $function$
+    insert into holdfast.inbox (
+        tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, created_at
+    ) values (
+        submit.tenant,
+        coalesce(submit.instance::text, replace(replace(submit.definition, '%', '%25'), ':', '%3A') || ':' || submit.key),
+        submit.definition, submit.key, submit.instance, holdfast.language_of(submit.tenant, submit.definition), submit.command,
+        submit.version::smallint, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
+        clock_timestamp()
+    ) returning id
+$function$
+;
+
+CREATE TRIGGER definitions_immutable BEFORE UPDATE ON holdfast.definitions FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((new.source <> old.source) OR (new.media_type <> old.media_type) OR (new.compiled <> old.compiled) OR (new.hash <> old.hash) OR (new.kind <> old.kind) OR (new.compiler <> old.compiler) OR (new.status = 'draft'::text) OR (new.tenant <> old.tenant) OR (new.name <> old.name) OR (new.version <> old.version)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON holdfast.events FOR EACH ROW EXECUTE FUNCTION holdfast.keep_events();
+CREATE TRIGGER human_tasks_final BEFORE UPDATE ON holdfast.human_tasks FOR EACH ROW WHEN ((old.closed_at IS NOT NULL)) EXECUTE FUNCTION holdfast.refuse('HF106', 'a decision that was made never changes');
+CREATE TRIGGER instances_history BEFORE UPDATE OF version ON holdfast.instances FOR EACH ROW WHEN ((new.version < old.version)) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
+CREATE TRIGGER instances_identity BEFORE UPDATE OF id, tenant, definition, kind, key, created_at ON holdfast.instances FOR EACH ROW WHEN (((new.id <> old.id) OR (new.tenant <> old.tenant) OR (new.definition <> old.definition) OR (new.kind <> old.kind) OR (new.key IS DISTINCT FROM old.key) OR (new.created_at <> old.created_at))) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
+CREATE TRIGGER steps_final BEFORE UPDATE OF status ON holdfast.steps FOR EACH ROW WHEN (((old.status = ANY (ARRAY['completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text])) AND (new.status <> old.status))) EXECUTE FUNCTION holdfast.refuse('HF105', 'a step that has ended never moves again');
+CREATE TRIGGER steps_identity BEFORE UPDATE OF instance, number, tenant, node, token, visit, kind, compensates, retry_of ON holdfast.steps FOR EACH ROW WHEN (((new.instance <> old.instance) OR (new.number <> old.number) OR (new.tenant <> old.tenant) OR (new.node <> old.node) OR (new.token <> old.token) OR (new.visit <> old.visit) OR (new.kind <> old.kind) OR (new.compensates IS DISTINCT FROM old.compensates) OR (new.retry_of IS DISTINCT FROM old.retry_of))) EXECUTE FUNCTION holdfast.refuse('HF104', 'the identity of a step never changes');
+
+revoke all on function holdfast.instances_having(jsonb) from public;
+revoke all on function holdfast.make_partitions(timestamp with time zone,integer) from public;
+
+grant execute on function holdfast.instances_having(jsonb) to holdfast_tenant;
+grant execute on function holdfast.make_partitions(timestamp with time zone,integer) to holdfast_engine;
+grant usage on schema holdfast to holdfast_engine;
+grant usage on schema holdfast to holdfast_tenant;
+grant usage on sequence holdfast.dead_letters_id_seq to holdfast_engine;
+grant usage on sequence holdfast.dead_letters_id_seq to holdfast_tenant;
+grant usage on sequence holdfast.inbox_id_seq to holdfast_engine;
+grant usage on sequence holdfast.inbox_id_seq to holdfast_tenant;
+grant usage on sequence holdfast.observations_id_seq to holdfast_engine;
+grant usage on sequence holdfast.observations_id_seq to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.dead_letters to holdfast_engine;
+grant select on table holdfast.dead_letters to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.definitions to holdfast_engine;
+grant select on table holdfast.definitions to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.effects to holdfast_engine;
+grant select on table holdfast.effects to holdfast_tenant;
+grant delete, insert, select on table holdfast.events to holdfast_engine;
+grant select on table holdfast.events to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.events_default to holdfast_engine;
+grant delete, insert, select, update on table holdfast.human_tasks to holdfast_engine;
+grant select on table holdfast.human_tasks to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.inbox to holdfast_engine;
+grant insert, select on table holdfast.inbox to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.instances to holdfast_engine;
+grant select on table holdfast.instances to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.meta to holdfast_engine;
+grant select on table holdfast.meta to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.migrations to holdfast_engine;
+grant delete, insert, select, update on table holdfast.observations to holdfast_engine;
+grant select on table holdfast.observations to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.projections to holdfast_engine;
+grant delete, insert, select, update on table holdfast.receipts to holdfast_engine;
+grant delete, insert, select, update on table holdfast.snapshots to holdfast_engine;
+grant select on table holdfast.snapshots to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.steps to holdfast_engine;
+grant select on table holdfast.steps to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.steps_default to holdfast_engine;
+grant delete, insert, select, update on table holdfast.subscriptions to holdfast_engine;
+grant select on table holdfast.subscriptions to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.timers to holdfast_engine;
+grant select on table holdfast.timers to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.workers to holdfast_engine;

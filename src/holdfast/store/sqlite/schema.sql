@@ -1,0 +1,330 @@
+-- What the migrations come to. Written by docs/schema.py: run `python3 dev.py schema` instead of editing.
+
+CREATE TABLE dead_letters (
+    id                 integer primary key autoincrement,
+    tenant             text not null check (tenant <> ''),
+    source             text not null check (source in ('step', 'compensation', 'effect', 'timer', 'inbox')),
+    instance           text,
+    definition         text not null,
+    key                text not null,
+    number             integer not null,
+    name               text not null,
+    language           text not null,
+    type               text not null,
+    version            integer not null,
+    data               blob not null,
+    options            blob not null,
+    priority           integer not null,
+    attempts           integer not null,
+    fence              integer not null,
+    reason             text not null,
+    error              text not null,
+    actor              text not null,
+    definition_version text not null default '',
+    parent             text,
+    command_id         text not null default '',
+    comment            text not null default '',
+    created_at         text not null,
+    context            blob
+) strict;
+
+CREATE TABLE definitions (
+    tenant       text not null check (tenant <> ''),
+    name         text not null,
+    version      text not null,
+    kind         text not null,
+    source       blob not null,
+    compiled     blob not null,
+    hash         text not null,
+    compiler     text not null,
+    status       text not null check (status in ('draft', 'published', 'retired')),
+    media_type   text not null,
+    description  text not null,
+    published_by text not null,
+    published_at text not null,
+    primary key (tenant, name, version)
+) strict, without rowid;
+
+CREATE TABLE effects (
+    instance       text not null,
+    number         integer not null,
+    tenant         text not null check (tenant <> ''),
+    definition     text not null,
+    language       text not null,
+    handler        text not null,
+    type           text not null,
+    version        integer not null,
+    data           blob not null,
+    options        blob not null,
+    priority       integer not null check (priority between 0 and 100),
+    rank           integer not null,
+    parked_until   text,
+    owner          text,
+    claimed_at     text,
+    fence          integer not null,
+    attempts       integer not null,
+    error          text not null,
+    created_at     text not null,
+    stop_requested integer not null default 0,
+    context        blob,
+    primary key (instance, number)
+) strict, without rowid;
+
+CREATE TABLE events (
+    position     integer primary key autoincrement,
+    instance     text not null,
+    sequence     integer not null,
+    tenant       text not null check (tenant <> ''),
+    type         text not null,
+    version      integer not null,
+    data         blob not null,
+    at           text not null,
+    actor        text not null,
+    comment      text not null,
+    cause        text not null,
+    on_behalf_of text,
+    trace        text,
+    unique (instance, sequence)
+) strict;
+
+CREATE TABLE human_tasks (
+    instance  text not null,
+    number    integer not null,
+    tenant    text not null check (tenant <> ''),
+    subject   text not null,
+    role      text not null,
+    due_at    text,
+    data      blob,
+    outcome   text,
+    actor     text not null,
+    comment   text not null,
+    opened_at text not null,
+    closed_at text,
+    primary key (instance, number)
+) strict, without rowid;
+
+CREATE TABLE inbox (
+    id                 integer primary key autoincrement,
+    tenant             text not null check (tenant <> '' and tenant <> '*'),
+    target             text not null,
+    definition         text not null,
+    key                text not null,
+    instance           text,
+    language           text not null,
+    type               text not null,
+    version            integer not null,
+    data               blob not null,
+    command_id         text not null,
+    actor              text not null,
+    comment            text not null check (length(cast(comment as blob)) <= 65536),
+    created_at         text not null,
+    definition_version text not null default '',
+    parent             text,
+    attempts           integer not null default 0,
+    error              text not null default '',
+    due_at             text,
+    claimed_until      text,
+    context            blob
+) strict;
+
+CREATE TABLE instances (
+    id                 text not null primary key,
+    tenant             text not null check (tenant <> ''),
+    definition         text not null,
+    definition_version text not null,
+    kind               text not null,
+    key                text,
+    status             text not null,
+    reason             text not null,
+    begun              integer not null,
+    version            integer not null,
+    issued             integer not null,
+    parent             text,
+    created_at         text not null,
+    updated_at         text not null,
+    ended_at           text,
+    partition          text,
+    started_by         text not null,
+    paused_at          text,
+    deadline_at        text,
+    attributes         text
+) strict, without rowid;
+
+CREATE TABLE meta (
+    name  text not null primary key,
+    value text not null
+) strict, without rowid;
+
+CREATE TABLE observations (
+    id          integer primary key autoincrement,
+    tenant      text not null check (tenant <> ''),
+    instance    text not null,
+    definition  text not null,
+    input       text not null,
+    from_status text not null,
+    to_status   text not null,
+    skipped     integer not null,
+    at          text not null
+) strict;
+
+CREATE TABLE projections (
+    name       text not null primary key,
+    position   integer not null,
+    updated_at text,
+    error      text not null,
+    failed_at  text
+) strict, without rowid;
+
+CREATE TABLE receipts (
+    tenant     text not null check (tenant <> ''),
+    scope      text not null,
+    key        text not null,
+    instance   text,
+    version    integer not null,
+    digest     blob not null,
+    created_at text not null,
+    primary key (tenant, scope, key)
+) strict, without rowid;
+
+CREATE TABLE retention (instance text not null primary key) strict, without rowid;
+
+CREATE TABLE snapshots (
+    instance      text not null primary key,
+    tenant        text not null,
+    version       integer not null,
+    state_version integer not null,
+    data          blob not null
+) strict, without rowid;
+
+CREATE TABLE steps (
+    instance    text not null,
+    number      integer not null,
+    tenant      text not null check (tenant <> ''),
+    node        text not null,
+    token       text not null,
+    visit       integer not null,
+    kind        text not null,
+    status      text not null check (status in ('pending', 'running', 'completed', 'failed', 'skipped', 'cancelled')),
+    compensates integer,
+    retry_of    integer,
+    wait_kind   text not null,
+    attempts    integer not null,
+    outcome     text not null,
+    error       text not null,
+    input       blob,
+    output      blob,
+    opened_at   text not null,
+    moved_at    text not null,
+    started_at  text,
+    primary key (instance, number)
+) strict, without rowid;
+
+CREATE TABLE subscriptions (
+    instance    text not null,
+    number      integer not null,
+    tenant      text not null check (tenant <> ''),
+    signal      text not null,
+    correlation text not null,
+    expires_at  text,
+    opened_at   text not null,
+    primary key (instance, number)
+) strict, without rowid;
+
+CREATE TABLE timers (
+    instance      text not null,
+    key           text not null,
+    number        integer not null,
+    tenant        text not null check (tenant <> ''),
+    definition    text not null,
+    language      text not null,
+    type          text not null,
+    version       integer not null,
+    data          blob not null,
+    due_at        text not null,
+    attempts      integer not null,
+    error         text not null,
+    claimed_until text,
+    context       blob,
+    primary key (instance, key)
+) strict, without rowid;
+
+CREATE TABLE workers (
+    id          text not null primary key,
+    name        text not null,
+    handlers    text not null,
+    started_at  text not null,
+    alive_until text not null
+) strict, without rowid;
+
+CREATE INDEX dead_letters_by_instance on dead_letters (instance, source, number);
+
+CREATE INDEX effects_owned on effects (owner) where owner is not null;
+
+CREATE INDEX effects_parked on effects (parked_until) where parked_until is not null;
+
+CREATE INDEX effects_ready on effects (handler, language, type, version, rank) where owner is null and parked_until is null;
+
+CREATE INDEX human_tasks_by_role on human_tasks (tenant, role, opened_at, instance, number) where closed_at is null;
+
+CREATE INDEX human_tasks_open on human_tasks (tenant, opened_at, instance, number) where closed_at is null;
+
+CREATE INDEX inbox_by_target on inbox (tenant, target, id);
+
+CREATE INDEX inbox_by_word on inbox (language, type, version, id);
+
+CREATE INDEX instances_by_attribute on instances (tenant, id) where attributes is not null;
+
+CREATE INDEX instances_by_definition on instances (tenant, definition, status, begun, id);
+
+CREATE INDEX instances_by_end on instances (ended_at) where ended_at is not null;
+
+CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition) where key is not null;
+
+CREATE INDEX instances_by_parent on instances (parent, id) where parent is not null;
+
+CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
+
+CREATE INDEX observations_by_instance on observations (instance, id);
+
+CREATE INDEX receipts_by_age on receipts (created_at);
+
+CREATE INDEX subscriptions_by_signal on subscriptions (tenant, signal, correlation);
+
+CREATE INDEX timers_due on timers (language, type, version, due_at);
+
+CREATE TRIGGER definitions_immutable before update on definitions
+when old.status <> 'draft' and (
+    new.source <> old.source or new.media_type <> old.media_type or new.compiled <> old.compiled or new.hash <> old.hash
+    or new.kind <> old.kind or new.compiler <> old.compiler or new.status = 'draft'
+    or new.tenant <> old.tenant or new.name <> old.name or new.version <> old.version
+)
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+CREATE TRIGGER events_never_change before update on events
+begin select raise(abort, 'HF101 events are append-only'); end;
+
+CREATE TRIGGER events_never_go before delete on events
+when not exists (select 1 from retention where instance = old.instance)
+begin select raise(abort, 'HF101 events are append-only'); end;
+
+CREATE TRIGGER human_tasks_final before update on human_tasks
+when old.closed_at is not null
+begin select raise(abort, 'HF106 a decision that was made never changes'); end;
+
+CREATE TRIGGER instances_history before update of version on instances when new.version < old.version
+begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
+
+CREATE TRIGGER instances_identity before update of id, tenant, definition, kind, key, created_at on instances
+when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.kind <> old.kind
+    or new.key is not old.key or new.created_at <> old.created_at
+begin select raise(abort, 'HF103 the identity of an instance never changes'); end;
+
+CREATE TRIGGER steps_final before update of status on steps
+when old.status in ('completed', 'failed', 'skipped', 'cancelled') and new.status <> old.status
+begin select raise(abort, 'HF105 a step that has ended never moves again'); end;
+
+CREATE TRIGGER steps_identity before update of instance, number, tenant, node, token, visit, kind, compensates, retry_of on steps
+when new.instance <> old.instance or new.number <> old.number or new.tenant <> old.tenant or new.node <> old.node
+    or new.token <> old.token or new.visit <> old.visit or new.kind <> old.kind or new.compensates is not old.compensates
+    or new.retry_of is not old.retry_of
+begin select raise(abort, 'HF104 the identity of a step never changes'); end;

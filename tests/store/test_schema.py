@@ -1,0 +1,62 @@
+"""The committed picture of the schema: it is what the migrations come to, and it says all that there is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from holdfast.store.opening import open_store
+from support.databases import Databases
+from support.repository import ROOT, load_script
+
+schema = load_script("schema")
+
+STALE = "stale: run `python3 dev.py schema`"
+
+
+def committed(driver: str) -> str:
+    """The picture of a driver's schema."""
+    return (ROOT / "src" / "holdfast" / "store" / driver / "schema.sql").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def empty_dsn(postgres_server: Databases) -> Iterator[str]:
+    """An empty database on Postgres."""
+    with postgres_server.empty() as dsn:
+        yield dsn
+
+
+def test_the_picture_of_sqlite_is_what_its_migrations_come_to(tmp_path: Path) -> None:
+    """A file that ran all migrations holds what `schema.sql` says."""
+    path = tmp_path / "holdfast.db"
+    open_store(f"sqlite:///{path}").close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert schema.sqlite_schema(connection) == committed("sqlite"), STALE
+
+
+def test_the_picture_of_sqlite_says_all() -> None:
+    """A file that is made from it alone has the same picture."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(committed("sqlite"))
+        assert schema.sqlite_schema(connection) == committed("sqlite")
+
+
+def test_the_picture_of_postgres_is_what_its_migrations_come_to(empty_dsn: str) -> None:
+    """A database that ran all migrations holds what `schema.sql` says."""
+    open_store(empty_dsn).close()
+    with psycopg.connect(empty_dsn) as connection:
+        assert schema.postgres_schema(connection) == committed("postgres"), STALE
+
+
+def test_the_picture_of_postgres_says_all(postgres_server: Databases, empty_dsn: str) -> None:
+    """A database that is made from it alone, walls and rights included, has the same picture; the roles belong to the server."""
+    with postgres_server.empty() as other:
+        open_store(other).close()
+    with psycopg.connect(empty_dsn) as connection:
+        connection.execute(committed("postgres").encode())
+        assert schema.postgres_schema(connection) == committed("postgres")
