@@ -94,7 +94,7 @@ def test_run_works_until_the_shutdown_signal(live: Live) -> None:
     """`run` starts the workers and returns, stopped, once it is told to end."""
     engine = live.engine().register(Order(), Shop())
     ending = threading.Event()
-    running = threading.Thread(target=engine.run, args=(ending,))
+    running = threading.Thread(target=engine.serve, args=(ending,))
     running.start()
     other = live.engine().register(Order())
     other.deciders.execute(Order, PlaceOrder("o-1", 5))

@@ -304,7 +304,7 @@ def test_run_comes_back_when_the_engine_is_stopped(live: Live) -> None:
 
     engine.register(Puppet(act), stop)
     engine.deciders.execute(Puppet, Do("p-1", "x"))
-    runner = threading.Thread(target=engine.run)
+    runner = threading.Thread(target=engine.serve)
     runner.start()
     runner.join(30)
     assert not runner.is_alive()
