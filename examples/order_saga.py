@@ -59,7 +59,7 @@ ORDER = (
     .on_failure("release stock", release_stock)
     .step("charge card", charge_card)
     .on_failure("refund card", refund_card)
-    .step("ship parcel", ship_parcel, retries=2)
+    .step("ship parcel", ship_parcel, attempts=2)
     .step("notify customer", notify_customer)
     .build()
 )
@@ -76,7 +76,7 @@ def work() -> None:
 
 
 def serve(database: str) -> None:
-    Engine(database, settings=QUICK).register(ORDER).run()
+    Engine(database, settings=QUICK).register(ORDER).serve()
 
 
 class Worker:
@@ -121,11 +121,11 @@ class Timeline:
 
     def follow(self) -> str:
         """Print what is new; the status of the order."""
-        for entry in self.engine.events(self.instance, after=self.seen).result():
+        for entry in self.engine.run(self.instance).history(after=self.seen):
             self.seen = entry.sequence
             if entry.event_type not in HIDDEN:
                 self.note(told(entry))
-        return self.engine.get(self.instance).result().status
+        return self.engine.run(self.instance).describe().status
 
 
 def told(entry: HistoryEntry) -> str:
@@ -140,7 +140,7 @@ def play(database: str) -> int:
     engine = Engine(database)
     engine.register(ORDER)
     first = Worker(database, dies=True)
-    order = engine.start("order", {"sku": "lamp", "quantity": 2, "amount": 1200}, key="o-1").result()
+    order = engine.start("order", {"sku": "lamp", "quantity": 2, "amount": 1200}, key="o-1").id
     timeline = Timeline(engine, order)
     timeline.note(f"the order is safe on disk as {order}; worker 1 (process {first.process.pid}) runs it")
     second: Worker | None = None
@@ -159,13 +159,13 @@ def play(database: str) -> int:
 
 
 def report(engine: Engine, order: UUID) -> int:
-    ended = engine.get(order).result()
+    ended = engine.run(order).describe()
     print(f"\n  The order {ended.status} ({ended.error}), and what was done is undone:\n")
     print(f"  {'step':<18}{'status':<14}{'calls':<8}calls to undo it")
-    for step in engine.steps(order).result():
+    for step in engine.run(order).steps():
         print(f"  {step.name:<18}{step.status:<14}{step.retry_count:<8}{step.compensation_retry_count or '-'}")
-    sound = engine.verify(order).result().is_sound
-    print(f"\n  Folded again from its {len(engine.events(order).result())} events, the order is the same: {sound}.")
+    sound = engine.instances.verify(order).is_sound
+    print(f"\n  Folded again from its {len(engine.run(order).history())} events, the order is the same: {sound}.")
     engine.stop()
     return 0 if ended.status == "failed" and not ended.reason and sound else 1
 

@@ -18,7 +18,7 @@ def assert_folded(engine: Engine) -> None:
         if header.definition in engine.registry.names():
             _Instance(engine, reader, header).check()
             if not engine.registry.is_decider(header.definition):
-                assert engine.verify(header.id).result().differences == [], (
+                assert engine.instances.verify(header.id).differences == [], (
                     "the rows tell another story than the events"
                 )
 
