@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import holdfast
 from holdfast.errors import HoldfastError
+from holdfast.machine.runs.refusals import Refusal
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -285,10 +286,37 @@ def settings_page() -> str:
     return "\n".join(lines + table(("setting", "default", "meaning"), body)) + "\n"
 
 
+# The page of rejections.
+
+
+def rejections_page() -> str:
+    """Every code of a rejection with its meaning, from the source of `Refusal`."""
+    tree = ast.parse((ROOT / "src/holdfast/machine/runs/refusals.py").read_text(encoding="utf-8"))
+    declared = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Refusal")
+    body = [
+        (f"`{Refusal[ast.unparse(member.targets[0])].value}`", text.value.value)
+        for member, text in pairwise(declared.body)
+        if isinstance(member, ast.Assign)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    ]
+    if len(body) != len(Refusal):
+        raise PageError("every member of Refusal needs a sentence below it that says what it means")
+    lines = ["# Rejections of workflows", "", NOTICE, ""]
+    lines += ["A command that a workflow refuses raises RejectedError, whose `reason` is one of these codes;"]
+    lines += [
+        "`not_allowed` raises its subclass ForbiddenError. Nothing is written. Deciders of yours have codes of their own.",
+        "",
+    ]
+    return "\n".join(lines + table(("code", "meaning"), body)) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "requirements.md": requirements_page,
     "reference/errors.md": errors_page,
     "reference/settings.md": settings_page,
+    "reference/rejections.md": rejections_page,
 }
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
-from holdfast.app.definitions import DefinitionSource
 from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
@@ -20,7 +19,8 @@ from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
-from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, TypedSaga, handler, task
+from holdfast.authoring.definition import Definition, TypedDefinition
+from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
     CommandError,
@@ -31,6 +31,7 @@ from holdfast.errors import (
     DefinitionError,
     Diagnostic,
     ExpressionError,
+    ForbiddenError,
     HoldfastError,
     NotFoundError,
     PayloadError,
@@ -73,9 +74,9 @@ __all__ = [
     "DeadlockError",
     "Decider",
     "Decision",
+    "Definition",
     "DefinitionError",
     "DefinitionInfo",
-    "DefinitionSource",
     "Diagnostic",
     "Effect",
     "EffectContext",
@@ -83,6 +84,7 @@ __all__ = [
     "ExpressionError",
     "Fail",
     "Failure",
+    "ForbiddenError",
     "Health",
     "HistoryEntry",
     "HoldfastError",
@@ -131,7 +133,7 @@ __all__ = [
     "Timer",
     "Transition",
     "TransitionInfo",
-    "TypedSaga",
+    "TypedDefinition",
     "UnknownEventError",
     "Verification",
     "WorkerInfo",

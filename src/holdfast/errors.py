@@ -4,6 +4,7 @@
     ├── DefinitionError            a document, builder or decider class cannot be compiled; carries diagnostics
     ├── ExpressionError            an expression cannot be parsed, checked or evaluated; carries a position
     ├── RejectedError              the decider refused a command
+    │   └── ForbiddenError         …because of who asked
     ├── CommandError               the decider could not answer a command: it raised, or answered with nonsense
     ├── WorkflowFailedError        a workflow whose result was asked for has ended, but not well
     ├── NotFoundError              no such thing, or none that this tenant may see
@@ -91,6 +92,12 @@ class RejectedError(HoldfastError):
     def __init__(self, *, reason: str, message: str) -> None:
         self.reason = reason
         super().__init__(f"{message} [{reason}]")
+
+
+class ForbiddenError(RejectedError):
+    """The actor may not do this; nothing was written. The message says which capability or role is missing."""
+
+    code = "not_allowed"
 
 
 class CommandError(HoldfastError):

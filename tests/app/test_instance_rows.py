@@ -111,6 +111,17 @@ def test_values_that_no_database_could_find_are_refused(place: Place, labels: Ma
     assert engine.instances.list() == []
 
 
+def test_an_instance_has_only_so_many_values(place: Place) -> None:
+    """However many decisions they come from; those that are taken away do not count."""
+    many = {f"n{number}": number for number in range(50)}
+    engine = place.engine().register(labelled(many=many, more={"one": 1}, other={"one": 1, "n0": None}))
+    engine.deciders.execute(Puppet, Do("p-1", "many"))
+    with pytest.raises(PayloadError, match="51 search attributes"):
+        engine.deciders.execute(Puppet, Do("p-1", "more"))
+    engine.deciders.execute(Puppet, Do("p-1", "other"))
+    assert row(engine, "p-1").attributes.keys() == {*many, "one"} - {"n0"}
+
+
 def test_a_row_says_who_started_it_and_where(place: Place) -> None:
     """The actor and the part of the tenant of the first command; later commands change neither."""
     engine = place.engine().register(Puppet())

@@ -18,10 +18,12 @@ from faults.test_bad_databases import spoilt
 from holdfast import Decision, EffectContext, Moment, PayloadError, RetryPolicy, Settings, StoreUnavailableError
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.telemetry import Committed, Happening
-from holdfast.store.shapes import Address
+from holdfast.store.port import Unit
+from holdfast.store.shapes import Address, Borrower
 from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
 from support.engines import AT_ONCE, Live
+from support.inside import store_of
 from support.samples import END, Act, Add, Answer, Counter, Do, Noted, Notes, Puppet, act, done
 from support.waiting import LONG_SECONDS, arrives, eventually
 
@@ -146,6 +148,28 @@ def seconds_until_the_next(loop: str) -> Callable[[Live, Settings], object]:
             return round(getattr(engine.runtime, loop).step(), 3)
 
     return play
+
+
+def _role_that_a_call_is_lent_a_connection_for(live: Live, settings: Settings) -> object:
+    roles: list[str] = []
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Decision.event(Noted("x")).with_effect(Act("a"), transactional=True)
+
+    with driven(live, settings).register(Puppet(choose), done) as engine, pytest.MonkeyPatch.context() as patch:
+        with store_of(engine).writer().unit() as unit:
+            kind: Any = type(unit)
+        lend = kind.lend
+
+        def spied(unit: Unit, limit: float | None = None, borrower: Borrower | None = None) -> object:
+            roles.append("" if borrower is None else borrower.role)
+            return lend(unit, limit, borrower)
+
+        patch.setattr(kind, "lend", spied)
+        engine.deciders.execute(Puppet, Do("p-1", "x"))
+        engine.drain()
+    (role,) = roles
+    return role
 
 
 def _longest_call_that_counts(live: Live, settings: Settings) -> object:
@@ -403,11 +427,14 @@ CASES = {
     "lease": Case(_seconds_until_work_is_taken_over, [(6 * SECOND, 7), (12 * SECOND, 13)]),
     "beat_interval": Case(seconds_until_the_next("heartbeat"), [(SECOND, 1.0), (2 * SECOND, 2.0)]),
     "poll_interval": Case(seconds_until_the_next("intake"), [(SECOND, 1.0), (3 * SECOND, 3.0)]),
-    "timer_poll_interval": Case(seconds_until_the_next("due work"), [(SECOND, 1.0), (3 * SECOND, 3.0)]),
+    "timer_poll_interval": Case(seconds_until_the_next("due_work"), [(SECOND, 1.0), (3 * SECOND, 3.0)]),
     "handler_timeout": Case(
         _longest_call_that_counts,
         [(15 * SECOND, "done 10"), (25 * SECOND, "done 20"), (None, "done 30")],
         {"retry": policy(1)},
+    ),
+    "handler_role": Case(
+        _role_that_a_call_is_lent_a_connection_for, [("", ""), ("holdfast_tenant", "holdfast_tenant")]
     ),
     "retry": Case(_calls_of_a_failing_handler, [(policy(2), [1, 2]), (policy(3), [1, 2, 3])]),
     "command_retry": Case(_deliveries_of_a_failing_message, [(policy(2), 2), (policy(3), 3)]),

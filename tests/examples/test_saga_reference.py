@@ -11,27 +11,37 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import DefinitionError, Saga
+from holdfast import Branch, DefinitionError, Saga
 from holdfast.authoring.saga import StepOptions, words
-from holdfast.authoring.saga.definition import StepType
+from holdfast.authoring.saga.builder import DEEPEST_WAYS
+from holdfast.authoring.saga.definition import STEP_TYPES
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
 from holdfast.kernel.vocabulary import wire_name
-from holdfast.machine.graphs.checks import LONGEST_MS, LONGEST_NAME, MOST_BYTES, POLICY_WORDS
+from holdfast.machine.graphs.checks import POLICY_WORDS
+from holdfast.machine.graphs.findings import LONGEST_MS, LONGEST_NAME, MOST_BYTES
 from holdfast.machine.graphs.graph import Task
 from holdfast.machine.runs import events
 from holdfast.machine.runs.nodes.wait import MOST_KEPT
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.limits import LONGEST_COMMENT
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "holdfast"
 PAGE = (ROOT / "docs" / "reference" / "sagas.md").read_text(encoding="utf-8")
 
-CODE_PLACES = {"Diagnostic": 0, "find": 0, "_name": 1, "_word": 1, "_time": 1, "_number": 1, "_refusal": 1}
+CODE_PLACES = {
+    "Diagnostic": 0,
+    "find": 0,
+    "name_findings": 1,
+    "word_findings": 1,
+    "time_findings": 1,
+    "number_findings": 1,
+    "plain_findings": 1,
+    "_refusal": 1,
+}
 """Functions that are given the code of a finding, and the place of the argument."""
 CHECKING = (
-    "machine/graphs/checks.py",
-    "machine/graphs/scopes.py",
-    "machine/graphs/compiler.py",
+    "machine/graphs",
     "authoring/saga",
     "app/definitions.py",
 )
@@ -59,7 +69,7 @@ def codes(file: Path) -> Iterator[str]:
 
 def test_all_step_types_are_listed() -> None:
     """A type that a definition can show is on the page."""
-    assert sorted(first_column("Step types")) == sorted(typing.get_args(StepType))
+    assert sorted(first_column("Step types")) == sorted(STEP_TYPES)
 
 
 def test_all_options_are_listed() -> None:
@@ -76,14 +86,14 @@ def test_all_statuses_are_listed() -> None:
 def test_all_events_are_listed() -> None:
     """An event that a history can hold is on the page."""
     known = [wire_name(event)[0] for event in typing.get_args(events.Event)]
-    assert sorted(first_column("Events")) == sorted([*known, TIMER_CANCELLED, TIMER_REQUEUED])
+    assert sorted(first_column("Events")) == sorted([*known, *words.ANSWERED.values(), TIMER_CANCELLED, TIMER_REQUEUED])
 
 
 def test_all_rejections_are_listed() -> None:
     """A code with which a workflow refuses a command is on the page."""
-    sources = [file.read_text(encoding="utf-8") for file in (SOURCE / "machine").rglob("*.py")]
-    known = {code for text in sources for code in re.findall(r"Rejection\(\s*code=\"(\w+)\"", text)}
-    assert sorted(first_column("Rejections")) == sorted(known)
+    assert sorted(first_column("Rejections")) == sorted(Refusal)
+    sources = {file.name: file.read_text(encoding="utf-8") for file in (SOURCE / "machine").rglob("*.py")}
+    assert [name for name, text in sources.items() if "Rejection(" in text] == ["refusals.py"]
 
 
 def test_all_diagnostics_are_listed() -> None:
@@ -112,6 +122,7 @@ def test_the_limits_of_the_page_are_those_of_the_code() -> None:
     assert said["signals that an instance keeps because no step waits for them yet"] == str(MOST_KEPT)
     assert said["the name of a step"] == f"{LONGEST_NAME} characters and {MOST_BYTES} bytes"
     assert said["a comment"] == f"{LONGEST_COMMENT // 1024} KiB"
+    assert said["ways inside of one another"] == str(DEEPEST_WAYS)
     assert said["a duration"] == f"{LONGEST_MS // (366 * 24 * 3600 * 1000)} years"
 
 
@@ -132,6 +143,11 @@ def _two_of_one_name() -> Saga:
     return Saga("s").step("a", one).step("b", other)
 
 
+def _deeper(way: Branch) -> Branch:
+    """A fork in a fork in a fork, without an end."""
+    return way.fork("f", _deeper).join("j")
+
+
 def _joined_by_name(*names: str) -> Saga:
     with warnings.catch_warnings(action="ignore"):
         return _forked().join_step("j", names)
@@ -141,6 +157,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "ambiguous_handler": _two_of_one_name,
     "bad_expression": lambda: Saga("s").condition("c", "a >"),
     "branch": lambda: Saga("s").fork("f", "x"),  # type: ignore[arg-type]
+    "capability": lambda: Saga("s", capability=" ").step("a", H),
     "deadline": lambda: Saga("s", deadline=-1).step("a", H),
     "dlq": lambda: Saga("s", dlq="no").step("a", H),  # type: ignore[arg-type]
     "duplicate_edge": lambda: Saga("s").fork("f", lambda one: one.step("a", H), lambda two: two.step("a", H)).join("j"),
@@ -159,6 +176,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "limit": lambda: Saga("s").for_each("f", "input.x", lambda way: way.step("a", H), limit=0),
     "long_name": lambda: Saga("s").step("a" * 300, H),
     "metadata": lambda: Saga("s").step("a", H, metadata={"x": 1.5}),
+    "nested": lambda: Saga("s").fork("f", _deeper).join("j"),
     "no_branches": lambda: Saga("s").fork("f"),
     "no_definition": lambda: Saga("s").call("a", ""),
     "no_handler": lambda: Saga("s").step("a", ""),

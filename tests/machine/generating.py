@@ -22,6 +22,8 @@ QUESTIONS = ("input.x > 3", "input.x > 0", "input.x > 6", "input.x == 2")
 UNANSWERABLE = "input.missing > 1"
 LISTS = (*["input.items"] * 9, *["input.more.rows"] * 9, "input.x", "input.items > 1")
 DEEPEST = 3
+ANSWERS = (g.CONFIRMED, g.REJECTED)
+CAPABILITIES = ("orders.approve", "orders.close", "stock.take", "stock.count")
 MAX_NODES = 16
 
 
@@ -34,7 +36,7 @@ def stored(source: str, spelling: Spelling = "native") -> dict[str, g.Plain]:
 def random_graph(rng: Random) -> g.Graph:
     """A graph that the checks find no fault with."""
     kind: g.Kind = "process" if rng.random() < 0.25 else "saga"
-    maker = _Maker(rng, is_process=kind == "process")
+    maker = _Maker(rng, is_process=kind == "process", undoes=kind != "process" or rng.random() < 0.6)
     exits = maker.sequence([], rng.randint(1, 6), depth=0)
     if rng.random() < 0.6:
         maker.end(exits)
@@ -43,10 +45,24 @@ def random_graph(rng: Random) -> g.Graph:
         name="g",
         version="1",
         entry=maker.nodes[0].id,
-        nodes=maker.nodes,
+        nodes=[_led_on(node, maker.edges) for node in maker.nodes],
         edges=maker.edges,
         policies=_policies(rng),
+        rights=g.Rights(start=_capability(rng, 0.15), cancel=_capability(rng, 0.15)),
     )
+
+
+def _led_on(node: g.Node, edges: list[g.Edge]) -> g.Node:
+    """A question without the answers that nothing follows from."""
+    if not isinstance(node.op, g.Human):
+        return node
+    led = {edge.on for edge in edges if edge.source == node.id} | {*ANSWERS}
+    outcomes = tuple(each for each in node.op.outcomes if each in led) or ANSWERS
+    return msgspec.structs.replace(node, op=msgspec.structs.replace(node.op, outcomes=outcomes))
+
+
+def _capability(rng: Random, share: float) -> str:
+    return rng.choice(CAPABILITIES) if rng.random() < share else ""
 
 
 def random_input(rng: Random) -> dict[str, object]:
@@ -88,13 +104,23 @@ def _policies(rng: Random) -> g.Policies:
 class _Maker:
     rng: Random
     is_process: bool
+    undoes: bool
+    """Whether any step has a compensation."""
     nodes: list[g.Node] = field(default_factory=list)
     edges: list[g.Edge] = field(default_factory=list)
 
     def sequence(self, exits: list[Exit], length: int, *, depth: int) -> list[Exit]:
         """Some nodes in a row behind the exits; gives the new exits."""
         first = len(self.nodes)
-        makers = [self.task] * 5 + [self.condition, self.save_point, self.human, self.timer, self.signal, self.call]
+        makers = [self.task] * 5 + [
+            self.condition,
+            self.save_point,
+            self.human,
+            self.human,
+            self.timer,
+            self.signal,
+            self.call,
+        ]
         makers += [self.no_return] if self.rng.random() < 0.3 else []
         makers += [self.fork, self.fork, self.fork, self.each] if depth < DEEPEST else []
         for position in range(length):
@@ -145,10 +171,15 @@ class _Maker:
         return [(self._node("point", g.NoReturn(), exits), g.OK)]
 
     def human(self, exits: list[Exit], depth: int) -> list[Exit]:
-        asked = g.Human(on_reject=self.rng.choice((None, None, "abort", "fail")))
+        outcomes = self.rng.choice((ANSWERS, ANSWERS, (*ANSWERS, "returned"), ("yes", "no"), ("yes", g.REJECTED)))
+        asked = g.Human(
+            outcomes=outcomes,
+            role=self.rng.choice(("", "", "clerk")),
+            on_reject=self.rng.choice((None, None, "abort", "fail")),
+        )
         name = self._node("ask", asked, exits, timeout_ms=self._timeout(), compensation=self._compensation(0.1))
-        leads = [(name, g.CONFIRMED)]
-        if self.rng.random() < 0.4:
+        leads = [(name, outcome) for outcome in outcomes if outcome != g.REJECTED]
+        if g.REJECTED in outcomes and self.rng.random() < 0.4:
             leads += self.sequence([(name, g.REJECTED)], 1, depth=depth)
             self._guard(name, g.REJECTED)
         return [*leads, *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
@@ -247,7 +278,7 @@ class _Maker:
 
     def _compensation(self, share: float) -> g.Work | None:
         rng = self.rng
-        if rng.random() >= share:
+        if not self.undoes or rng.random() >= share:
             return None
         return self._work("undo", rng.choice((0, 1, 2, 3, 3)))
 
@@ -291,11 +322,15 @@ class _Maker:
                 compensation_metadata={"k": "u"} if compensation is not None and self.rng.random() < 0.3 else None,
                 priority=self.rng.choice((0, 0, 3)),
                 metadata=metadata,
+                capability=_capability(self.rng, 0.25),
             )
         )
         for source, on in dict.fromkeys(exits):
             is_any = on == g.OK and self.rng.random() < 0.03
-            self.edges.append(g.Edge(source=source, target=name, on="*" if is_any else on, priority=5))
+            capability = _capability(self.rng, 0.25) if on != g.BRANCH else ""
+            self.edges.append(
+                g.Edge(source=source, target=name, on="*" if is_any else on, priority=5, capability=capability)
+            )
         return name
 
     def _place(self, name: str) -> int:

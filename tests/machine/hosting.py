@@ -25,7 +25,11 @@ from holdfast.machine.runs.state import State
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 RUN = InstanceId(UUID(int=1))
-ACTOR = "olga"
+OLGA = Actor(id="olga", kind="system", capabilities=frozenset({"*"}))
+"""The engine itself, and those who may do everything."""
+ANN = Actor(id="ann", roles=frozenset({"clerk"}), capabilities=frozenset({"orders.*"}))
+BOB = Actor(id="bob", capabilities=frozenset({"stock.take"}), on_behalf_of="ann")
+ACTORS = (OLGA, ANN, BOB)
 
 
 @dataclass
@@ -83,12 +87,14 @@ class Host:
         self.machine = GraphMachine(self.graph, limit=self.limit)
         self.state = self.machine.initial()
 
-    def tell(self, command: Command, *, effect: int | None = None, timer: str | None = None) -> Answer:
+    def tell(
+        self, command: Command, actor: Actor = OLGA, *, effect: int | None = None, timer: str | None = None
+    ) -> Answer:
         """Decide a command and do to the world what the decision asks for."""
         moment = Moment(
             now=self.now,
             instance=RUN,
-            actor=Actor(id=ACTOR, kind="system", capabilities=frozenset({"*"})),
+            actor=actor,
             version=self.version,
             issued=self.issued,
             pending_timers=frozenset(key for key in self.timers if key != timer),

@@ -6,20 +6,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Decision, Rejection
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.runs import commands as c
 from machine.comparing import History, differences, seen_of_machine, seen_of_reference
 from machine.generating import SIGNALS, random_input, random_output
-from machine.hosting import Call, Host
+from machine.hosting import ACTORS, OLGA, Call, Host
 from machine.laws import Laws
-from machine.reference import STUCK, Reference
+from machine.reference import STUCK, Reference, Step
 
+OF_THE_LAW = frozenset({"not_allowed", "unknown_outcome", "no_transition"})
+"""Codes of refusals because of who asks, or for what."""
 LONGEST = 60
 """Acts of a run before it is driven to its end."""
 
@@ -55,6 +58,7 @@ class Say:
     """A command from outside, welcome or not."""
 
     command: c.Command
+    actor: Actor = OLGA
 
 
 Act: TypeAlias = Begin | Answer | Fire | Deliver | Say
@@ -93,8 +97,8 @@ class Play:
             case Deliver():
                 if self.host.inbox:
                     self._tell(self.host.inbox.pop(0))
-            case Say(command=command):
-                self._say(command)
+            case Say(command=command, actor=actor):
+                self._say(command, actor)
 
     def _begin(self, step: int) -> None:
         for call in self.host.calls.values():
@@ -120,17 +124,19 @@ class Play:
             self._laws.lose_patience()
         self._tell(command, timer=key)
 
-    def _say(self, command: c.Command) -> None:
+    def _say(self, command: c.Command, actor: Actor) -> None:
         if isinstance(command, c.EndChild):
             for child in self.host.children:
                 if child.step == command.step:
                     child.has_ended, child.is_stuck = True, command.reason == STUCK
-        self._tell(command)
+        self._tell(command, actor)
 
-    def _tell(self, command: c.Command, *, effect: int | None = None, timer: str | None = None) -> None:
+    def _tell(
+        self, command: c.Command, actor: Actor = OLGA, *, effect: int | None = None, timer: str | None = None
+    ) -> None:
         before = msgspec.to_builtins(self.host.state)
         try:
-            answer = self.host.tell(command, effect=effect, timer=timer)
+            answer = self.host.tell(command, actor, effect=effect, timer=timer)
         except Exception as error:
             raise DisagreementError(f"the machine broke: {error!r}") from error
         found = []
@@ -138,7 +144,10 @@ class Play:
             found.append("a command that was not taken changed the state")
         if isinstance(answer, Rejection) and (effect is not None or timer is not None):
             found.append(f"an answer or a timer was refused: {answer}")
-        taken = self.run.tell(command)
+        taken = self.run.tell(command, actor)
+        code = answer.code if isinstance(answer, Rejection) and answer.code in OF_THE_LAW else ""
+        if code != self.run.barred:
+            found.append(f"by the law it should be {self.run.barred or 'let pass'!r}, got {answer}")
         if taken != isinstance(answer, Decision):
             found.append(f"the command should be {'taken' if taken else 'refused or ignored'}, got {answer}")
         view = seen_of_machine(self.host)
@@ -176,7 +185,9 @@ def play_at_random(play: Play, rng: Random) -> None:
     )
     if rng.random() < 0.02:
         play.act(Say(c.CancelWorkflow(reason="early")))
-    play.act(Say(start))
+    play.act(Say(start, rng.choice(ACTORS)))
+    if play.run.status == "new":
+        play.act(Say(start))
     for _ in range(LONGEST):
         if play.run.is_over and rng.random() < 0.3:
             break
@@ -190,11 +201,11 @@ def _next(play: Play, rng: Random, mood: Mood) -> Act:
         chance /= 2
     if chance < mood.stopping:
         stop = c.CancelWorkflow if rng.random() < 0.7 else c.AbortWorkflow
-        return Say(stop(reason="enough", by_parent=rng.random() < 0.3))
+        return Say(stop(reason="enough", by_parent=rng.random() < 0.3), rng.choice(ACTORS))
     if chance < mood.stopping + mood.meddling:
-        return Say(_intrusion(play, rng))
+        return Say(_intrusion(play, rng), rng.choice(ACTORS))
     if rng.random() < 0.03:
-        return Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)))
+        return Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
     choices = [*_inside(play, rng, mood.failing), *_operating(play, rng)]
     return rng.choice(choices or [Say(_intrusion(play, rng))])
 
@@ -212,11 +223,23 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
     yield from _from_children(play, rng, failing)
     for step in play.run.steps:
         if step.is_open and step.of is None and play.run.is_at(step, g.Human):
-            decision: Literal["confirmed", "rejected"] = "rejected" if rng.random() < failing else "confirmed"
-            data = rng.choice((None, None, random_output(rng)))
-            yield Say(c.DecideStep(step=step.number, decision=decision, comment=rng.choice(("", "why")), data=data))
+            yield Say(_answer_to(play, step, rng, failing), rng.choice(ACTORS) if failing else OLGA)
         if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvent):
-            yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)))
+            yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
+            if rng.random() < 0.2:
+                answer = c.AnswerStep(step=step.number, outcome=g.OK, data=random_output(rng))
+                yield Say(answer, rng.choice(ACTORS))
+
+
+def _answer_to(play: Play, step: Step, rng: Random, failing: float) -> c.AnswerStep:
+    """What somebody answers a question; now and then what it does not offer."""
+    op = play.graph.nodes[step.node].op
+    assert isinstance(op, g.Human)
+    outcome = rng.choice(op.outcomes[1:] or op.outcomes) if rng.random() < failing else op.outcomes[0]
+    if rng.random() < failing / 8:
+        outcome = rng.choice(("confirmed", "rejected", g.OK, g.TIMEOUT))
+    data = rng.choice((None, None, random_output(rng)))
+    return c.AnswerStep(step=step.number, outcome=outcome, comment=rng.choice(("", "why")), data=data)
 
 
 def _from_children(play: Play, rng: Random, failing: float) -> Iterator[Act]:
@@ -270,7 +293,7 @@ def _intrusion(play: Play, rng: Random) -> c.Command:
     believed |= {each.number for each in play.run.steps if each.is_frozen}
     choices: list[c.Command] = [
         c.StartWorkflow(),
-        c.DecideStep(step=step, decision="confirmed"),
+        c.AnswerStep(step=step, outcome=rng.choice(("confirmed", "ok"))),
         c.RequeueStep(step=step),
         c.ResumeWorkflow(),
         c.RetryCompensation(step=step),

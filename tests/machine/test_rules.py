@@ -211,27 +211,27 @@ def test_a_condition_on_an_error_edge_counts() -> None:
     """Where the condition of the only error edge does not hold, no error edge leads on, and the run is rolled back."""
     ways = [edge("a", "b", g.ERROR, when="input.x > 5")]
     played = play([task("a"), task("b")], ways, [failed(1)])
-    assert seen(played) == "failed: a failed, undo a completed"
+    assert seen(played) == "failed: a failed"
 
 
 def test_a_condition_on_a_timeout_edge_counts() -> None:
     """The same for a node that waited too long."""
     ways = [edge("ask", "b", g.TIMEOUT, when="input.x > 5")]
     played = play([node("ask", g.Human(), 5), task("b")], ways, [Fire(c.TimeOut(step=1))])
-    assert seen(played) == "failed: ask failed, undo ask completed"
+    assert seen(played) == "failed: ask failed"
 
 
 def test_a_condition_on_a_rejected_edge_counts() -> None:
     """The same for a person who rejects: the run is aborted."""
     ways = [edge("ask", "b", g.REJECTED, when="input.x > 5")]
-    played = play([node("ask", g.Human()), task("b")], ways, [Say(c.DecideStep(step=1, decision="rejected"))])
+    played = play([node("ask", g.Human()), task("b")], ways, [Say(c.AnswerStep(step=1, outcome="rejected"))])
     assert seen(played) == "aborted: ask completed"
 
 
 def test_a_rejection_aborts_and_does_nothing_else() -> None:
     """Neither does the policy for missing edges get a say, nor do the other branches meet."""
     nodes, edges = fork("ask", "b")
-    reject = Say(c.DecideStep(step=2, decision="rejected"))
+    reject = Say(c.AnswerStep(step=2, outcome="rejected"))
     edges = [each for each in edges if each.source != "ask"] + [edge("ask", "j", g.CONFIRMED)]
     for policy in ("complete", "pause", "fail"):
         played = play(
@@ -242,21 +242,21 @@ def test_a_rejection_aborts_and_does_nothing_else() -> None:
 
 def test_a_question_says_by_itself_what_its_rejection_leads_to() -> None:
     """What the node says counts before the policy: to fail where others abort, to abort where others fail."""
-    reject = Say(c.DecideStep(step=1, decision="rejected"))
+    reject = Say(c.AnswerStep(step=1, outcome="rejected"))
     played = play([node("ask", g.Human(on_reject="fail"))], [], [reject])
-    assert seen(played) == "failed: ask failed, undo ask completed"
+    assert seen(played) == "failed: ask failed"
     played = play([node("ask", g.Human(on_reject="abort"))], [], [reject], g.Policies(on_reject="fail"))
     assert seen(played) == "aborted: ask completed"
     played = play([node("ask", g.Human())], [], [reject], g.Policies(on_reject="fail"))
-    assert seen(played) == "failed: ask failed, undo ask completed"
+    assert seen(played) == "failed: ask failed"
 
 
 def test_nobody_decides_on_the_compensation_of_a_question() -> None:
     """It is a call like every other: only its handler says when it is done."""
     undo = g.Work(handler="undo ask", retry=g.Retry(max_calls=1))
     asked = g.Node(id="ask", op=g.Human(), compensation=undo)
-    confirm = Say(c.DecideStep(step=1, decision="confirmed"))
-    again = Say(c.DecideStep(step=4, decision="confirmed"))
+    confirm = Say(c.AnswerStep(step=1, outcome="confirmed"))
+    again = Say(c.AnswerStep(step=4, outcome="confirmed"))
     played = play([asked, task("b")], [edge("ask", "b", g.CONFIRMED)], [confirm, failed(2), again])
     assert played.host.state.open[4].of == 1
     assert seen(played) == "running: ask completed, b failed, undo b completed, undo ask pending"
@@ -265,7 +265,7 @@ def test_nobody_decides_on_the_compensation_of_a_question() -> None:
 def test_an_end_can_cancel_the_run() -> None:
     """An end with the status `cancelled` cancels the run."""
     played = play([task("a"), node("e", g.End(status="cancelled"))], [edge("a", "e")], [done(1)])
-    assert seen(played) == "cancelled: a completed, e completed, undo e completed, undo a completed"
+    assert seen(played) == "cancelled: a completed, e completed"
 
 
 def test_edges_for_any_outcome_count_only_without_edges_of_its_own() -> None:
@@ -675,3 +675,15 @@ def test_every_failure_of_a_handler_is_a_command() -> None:
     assert host.machine.effect_failed(body, failure) == told
     assert host.machine.handler_missing(body, "do a") == c.NoteMissingHandler(step=1, handler="do a")
     assert host.machine.key_of(told) == ""
+
+
+def test_a_loser_is_undone_after_all_once_its_child_is() -> None:
+    """The child of a branch that was not needed could not be undone; when it is, the step's own compensation follows."""
+    undo = g.Work(handler="undo a", retry=g.Retry(max_calls=1))
+    nodes, edges = fork("a", "b", strategy=g.Join(split="f", strategy="any"))
+    call = g.Node(id="a", op=g.Call(definition="other"), compensation=undo)
+    stuck = Say(c.EndChild(step=2, status="failed", reason="compensation_failed"))
+    played = play([*nodes, call, task("b")], edges, [stuck])
+    assert seen(played) == "running: f completed, a failed, b pending, undo a failed, letter of 2"
+    played.act(Say(c.EndChild(step=2, status="cancelled")))
+    assert seen(played) == "running: f completed, a failed, b pending, undo a failed, undo a pending"

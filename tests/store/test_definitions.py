@@ -61,14 +61,15 @@ def test_definitions_belong_to_their_tenant(desk: Desk) -> None:
 
 
 def test_whoever_has_none_of_his_own_gets_the_shared_one(desk: Desk) -> None:
-    """A tenant's own definition stands before the shared one of the same name, version by version and in the list of versions."""
+    """A tenant's own definition stands before the shared one of the same name and version; versions are those of its owner."""
     for version in ("1", "2"):
         desk.definitions.publish(definition(version, tenant=SHARED_TENANT, hash=f"shared {version}"), NOW)
     desk.definitions.publish(definition("3", hash="own 3"), NOW)
     assert [_hash(desk, DEFAULT_TENANT, version) for version in ("1", "2", "3")] == ["shared 1", "shared 2", "own 3"]
     assert [_hash(desk, OTHER_TENANT, version) for version in ("1", "2", "3")] == ["shared 1", "shared 2", None]
     assert desk.definitions.versions(DEFAULT_TENANT, "order") == ["3"]
-    assert desk.definitions.versions(OTHER_TENANT, "order") == ["1", "2"]
+    assert desk.definitions.versions(OTHER_TENANT, "order") == []
+    assert desk.definitions.versions(SHARED_TENANT, "order") == ["1", "2"]
 
 
 def test_a_shared_version_is_not_stored_again_for_a_tenant(desk: Desk) -> None:

@@ -6,8 +6,7 @@ import re
 import sys
 import threading
 
-import msgspec
-
+from holdfast.authoring.definition import Definition
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
@@ -23,19 +22,6 @@ from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 _ID = re.compile(r"(?=-v)")
 
 _NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
-
-
-class DefinitionSource(msgspec.Struct, frozen=True, kw_only=True):
-    """What the author of a definition wrote."""
-
-    text: bytes = b""
-    media_type: str = ""
-    """What kind of text it is, such as `application/yaml`."""
-    description: str = ""
-    """What the definition is for, in the author's words."""
-
-
-NO_SOURCE = DefinitionSource()
 
 
 class Library:
@@ -65,12 +51,15 @@ class Library:
 
     def names(self) -> set[str]:
         """The names of the definitions that this process has met."""
-        return {name for _, name in self._newest}
+        return {name for _, name, _ in self._programs}
 
-    def publish(
-        self, graph: Graph, *, request: RequestContext | None = None, source: DefinitionSource = NO_SOURCE
-    ) -> None:
-        """Make a graph known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
+    def names_for(self, tenant: str) -> set[str]:
+        """Those of them that a tenant may know of."""
+        return {name for owner, name, _ in self._programs if owner in {tenant, SHARED_TENANT}}
+
+    def publish(self, definition: Definition, *, request: RequestContext | None = None) -> None:
+        """Make a workflow known to all processes: for the tenant of a request, or for all. Another content under its name and version is refused."""
+        graph = definition.graph
         tenant = SHARED_TENANT if request is None else request.tenant
         self._check_calls(tenant, graph)
         assert self._service is not None
@@ -80,13 +69,13 @@ class Library:
             name=graph.name,
             version=graph.version,
             kind=graph.kind,
-            source=source.text,
+            source=definition.source,
             compiled=graph_bytes(graph),
             hash=graph.hash,
             compiler=str(IR_VERSION),
             status="published",
-            media_type=source.media_type,
-            description=source.description,
+            media_type=definition.media_type,
+            description=definition.description,
             published_by=SYSTEM.id if request is None else request.actor.id,
         )
         known = self._stored.publish(stored, now)
@@ -95,24 +84,26 @@ class Library:
                 f"{graph.name!r} version {graph.version} was published before with another content; "
                 "a published definition never changes: give the new one another version"
             )
-        self._add(tenant, copied(graph), is_newest_known=True)
+        self._add(known.tenant, copied(graph))
+        self._note_newest(known.tenant, graph.name, graph.version)
 
     def program(self, tenant: str, name: str, version: str = "") -> Program | None:
         """The program of a definition, from the database if this process has not met it yet; None if there is none."""
-        wanted = version or self._newest.get((tenant, name)) or self._newest_stored(tenant, name)
+        wanted = version or self._newest.get((tenant, name)) or self._find_newest(tenant, name)
         found = self._programs.get((tenant, name, wanted))
         return found or (self._load(tenant, name, wanted) if wanted else None)
 
     def find(self, tenant: str, definition: str, version: str = "") -> tuple[str, str]:
         """Name and version of what a caller means: a name, a name and a version, or an id such as `order-v1`."""
-        if self.program(tenant, definition, version) is not None:
-            return definition, version or self._newest[tenant, definition]
+        program = self.program(tenant, definition, version)
+        if program is not None:
+            return definition, program.definition_version
         if not version:
             for match in reversed(list(_ID.finditer(definition))):
                 name, number = definition[: match.start()], definition[match.start() + 2 :]
                 if name and number and self.program(tenant, name, number) is not None:
                     return name, number
-        known = ", ".join(sorted(name for owner, name in self._newest if owner in {tenant, SHARED_TENANT})) or "none"
+        known = ", ".join(sorted(self.names_for(tenant))) or "none"
         wanted = f"{definition} version {version}" if version else definition
         raise NotFoundError("workflow", wanted, hint=f"register it first; known here are: {known}")
 
@@ -138,36 +129,46 @@ class Library:
         stored = self._stored.get(tenant, name, version)
         if stored is None:
             return None
-        if stored.tenant != tenant:  # It is read once, however many tenants share it.
-            known = self._programs.get((stored.tenant, name, version))
-            shared = known or self._add(stored.tenant, read_graph(stored.compiled), is_newest_known=False)
-            return self._keep(tenant, name, version, shared, is_newest_known=False)
-        return self._add(tenant, read_graph(stored.compiled), is_newest_known=False)
+        if stored.tenant == tenant:
+            return self._add(tenant, read_graph(stored.compiled))
+        # A shared one is read once, however many tenants share it.
+        shared = self._programs.get((stored.tenant, name, version))
+        return self._keep(tenant, shared or self._add(stored.tenant, read_graph(stored.compiled)))
 
-    def _newest_stored(self, tenant: str, name: str) -> str:
-        return max(self._stored.versions(tenant, name), key=_age, default="")
+    def _find_newest(self, tenant: str, name: str) -> str:
+        """The version that an unversioned start takes: the tenant's newest, or else the newest shared one that this process knows."""
+        newest = max(self._stored.versions(tenant, name), key=_age, default="")
+        if not newest and tenant != SHARED_TENANT:
+            newest = self._newest.get((SHARED_TENANT, name)) or self._find_newest(SHARED_TENANT, name)
+        if newest:
+            with self._lock:
+                self._newest = {**self._newest, (tenant, name): newest}
+        return newest
 
-    def _add(self, tenant: str, graph: Graph, *, is_newest_known: bool) -> Program:
-        program = self._programs.get((tenant, graph.name, graph.version))
-        if program is None:
-            # The machine bounds what comes in, and so all that it derives from it: nothing of that is ever refused.
-            program = Program(GraphMachine(graph, limit=self._limit), self._codec, limit=sys.maxsize)
-        return self._keep(tenant, graph.name, graph.version, program, is_newest_known=is_newest_known)
+    def _add(self, tenant: str, graph: Graph) -> Program:
+        # The machine bounds what comes in, and so all that it derives from it: nothing of that is ever refused.
+        return self._keep(tenant, Program(GraphMachine(graph, limit=self._limit), self._codec, limit=sys.maxsize))
 
-    def _keep(self, tenant: str, name: str, version: str, program: Program, *, is_newest_known: bool) -> Program:
-        """Remember a program for a tenant; the one that another thread has remembered meanwhile, if any."""
+    def _keep(self, tenant: str, program: Program) -> Program:
+        """Remember a program for a tenant; the one that is remembered already, if any."""
         with self._lock:
-            kept = self._programs.get((tenant, name, version), program)
-            # Replaced whole: others read it without a lock.
-            self._programs = {**self._programs, (tenant, name, version): kept}
-            newest = self._newest
-            if is_newest_known and tenant == SHARED_TENANT:  # What tenants take is looked up again.
-                newest = {key: known for key, known in newest.items() if key[1] != name or key[0] == SHARED_TENANT}
-            known = newest.get((tenant, name))
-            if known is None or (is_newest_known and _age(version) > _age(known)):
-                newest = {**newest, (tenant, name): version}
-            self._newest = newest
+            key = tenant, program.type, program.definition_version
+            kept = self._programs.get(key, program)
+            self._programs = {**self._programs, key: kept}  # Replaced whole: others read it without a lock.
             return kept
+
+    def _note_newest(self, tenant: str, name: str, version: str) -> None:
+        """A version was published here: unversioned starts take it, unless they know a newer one."""
+        with self._lock:
+            is_shared = tenant == SHARED_TENANT
+            # What tenants take that have none of their own is looked up again.
+            kept = {
+                key: each for key, each in self._newest.items() if key[1] != name or not is_shared or key[0] == tenant
+            }
+            known = kept.get((tenant, name))
+            if known is None or _age(version) > _age(known):
+                kept[tenant, name] = version
+            self._newest = kept
 
     def _check_calls(self, tenant: str, graph: Graph) -> None:
         """Children must exist before their parents, so that no running workflow ever asks for one that does not."""

@@ -13,17 +13,15 @@ from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
-from holdfast.app.definitions import NO_SOURCE, DefinitionSource
 from holdfast.app.desk import Desk, checked_request, checked_tenant
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.life import Life
 from holdfast.app.readers import Readers
-from holdfast.app.references import AnySaga, described
+from holdfast.app.references import AnyTyped, described, unbuilt
 from holdfast.app.registry import Registry
 from holdfast.app.step_handlers import check_step_handler, decider_handler, named_handler, takes_effects
 from holdfast.app.waiters import Endings
-from holdfast.authoring.saga.builder import Branch
-from holdfast.authoring.saga.definition import SagaDefinition, TypedSaga
+from holdfast.authoring.definition import Definition, TypedDefinition, definition_of
 from holdfast.authoring.saga.options import NAME_IT, handler_name
 from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
 from holdfast.kernel.actor import RequestContext
@@ -31,7 +29,6 @@ from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
-from holdfast.machine.graphs.compiler import compile_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
@@ -76,6 +73,13 @@ Handling: TypeAlias = (
 
 _LOOK_SECONDS = 0.5
 """How often `serve` looks whether the engine was stopped otherwise."""
+
+
+def _unregistrable(given: object) -> str:
+    kind = unbuilt(given)
+    if kind:
+        return f"a {kind} is registered once it is built: give {kind}.build()"
+    return f"{described(given)} cannot be registered; give a decider, or a built saga"
 
 
 def _shared_handler(workflow: str, handler: str) -> ConfigurationError:
@@ -177,11 +181,11 @@ class Engine(EngineCalls):
     ) -> Self: ...
 
     @overload
-    def register(self, definition: SagaDefinition | AnySaga) -> Self: ...
+    def register(self, definition: Definition | AnyTyped) -> Self: ...
 
     def register(
         self,
-        definition: Decider[S, C, E, F] | SagaDefinition | AnySaga,
+        definition: Decider[S, C, E, F] | Definition | AnyTyped,
         effects: Handling[F, C] | None = None,
         *,
         concurrency: int | None = None,
@@ -195,14 +199,12 @@ class Engine(EngineCalls):
         A process without a handler leaves its work to others.
         """
         self._check_open()
-        if isinstance(definition, SagaDefinition | TypedSaga):
-            return self._register_saga(definition if isinstance(definition, SagaDefinition) else definition.definition)
-        if isinstance(definition, Branch):
-            raise ConfigurationError("a saga is registered once it is built: give saga.build()")
+        if isinstance(definition, Definition | TypedDefinition):
+            return self._register_workflow(definition if isinstance(definition, Definition) else definition.definition)
         if isinstance(definition, type) and issubclass(definition, Decider):
             raise ConfigurationError(f"a decider is registered as an object: register({definition.__name__}())")
         if not isinstance(definition, Decider):
-            raise ConfigurationError(f"{described(definition)} cannot be registered; give a decider, or a built saga")
+            raise ConfigurationError(_unregistrable(definition))
         if effects is None:
             self.registry.add(definition)
             return self
@@ -259,12 +261,12 @@ class Engine(EngineCalls):
 
         return add
 
-    def _register_saga(self, saga: SagaDefinition) -> Self:
-        self._check_free(saga.graph)
-        for name, function in saga.handlers.items():
+    def _register_workflow(self, definition: Definition, request: RequestContext | None = None) -> Self:
+        self._check_free(definition.graph)
+        for name, function in definition.handlers.items():
             check_step_handler(function, name)
             self.handle(name, function)
-        self.registry.library.publish(saga.graph)
+        self.registry.library.publish(definition, request=request)
         return self
 
     def _check_free(self, graph: Graph) -> None:
@@ -275,21 +277,18 @@ class Engine(EngineCalls):
 
     def publish(
         self,
-        definition: Mapping[str, object] | str | bytes,
+        definition: Mapping[str, object] | str | bytes | Definition,
         *,
         request: RequestContext | None = None,
-        source: DefinitionSource = NO_SOURCE,
     ) -> Self:
         """Publish a workflow that is given as data, a dict or JSON, in the form that `definition_data` gives.
 
         It is checked like one that was built; its handlers are registered with `handle`. All tenants share it, unless it is published for a
-        request: then it belongs to the tenant of that alone, and stands before a shared one of its name. `source` is what its author wrote.
+        request: then it belongs to the tenant of that alone, and stands before a shared one of its name.
         """
         self._check_open()
-        graph = compile_data(definition)
-        self._check_free(graph)
-        self.registry.library.publish(graph, request=request and checked_request(request), source=source)
-        return self
+        made = definition if isinstance(definition, Definition) else definition_of(definition)
+        return self._register_workflow(made, request and checked_request(request))
 
     def project(self, projection: Projection) -> Self:
         """Keep a read model up to date while the engine runs. From now on no event is deleted before it was read for it."""

@@ -12,8 +12,9 @@ from typing import NamedTuple, cast
 import msgspec
 
 from holdfast.app import views
+from holdfast.app.words import words_of
 from holdfast.app.workflow_views import HistoryEntry
-from holdfast.authoring.saga import words
+from holdfast.authoring.words import Known
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
@@ -67,6 +68,7 @@ class Teller:
     def __init__(self, program: Program, graph: Graph | None) -> None:
         self._program = program
         self._graph = graph
+        self._words = words_of("" if graph is None else graph.kind)
         self._names: dict[int, str] = {}
         self._undone: dict[int, int] = {}
         """The steps that compensations undo."""
@@ -142,7 +144,7 @@ class Teller:
         status = self._status_after(event.type, number, data, is_undoing=own in self._undone, calls=calls)
         return HistoryEntry(
             sequence=event.sequence,
-            event_type=event.type,
+            event_type=self._words.event_name(event.type, data),
             instance=event.instance,
             step_number=number,
             step_name=self._names.get(number or 0, ""),
@@ -169,7 +171,7 @@ class Teller:
         self, type_: str, number: int | None, data: Mapping[str, object], *, is_undoing: bool, calls: int
     ) -> str:
         node = None if self._graph is None else self._graph.nodes.get(self._names.get(number or 0, ""))
-        known = words.Known(
+        known = Known(
             outcome=str(data.get("outcome", "")),
             reason=str(data.get("reason", "")),
             is_human=node is not None and isinstance(node.op, Human),
@@ -190,7 +192,7 @@ class Teller:
                 self._dead.discard(number or 0)
             case _:
                 pass
-        return words.event_status(type_, known)
+        return self._words.event_status(type_, known)
 
     def _count(self, type_: str, own: int, data: Mapping[str, object]) -> int:
         """The calls of a handler up to an event: those that have come back, and the first one when it is asked for without delay."""

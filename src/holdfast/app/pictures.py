@@ -9,8 +9,7 @@ from holdfast.app.workflow_views import Step
 from holdfast.errors import PayloadError
 from holdfast.kernel.records import StoredStep
 from holdfast.machine.graphs import picture as drawing
-from holdfast.machine.graphs.graph import BRANCH, Graph
-from holdfast.machine.graphs.index import ANY_OUTCOME
+from holdfast.machine.graphs.graph import ANY_OUTCOME, BRANCH, Graph
 
 Format = Literal["mermaid", "dot", "json"]
 

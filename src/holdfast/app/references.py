@@ -9,8 +9,7 @@ from holdfast.app.handles import Handle
 from holdfast.app.operator_views import DeadLetter, InboxMessage, InstanceInfo
 from holdfast.app.views import Instance
 from holdfast.app.workflow_views import HumanTask, InstanceSummary, Step, WorkflowInstance
-from holdfast.authoring.saga.builder import Branch
-from holdfast.authoring.saga.definition import SagaDefinition, TypedSaga
+from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.errors import NotFoundError, PayloadError, indefinite
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
@@ -22,14 +21,14 @@ InstanceLike = InstanceId | UUID | str | Handle | WorkflowInstance | InstanceSum
 StepLike = str | Step | HumanTask
 """The id of a step, as `steps` and `tasks` give it; or the step or question itself."""
 
-Untyped = str | SagaDefinition
-"""The name of a workflow, or its id such as `order-v1`; or the finished saga."""
+Untyped = str | Definition
+"""The name of a workflow, or its id such as `order-v1`; or the finished workflow."""
 
-AnySaga = TypedSaga[Any, Any]
-"""A finished saga with types, whichever they are."""
+AnyTyped = TypedDefinition[Any, Any]
+"""A finished workflow with types, whichever they are."""
 
-DefinitionLike = Untyped | AnySaga
-"""The same, or the finished saga with its types."""
+DefinitionLike = Untyped | AnyTyped
+"""The same, or the finished workflow with its types."""
 
 LetterLike = int | DeadLetter
 """The id of a dead letter, or the letter itself."""
@@ -71,16 +70,21 @@ def checked_definition(given: object, version: str | int = "") -> tuple[str, str
     """The name and the version of a workflow; of a finished saga its own version, unless another one is wanted."""
     if version:
         check_key(str(version), "version")
-    if isinstance(given, SagaDefinition | TypedSaga):
+    if isinstance(given, Definition | TypedDefinition):
         return given.name, str(version or given.version)
-    if isinstance(given, Branch):
-        raise PayloadError("a saga is named once it is built: give saga.build(), or its name")
+    if kind := unbuilt(given):
+        raise PayloadError(f"a {kind} is named once it is built: give {kind}.build(), or its name")
     if not isinstance(given, str) or not given:
         raise PayloadError(
             f"the definition must be non-empty text, not {described(given)}; give its name, or the built saga"
         )
     check_key(given, "definition")
     return given, str(version)
+
+
+def unbuilt(given: object) -> str:
+    """What a front end has under construction, by the name of its class, such as `saga`; empty for anything else."""
+    return type(given).__name__.lower() if callable(getattr(given, "build", None)) else ""
 
 
 def checked_decider(given: object) -> str:

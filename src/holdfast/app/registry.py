@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from holdfast.app.definitions import Library
@@ -56,7 +56,7 @@ class Registry:
         """The program of a tenant's definition, or of a shared one; deciders have one version, the code, and serve all tenants."""
         program = self._deciders.get(name) or self.library.program(tenant, name, version)
         if program is None:
-            raise self._unknown(name)
+            raise self._unknown(name, {*self._deciders, *self.library.names_for(tenant)})
         return program
 
     def commands(self) -> Sequence[Word]:
@@ -71,7 +71,7 @@ class Registry:
         """A program that reads and writes a language: a decider its own, and one for all graphs, met or not."""
         program = self.library.speaker if language == GRAPH_LANGUAGE else self._deciders.get(language)
         if program is None:
-            raise self._unknown(language)
+            raise self._unknown(language, self._deciders)
         return program
 
     def is_decider(self, name: str) -> bool:
@@ -82,9 +82,9 @@ class Registry:
         """The names of all definitions that this process has met."""
         return {*self._deciders, *self.library.names()}
 
-    def _unknown(self, name: str) -> NotFoundError:
-        known = ", ".join(sorted(self.names())) or "none"
-        return NotFoundError("decider or workflow", name, hint=f"register it first; registered are: {known}")
+    def _unknown(self, name: str, known: Iterable[str]) -> NotFoundError:
+        told = ", ".join(sorted(known)) or "none"
+        return NotFoundError("decider or workflow", name, hint=f"register it first; registered are: {told}")
 
 
 def _words(program: Program, vocabulary: Vocabulary) -> tuple[Word, ...]:

@@ -66,7 +66,7 @@ class StepContext:
 
     @property
     def actor(self) -> Actor:
-        """Whose command asked for the step; `system` if it follows from another step."""
+        """Whose command asked for this call; `system` if it follows from another step, or from a call that failed."""
         return self._call.actor
 
     @property

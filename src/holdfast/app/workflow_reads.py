@@ -7,6 +7,7 @@ from typing import cast, get_args
 
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk
+from holdfast.app.words import words_of
 from holdfast.errors import NotFoundError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import StoredStep
@@ -61,7 +62,7 @@ def shown_steps(desk: Desk, reader: Reader, header: Header, rows: Sequence[Store
     called = views.called_steps(effects, desk.registry.library.speaker)
     letters = reader.dead_letters(instance=header.id, source="step", limit=LARGEST_PAGE)
     dead = {letter.number for letter in letters}
-    return views.steps(rows, called=called, dead=dead, is_paused=header.status == "paused")
+    return views.steps(rows, words_of(header.kind), called=called, dead=dead, is_paused=header.status == "paused")
 
 
 def graph_of(desk: Desk, header: Header) -> Graph:

@@ -9,7 +9,8 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.app.standing import trouble
-from holdfast.authoring.saga import words
+from holdfast.app.words import words_of
+from holdfast.authoring.words import Words
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import StoredStep, StoredTask
@@ -182,7 +183,7 @@ def workflow_instance(header: Header, state: State, *, given: dict[str, object],
         definition_version=header.definition_version,
         key=header.key,
         tenant=header.tenant,
-        status=words.instance_status(header.status, has_begun=has_begun),
+        status=words_of(header.kind).instance_status(header.status, header.reason, has_begun=has_begun),
         reason=header.reason,
         error=trouble(state),
         input=given,
@@ -202,7 +203,7 @@ def summary(header: Header, *, has_begun: bool) -> InstanceSummary:
         definition=header.definition,
         definition_version=header.definition_version,
         key=header.key,
-        status=words.instance_status(header.status, has_begun=has_begun),
+        status=words_of(header.kind).instance_status(header.status, header.reason, has_begun=has_begun),
         reason=header.reason,
         parent=header.parent,
         created_at=header.created_at,
@@ -218,8 +219,8 @@ def called_steps(effects: Iterable[StoredEffect], program: Program) -> Called:
     return {body.step: at for at, body in bodies if isinstance(body, RunStep)}
 
 
-def steps(rows: Sequence[StoredStep], *, called: Called, dead: set[int], is_paused: bool) -> list[Step]:
-    """The steps of a run, each with what became of its compensation; one that was repeated is shown by its last row.
+def steps(rows: Sequence[StoredStep], words: Words, *, called: Called, dead: set[int], is_paused: bool) -> list[Step]:
+    """The steps of a run, in these words, each with what became of its compensation; one that was repeated is shown by its last row.
 
     `called` are those whose calls have not come back, `dead` the numbers of those that wait for an operator.
     """
@@ -227,11 +228,14 @@ def steps(rows: Sequence[StoredStep], *, called: Called, dead: set[int], is_paus
     repeated = {row.retry_of for row in rows if row.retry_of is not None}
     forward = [row for row in rows if row.kind == "forward" and row.number not in repeated]
     return [
-        _step(row, undoing.get(row.number), called, is_paused=is_paused, is_dead=row.number in dead) for row in forward
+        _step(row, undoing.get(row.number), called, words, is_paused=is_paused, is_dead=row.number in dead)
+        for row in forward
     ]
 
 
-def _step(row: StoredStep, undoing: StoredStep | None, called: Called, *, is_paused: bool, is_dead: bool) -> Step:
+def _step(
+    row: StoredStep, undoing: StoredStep | None, called: Called, words: Words, *, is_paused: bool, is_dead: bool
+) -> Step:
     status = words.step_status(
         row.status,
         wait_kind=row.wait_kind,

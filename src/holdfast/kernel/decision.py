@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -174,6 +174,10 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 _effect: Callable[..., Effect] = Effect
+
+
+NOT_ALLOWED: Final = "not_allowed"
+"""The code of a rejection because of who asks: the caller gets a ForbiddenError instead of a RejectedError."""
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):

@@ -353,7 +353,7 @@ class Definitions(Protocol):
         ...
 
     def versions(self, tenant: str, name: str) -> list[str]:
-        """The versions of a tenant's own definition, or else of the shared one with this name, oldest first."""
+        """The versions of a tenant's own definition, oldest first."""
         ...
 
     def names(self) -> set[str]:

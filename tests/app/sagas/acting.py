@@ -142,7 +142,7 @@ def life(engine: Calls, instance: InstanceId, name: str) -> list[str]:
 
 def decide(engine: Calls, instance: InstanceId, name: str, decision: str = "confirmed") -> None:
     """Answer a step that waits for a person."""
-    engine.acting("ann").tasks.decide(step(engine, instance, name).id, decision)  # type: ignore[arg-type]
+    engine.acting("ann").tasks.decide(step(engine, instance, name).id, decision)
 
 
 def run(engine: ManualEngine, definition: str, given: object = None) -> InstanceId:

@@ -12,14 +12,15 @@ from app.sagas.acting import BROKEN, Stage, run, status, statuses, step
 from holdfast import (
     Actor,
     ConfigurationError,
+    Definition,
     DefinitionError,
-    DefinitionSource,
     NotFoundError,
     RequestContext,
     Saga,
     StepContext,
     task,
 )
+from holdfast.authoring.definition import definition_of
 from holdfast.machine.graphs.compiler import graph_bytes, graph_data
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 from holdfast.testing.manual import START
@@ -436,9 +437,9 @@ def test_other_tenants_do_not_see_a_tenants_definition(place: Place) -> None:
     """Neither in lists, nor by name and version, nor can they start it or draw it."""
     engine = place.engine()
     engine.handle("work", lambda: None)
-    engine.publish(
-        data("secret", "own"), request=RIVAL, source=DefinitionSource(text=b"name: secret", description="ours")
-    )
+    graph = definition_of(data("secret", "own")).graph
+    made = Definition(graph=graph, source=b"name: secret", media_type="application/yaml", description="ours")
+    engine.publish(made, request=RIVAL)
     (seen,) = engine.as_tenant("rival").definitions.list()
     assert (seen.tenant, seen.name, seen.description, seen.published_by) == ("rival", "secret", "ours", "eve")
     assert engine.definitions.list() == []
@@ -448,7 +449,9 @@ def test_other_tenants_do_not_see_a_tenants_definition(place: Place) -> None:
         engine.futures.definitions.get("secret"),
         engine.futures.definitions.diagram("secret"),
     ):
-        assert isinstance(asked.exception(), NotFoundError)
+        refused = asked.exception()
+        assert isinstance(refused, NotFoundError)
+        assert "known here are: secret" not in str(refused)
     assert engine.as_tenant("rival").futures.start("secret", {}).exception() is None
 
 

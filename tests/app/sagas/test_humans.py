@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, decide, history, life, run, status, statuses, step
-from holdfast import Calls, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
+from holdfast import Actor, Calls, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
 from holdfast.kernel.ids import InstanceId
 from support.engines import Live, Place
 from support.inside import worker_of
@@ -72,7 +72,7 @@ def test_a_decision_is_kept_with_its_circumstances(place: Place, decision: str, 
     instance = run(engine, "document-approval")
     engine.advance(minutes=5)
     where = waiting(engine, instance)
-    engine.acting("ann").tasks.decide(where, decision, comment=comment)  # type: ignore[arg-type]
+    engine.acting("ann").tasks.decide(where, decision, comment=comment)
     (task,) = engine.run(instance).tasks()
     assert (task.step_id, task.decided_by, task.decision, task.comment) == (where, "ann", decision, comment)
     assert task.decided_at == place.clock.now()
@@ -82,7 +82,7 @@ def test_a_decision_is_kept_with_its_circumstances(place: Place, decision: str, 
 def test_whoever_the_calls_are_made_for_has_decided(place: Place) -> None:
     """The actor of the calls is recorded, which is the system itself if nobody was named; one may act for another."""
     engine = place.engine().register(approval(Stage()))
-    ann = engine.as_tenant(engine.request.tenant, actor="ann")
+    ann = engine.as_tenant(engine.request.tenant, actor=Actor(id="ann", roles=frozenset({"manager"})))
     found = []
     for calls in (engine, ann, ann.acting("bob")):
         instance = run(engine, "document-approval")
@@ -352,11 +352,11 @@ def test_of_two_decisions_at_the_same_moment_one_counts(live: Live) -> None:
 @pytest.mark.row("F-148")
 @pytest.mark.parametrize("decision", ["maybe", "", "CONFIRMED", "approved"])
 def test_an_unknown_decision_is_refused(place: Place, decision: str) -> None:
-    """Only `confirmed` and `rejected` are decisions; the step goes on waiting."""
+    """Only `confirmed` and `rejected` are decisions, which whoever tries another one is told; the step goes on waiting."""
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
-    with pytest.raises(PayloadError):
-        engine.acting("ann").tasks.decide(waiting(engine, instance), decision)  # type: ignore[arg-type]
+    with pytest.raises((PayloadError, RejectedError), match=r"'confirmed', 'rejected'|empty"):
+        engine.acting("ann").tasks.decide(waiting(engine, instance), decision)
     assert statuses(engine, instance)["human-approval"] == "waiting_decision"
 
 

@@ -264,3 +264,35 @@ def test_a_word_for_a_rejection_that_does_not_exist_is_a_finding() -> None:
     (finding,) = findings(Saga("s").human("ask", on_rejected="undo"))  # type: ignore[arg-type]
     assert (finding.code, finding.position) == ("branch", "ask")
     assert "'fail'" in finding.message
+
+
+@pytest.mark.parametrize("depth", [65, 300, 3000])
+def test_ways_that_are_nested_too_deep_are_a_finding(depth: int) -> None:
+    """However deep forks or other ways lie inside of one another, the author is told where they go too far, and no stack ends."""
+
+    def forked(way: Branch, level: int = 1) -> Branch:
+        inner = (lambda each: forked(each, level + 1)) if level < depth else (lambda each: each.step("last", H))
+        return way.fork(f"f{level}", inner).join(f"j{level}")
+
+    def otherwise(way: Branch, level: int = 1) -> Branch:
+        inner = (lambda each: otherwise(each, level + 1)) if level < depth else (lambda each: each.step("last", H))
+        return way.condition(f"c{level}", "x > 1", inner).step(f"s{level}", H)
+
+    for build, name in ((forked, "f65"), (otherwise, "c65")):
+        saga = Saga("deep")
+        build(saga)
+        found = findings(saga)
+        assert ("nested", name) in [(each.code, each.position) for each in found]
+        assert "nested deeper than 64" in str(found[0])
+
+
+def test_ways_may_be_nested_as_deep_as_people_write_them() -> None:
+    """Sixty-four levels of forks are built and compiled."""
+
+    def forked(way: Branch, level: int = 1) -> Branch:
+        inner = (lambda each: forked(each, level + 1)) if level < 64 else (lambda each: each.step("last", H))
+        return way.fork(f"f{level}", inner).join(f"j{level}")
+
+    saga = Saga("deep")
+    forked(saga)
+    assert len(saga.build().graph.nodes) == 129

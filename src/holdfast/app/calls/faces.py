@@ -20,7 +20,7 @@ from holdfast.app.calls.start import started
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.desk import Desk
 from holdfast.app.references import DefinitionLike, InstanceLike, Untyped, checked_instance
-from holdfast.authoring.saga.definition import I, R, TypedSaga
+from holdfast.authoring.definition import I, R, TypedDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.runtime.loops.projections import Projecting
 from holdfast.runtime.replies import Reply
@@ -60,7 +60,7 @@ class FutureCalls:
     @overload
     def start(
         self,
-        definition: TypedSaga[I, R],
+        definition: TypedDefinition[I, R],
         input: I,
         *,
         version: str | int = "",

@@ -18,7 +18,7 @@ from holdfast.app.step_handlers import plain
 from holdfast.app.verification import Verification, verified
 from holdfast.app.waiters import Bring, Ending, EndReply
 from holdfast.app.workflow_reads import described, folded_workflow, graph_of, shown_steps, workflow_row
-from holdfast.authoring.saga.definition import R
+from holdfast.authoring.definition import R
 from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import STEPS, TASKS

@@ -11,8 +11,9 @@ import msgspec
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk, checked_key, checked_limit
 from holdfast.app.references import DefinitionLike, InstanceLike, checked_definition, checked_instance
+from holdfast.app.words import words_of
 from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, described
-from holdfast.authoring.saga import words
+from holdfast.authoring.words import Words
 from holdfast.errors import PayloadError
 from holdfast.runtime.replies import Reply
 from holdfast.store.paging import newest
@@ -54,7 +55,8 @@ class FutureRuns:
         """
 
         def read(reader: Reader) -> views.Page:
-            wanted = _wanted(status, is_active)
+            words = words_of("saga")
+            wanted = _wanted(words, status, is_active)
             size = min(checked_limit(limit), LARGEST_PAGE)
             if version != "" and not definition:
                 raise PayloadError(
@@ -85,7 +87,7 @@ class FutureRuns:
         return self._desk.look(read)
 
 
-def _wanted(status: object, is_active: object) -> tuple[str, ...]:
+def _wanted(words: Words, status: object, is_active: object) -> tuple[str, ...]:
     """The words that a list is to show; none means all."""
     given = _several(status)
     unknown = [word for word in given if word not in {*words.ACTIVE, *words.TERMINAL}]

@@ -9,9 +9,9 @@ import msgspec
 
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.desk import Desk, checked_key, failed
-from holdfast.app.references import AnySaga, DefinitionLike, checked_definition
+from holdfast.app.references import AnyTyped, DefinitionLike, checked_definition
 from holdfast.app.step_handlers import plain_data
-from holdfast.authoring.saga.definition import TypedSaga
+from holdfast.authoring.definition import TypedDefinition
 from holdfast.errors import HoldfastError, PayloadError, indefinite
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs import commands as c
@@ -35,7 +35,7 @@ def started(
     try:
         name, pinned = desk.registry.library.find(desk.tenant, *checked_definition(definition, version))
         data = plain_data(input, "input", limit=desk.payload_limit)
-        if isinstance(definition, TypedSaga):
+        if isinstance(definition, TypedDefinition):
             _check_input(data, definition)
         command = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay))
         address = _birthplace(desk, name, checked_key(key, "key", may_be_empty=True))
@@ -45,7 +45,7 @@ def started(
     # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
     receipt = ReceiptKey(desk.tenant, f"%start:{name}", repeated) if repeated else None
 
-    kind = definition.result if isinstance(definition, TypedSaga) else object
+    kind = definition.result if isinstance(definition, TypedDefinition) else object
 
     def born(outcome: Outcome) -> FutureRun[Any]:
         assert outcome.instance is not None, "a start that was accepted has an instance"
@@ -54,7 +54,7 @@ def started(
     return desk.command(address, command, born, comment=comment, receipt=receipt, definition_version=pinned)
 
 
-def _check_input(data: object, saga: AnySaga) -> None:
+def _check_input(data: object, saga: AnyTyped) -> None:
     try:
         msgspec.convert(data, saga.input, strict=False)
     except msgspec.ValidationError as error:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import builtins
-from typing import Literal
 
 from holdfast.app import workflow_views as views
-from holdfast.app.desk import Desk, checked_limit, checked_text, failed, nothing
+from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.references import StepLike, checked_step
 from holdfast.app.step_handlers import plain
-from holdfast.errors import HoldfastError, PayloadError
+from holdfast.errors import HoldfastError
 from holdfast.kernel.records import TaskPlace
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.replies import Reply
@@ -47,22 +46,20 @@ class FutureTasks:
         """Answer no: the short way of `decide(task, "rejected")`."""
         return self.decide(task, "rejected", comment=comment, data=data)
 
-    def decide(
-        self, task: StepLike, decision: Literal["confirmed", "rejected"], *, comment: str = "", data: object = None
-    ) -> Reply[None]:
+    def decide(self, task: StepLike, decision: str, *, comment: str = "", data: object = None) -> Reply[None]:
         """Answer a step that waits for a person; `task` is the question, the step, or the id that both give.
 
-        The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
+        `decision` is one of the outcomes that its definition names, in sagas `confirmed` or `rejected`; ForbiddenError if the actor
+        lacks the role or the capability that the step asks for. The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
         what was given here. The same answer by the same person again does nothing; any other is refused.
         """
         try:
             instance, number = checked_step(task)
-            if decision not in {"confirmed", "rejected"}:
-                raise PayloadError(f"{decision!r} is no decision; it must be 'confirmed' or 'rejected'")
+            checked_key(decision, "decision")
             checked_text(comment, "comment")
             given = plain(data, what="data", limit=self._desk.payload_limit)
         except HoldfastError as error:
             return failed(error)
-        command = c.DecideStep(step=number, decision=decision, comment=comment, data=given)
+        command = c.AnswerStep(step=number, outcome=decision, comment=comment, data=given)
         address = Address(tenant=self._desk.tenant, instance=instance)
         return self._desk.command(address, command, nothing, comment=comment, may_create=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, overload
+from typing import Any, Generic, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.calls.admin import FutureAdmin
@@ -39,7 +39,7 @@ from holdfast.app.pictures import Format
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, StepLike, Untyped
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
-from holdfast.authoring.saga.definition import I, R, TypedSaga
+from holdfast.authoring.definition import I, R, TypedDefinition
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
@@ -269,12 +269,11 @@ class Tasks:
         """Answer no: the short way of `decide(task, "rejected")`."""
         self._futures.reject(task, comment=comment, data=data).result()
 
-    def decide(
-        self, task: StepLike, decision: Literal["confirmed", "rejected"], *, comment: str = "", data: object = None
-    ) -> None:
+    def decide(self, task: StepLike, decision: str, *, comment: str = "", data: object = None) -> None:
         """Answer a step that waits for a person; `task` is the question, the step, or the id that both give.
 
-        The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
+        `decision` is one of the outcomes that its definition names, in sagas `confirmed` or `rejected`; ForbiddenError if the actor
+        lacks the role or the capability that the step asks for. The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
         what was given here. The same answer by the same person again does nothing; any other is refused.
         """
         self._futures.decide(task, decision, comment=comment, data=data).result()
@@ -515,7 +514,7 @@ class Calls:
     @overload
     def start(
         self,
-        definition: TypedSaga[I, R],
+        definition: TypedDefinition[I, R],
         input: I,
         *,
         version: str | int = "",

@@ -1,7 +1,7 @@
 """Sagas: steps in a row, each with what undoes it; forks, conditions, people and waits in between."""
 
 from holdfast.authoring.saga.builder import Branch, Saga, task
-from holdfast.authoring.saga.definition import SagaDefinition, StepDefinition, TypedSaga
+from holdfast.authoring.saga.definition import SagaDefinition, StepDefinition
 from holdfast.authoring.saga.options import StepOptions, handler
 
-__all__ = ["Branch", "Saga", "SagaDefinition", "StepDefinition", "StepOptions", "TypedSaga", "handler", "task"]
+__all__ = ["Branch", "Saga", "SagaDefinition", "StepDefinition", "StepOptions", "handler", "task"]

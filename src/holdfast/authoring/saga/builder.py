@@ -14,17 +14,18 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, Self, Unpack, cast
+from typing import Literal, Self, Unpack, cast
 
 import msgspec
 
+from holdfast.authoring.definition import Function
 from holdfast.authoring.saga.definition import CONDITION_ENTRY, IMPLICIT_JOIN, SagaDefinition, describe
 from holdfast.authoring.saga.forks import OpenFork
-from holdfast.authoring.saga.options import Duration, Function, StepOptions, milliseconds, work_of
+from holdfast.authoring.saga.options import Duration, StepOptions, milliseconds, work_of
 from holdfast.authoring.saga.parts import Loose, Parts
 from holdfast.authoring.saga.questions import REFUSALS, question
 from holdfast.errors import DefinitionError, ExpressionError
-from holdfast.expressions import Expression, Options, parse, schema_type
+from holdfast.expressions import Expression, Options, parse
 from holdfast.expressions.options import Spelling
 from holdfast.expressions.tree import variables
 from holdfast.machine.graphs.compiler import compile_graph
@@ -47,19 +48,21 @@ from holdfast.machine.graphs.graph import (
     OnReject,
     Plain,
     Policies,
+    Rights,
     SavePoint,
     Split,
     Task,
     WaitEvent,
     WaitTimer,
 )
+from holdfast.machine.graphs.scopes import DEEPEST_FORKS
+from holdfast.machine.runs.namespaces import SAGA
 
-CONTEXT: Final = schema_type(
-    {"input": "object", "instance_id": "string", "step_name": "string", "now": "datetime", "actor": {"id": "string"}}
-)
-"""What conditions can read: the data as `input`, and what the engine knows about the moment."""
-SAGA_NAMES = frozenset(CONTEXT.fields or ())
+SAGA_NAMES = frozenset(SAGA.schema.fields or ())
 _OPTIONS = Options(root="input", namespaces=SAGA_NAMES)
+
+DEEPEST_WAYS = DEEPEST_FORKS
+"""How deep ways may lie inside of one another."""
 
 Strategy = Literal["all", "any"] | int
 """All branches, the first one, or a number of them."""
@@ -81,8 +84,10 @@ def task(name: str, handler: Function | str, **options: Unpack[StepOptions]) -> 
 class Branch:
     """A chain of steps under construction: the saga itself, or one branch of a fork or condition."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, *, depth: int = 0) -> None:
         self._parts = parts
+        self._depth = depth
+        """Inside of how many other ways it lies."""
         self._loose: list[Loose] = []
         """Where the next step continues from; empty at the beginning."""
         self._ends: list[Loose] = []
@@ -161,6 +166,7 @@ class Branch:
         *,
         subject: str = "",
         role: str = "",
+        capability: str = "",
         shows: Sequence[str] = (),
         timeout: Duration | None = None,
         on_rejected: Build | OnReject | None = None,
@@ -168,13 +174,13 @@ class Branch:
     ) -> Self:
         """Ask a person, with values of the data in the holes of the subject, `{supplier.name}`, and with those that `shows` names.
 
-        The saga goes on when it is confirmed. A rejection takes the way that `on_rejected` builds; with `"fail"` the step has failed,
+        Those may answer who have the `role` and the `capability`, as far as one is asked for. The saga goes on when it is confirmed. A rejection takes the way that `on_rejected` builds; with `"fail"` the step has failed,
         and what was done is undone; otherwise it aborts the saga.
         """
         limit = None if timeout is None else milliseconds(timeout)
         word = next((each for each in REFUSALS if each == on_rejected), None)
         op = question(self._parts, name, subject=subject, role=role, shows=shows, on_reject=word)
-        self._append(Node(id=name, op=op, timeout_ms=limit), on=CONFIRMED)
+        self._append(Node(id=name, op=op, timeout_ms=limit, capability=capability), on=CONFIRMED)
         if not isinstance(on_rejected, str):
             self._side(name, REJECTED, on_rejected)
         elif word is None:
@@ -189,11 +195,17 @@ class Branch:
         return self._append(Node(id=name, op=WaitTimer(duration_ms=milliseconds(duration))))
 
     def wait_for(
-        self, name: str, signal: str, *, timeout: Duration | None = None, on_timeout: Build | None = None
+        self,
+        name: str,
+        signal: str,
+        *,
+        capability: str = "",
+        timeout: Duration | None = None,
+        on_timeout: Build | None = None,
     ) -> Self:
-        """Wait for a signal; what it brings is the answer of the step."""
+        """Wait for a signal; what it brings is the answer of the step. With a `capability`, only those who have it may send one."""
         limit = None if timeout is None else milliseconds(timeout)
-        self._append(Node(id=name, op=WaitEvent(signal=signal), timeout_ms=limit))
+        self._append(Node(id=name, op=WaitEvent(signal=signal), timeout_ms=limit, capability=capability))
         return self._side(name, TIMEOUT, on_timeout)
 
     def call(
@@ -322,8 +334,14 @@ class Branch:
 
     def _built(self, name: str, loose: list[Loose], build: Build) -> Branch:
         """A branch as a function of the author's has built it."""
-        branch = Branch(self._parts)
+        branch = Branch(self._parts, depth=self._depth + 1)
         branch._loose = loose
+        if (
+            branch._depth > DEEPEST_WAYS
+        ):  # Building it would exhaust the stack: the author's functions call one another.
+            message = f"a way of {name!r} is nested deeper than {DEEPEST_WAYS}; call another saga for the inner ones"
+            self._parts.find("nested", message, name)
+            return branch
         if not _can_build(build):
             given = type(build).__name__
             remedy = "give a function of one argument that adds steps to it, such as lambda way: way.step('…', handler)"
@@ -399,7 +417,7 @@ class Branch:
         except ExpressionError as error:
             self._parts.find("bad_expression", f"the expression of {name!r} is wrong: {error}", name)
             return {}
-        for problem in parsed.problems(CONTEXT, expects="list" if spelling == "mapping" else "bool"):
+        for problem in parsed.problems(SAGA.schema, expects="list" if spelling == "mapping" else "bool"):
             message = f"the expression of {name!r} is wrong: {problem}{_hint(parsed)}"
             self._parts.find("bad_expression", message, name)
         stored: dict[str, Plain] = parsed.to_data()
@@ -414,7 +432,8 @@ class Saga(Branch):
     """A saga under construction. `build` gives its definition, or raises with everything that is wrong with it.
 
     With `dlq` a step that fails for good waits for an operator instead of being rolled back. `deadline` cancels the saga when it takes
-    longer. `stop_grace` is how long a cancellation waits for handlers that were told to stop.
+    longer. `stop_grace` is how long a cancellation waits for handlers that were told to stop. `capability` is what an actor must have
+    to start the saga, `cancel_capability` to cancel or abort it; without one it is the same as to start it.
     """
 
     def __init__(
@@ -425,6 +444,8 @@ class Saga(Branch):
         dlq: bool = False,
         deadline: Duration | None = None,
         stop_grace: Duration = 30,
+        capability: str = "",
+        cancel_capability: str = "",
     ) -> None:
         super().__init__(Parts(f"{name}-v{version}"))
         self._name = name
@@ -432,6 +453,7 @@ class Saga(Branch):
         is_patient: object = dlq  # What a caller without types gave.
         if not isinstance(is_patient, bool):
             self._parts.find("dlq", f"dlq of {name!r} is {dlq!r}; give True or False")
+        self._rights = Rights(start=capability, cancel=cancel_capability)
         self._policies = Policies(
             on_failure="dlq" if dlq is True else "compensate",
             deadline_ms=None if deadline is None else milliseconds(deadline),
@@ -452,6 +474,7 @@ class Saga(Branch):
             nodes=parts.nodes,
             edges=parts.edges,
             policies=self._policies,
+            rights=self._rights,
         )
         return SagaDefinition(
             graph=graph, handlers=parts.handlers, steps=describe(graph, parts.parallels, parts.awaited)

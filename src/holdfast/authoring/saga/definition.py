@@ -1,56 +1,33 @@
-"""A finished saga: its graph, the handlers that were given as functions, and its steps in the saga's own words."""
+"""A finished saga: a definition with its steps in the saga's own words."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from typing import Generic, Literal, TypeVar
+from typing import Final, get_args
 
 import msgspec
 
-from holdfast.authoring.saga.options import Function
+from holdfast.authoring.definition import Definition
 from holdfast.machine.graphs.graph import (
     BRANCH,
     CONFIRMED,
     FALSE,
     OK,
     TRUE,
-    Call,
     Condition,
     Edge,
-    End,
     Graph,
-    Human,
     Join,
     Node,
-    NoReturn,
     Op,
     Plain,
-    SavePoint,
     Split,
     Task,
-    WaitEvent,
-    WaitTimer,
 )
 
-StepType = Literal[
-    "task",
-    "parallel",
-    "fork",
-    "join",
-    "save_point",
-    "point_of_no_return",
-    "condition",
-    "human",
-    "wait",
-    "wait_for",
-    "call",
-    "for_each",
-    "end",
-]
-
-I = TypeVar("I")  # noqa: E741 - the input
-R = TypeVar("R")
+STEP_TYPES: Final = ("parallel", "for_each", *(kind.word for kind in get_args(Op)))
+"""What steps are called in sagas: by the word of their kind; two ways to write a fork have one of their own."""
 
 IMPLICIT_JOIN = "#join"
 """What the name of a join ends with that the builder added behind `parallel` or `for_each`."""
@@ -66,7 +43,8 @@ class StepDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A step as its author sees it."""
 
     name: str
-    type: StepType
+    type: str
+    """One of `STEP_TYPES`."""
     handler: str = ""
     on_failure: str = ""
     """Name of the compensation."""
@@ -88,65 +66,15 @@ class StepDefinition(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Plain] = {}
 
 
-class SagaDefinition(msgspec.Struct, frozen=True, kw_only=True):
+class SagaDefinition(Definition, frozen=True, kw_only=True):
     """A finished saga."""
 
-    graph: Graph
-    handlers: dict[str, Function]
-    """Handlers that were given as functions, by name; registered with the saga."""
     steps: dict[str, StepDefinition]
-
-    @property
-    def name(self) -> str:
-        """The saga's name."""
-        return self.graph.name
-
-    @property
-    def version(self) -> str:
-        """The saga's version."""
-        return self.graph.version
-
-    @property
-    def id(self) -> str:
-        """Name and version, as in `order-v1`."""
-        return f"{self.graph.name}-v{self.graph.version}"
 
     @property
     def is_dlq_enabled(self) -> bool:
         """Whether failed steps wait for an operator instead of being rolled back."""
         return self.graph.policies.on_failure == "dlq"
-
-    def typed(self, input: type[I], result: type[R]) -> TypedSaga[I, R]:  # noqa: A002 - the word that everybody uses for it
-        """The same saga with the types of what it takes and comes to: dataclasses, Structs, typed dicts or plain types.
-
-        What is started with another input is refused, and a run gives its result as such a value.
-        """
-        return TypedSaga(definition=self, input=input, result=result)
-
-
-class TypedSaga(msgspec.Struct, Generic[I, R], frozen=True, kw_only=True):
-    """A finished saga whose author said what it takes and what it comes to, so that runs of it have a type."""
-
-    definition: SagaDefinition
-    input: type[I]
-    """What it is started with."""
-    result: type[R]
-    """What its result is given as: of the data, the fields that this has."""
-
-    @property
-    def name(self) -> str:
-        """The saga's name."""
-        return self.definition.name
-
-    @property
-    def version(self) -> str:
-        """The saga's version."""
-        return self.definition.version
-
-    @property
-    def id(self) -> str:
-        """Name and version, as in `order-v1`."""
-        return self.definition.id
 
 
 def describe(
@@ -167,7 +95,7 @@ def describe(
     return described | named
 
 
-def _describe(graph: Graph, node: Node, out: Mapping[str, list[Edge]], type_: StepType) -> StepDefinition:
+def _describe(graph: Graph, node: Node, out: Mapping[str, list[Edge]], type_: str) -> StepDefinition:
     targets = [(edge.on, edge.target) for edge in out[node.id]]
     base = StepDefinition(
         name=node.id,
@@ -194,25 +122,10 @@ def _describe(graph: Graph, node: Node, out: Mapping[str, list[Edge]], type_: St
             return base
 
 
-_TYPES: dict[type[Op], StepType] = {
-    Task: "task",
-    Condition: "condition",
-    Split: "fork",
-    Join: "join",
-    SavePoint: "save_point",
-    NoReturn: "point_of_no_return",
-    Human: "human",
-    WaitTimer: "wait",
-    WaitEvent: "wait_for",
-    Call: "call",
-    End: "end",
-}
-
-
-def _type(node: Node, *, is_parallel: bool) -> StepType:
+def _type(node: Node, *, is_parallel: bool) -> str:
     if isinstance(node.op, Split) and node.op.items is not None:
         return "for_each"
-    return "parallel" if is_parallel else _TYPES[type(node.op)]
+    return "parallel" if is_parallel else node.op.word
 
 
 def _awaited(graph: Graph, start: str, join: str, out: Mapping[str, list[Edge]]) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Literal, TypedDict, TypeVar, cast
 
+from holdfast.authoring.definition import Function
 from holdfast.errors import ConfigurationError
 from holdfast.machine.graphs.graph import Plain, Retry, Work
 
 Duration = timedelta | float
 """A timedelta, or seconds."""
 
-Function = Callable[..., object]
 F = TypeVar("F", bound=Function)
 
 DEFAULT_CALLS = 3

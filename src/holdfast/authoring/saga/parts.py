@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.authoring.saga.options import NAME_IT, NO_OPTIONS, SAME_OPTIONS, Function, StepOptions, handler_name
+from holdfast.authoring.definition import Function
+from holdfast.authoring.saga.options import NAME_IT, NO_OPTIONS, SAME_OPTIONS, StepOptions, handler_name
 from holdfast.errors import Diagnostic
 from holdfast.machine.graphs.graph import BRANCH, Edge, Node
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from holdfast.authoring.words import Known
 
 PENDING: Final = "pending"
 RUNNING: Final = "running"
@@ -27,10 +29,17 @@ STEP_STATUSES: Final = (
 )
 
 
-def instance_status(status: str, *, has_begun: bool) -> str:
+ANSWERED: Final = {"confirmed": "approved", "rejected": "rejected"}
+"""What an answer is called in a history, by its outcome."""
+
+REQUESTED: Final = "requested"
+"""Why an instance waits with which nothing is wrong: a person wants it to."""
+
+
+def instance_status(status: str, reason: str, *, has_begun: bool) -> str:
     """The status of an instance: one that waits for an operator is in the `dlq`, one that nobody has worked on is `pending`."""
     if status == "paused":
-        return DLQ
+        return RUNNING if reason == REQUESTED else DLQ
     return PENDING if status == RUNNING and not has_begun else status
 
 
@@ -82,8 +91,6 @@ _OF_STEP: Final = {
     "step_stopped": "skipped",
     "step_paused": "paused",
     "step_requeued": PENDING,
-    "approved": "confirmed",
-    "rejected": "rejected",
     "compensation_started": "compensation",
     "compensation_retry": "compensation",
     "compensation_success": "rolled_back",
@@ -103,22 +110,9 @@ _OF_INSTANCE: Final = {
 }
 
 
-class Known(NamedTuple):
-    """What an event says about its step, and what those before it have said."""
-
-    outcome: str = ""
-    reason: str = ""
-    is_human: bool = False
-    is_paused: bool = False
-    """Whether the instance waits for an operator until then."""
-    is_dead: bool = False
-    """Whether that is because of this step."""
-    is_undoing: bool = False
-    """Whether it is the step's compensation that the event happened to."""
-    is_delayed: bool = False
-    """Whether the first call waits."""
-    calls: int = 0
-    """How many have come back."""
+def event_name(type_: str, data: Mapping[str, object]) -> str:
+    """What an event is called in the history of a saga: a person's decision by what it was."""
+    return ANSWERED.get(str(data.get("outcome", "")), type_) if type_ == "step_answered" else type_
 
 
 def event_status(type_: str, known: Known) -> str:
@@ -126,7 +120,7 @@ def event_status(type_: str, known: Known) -> str:
     match type_:
         case "step_started" | "step_resumed" | "step_skipped_missing_handler":
             return _awaiting_call(type_, known)
-        case "step_completed" if known.outcome in {"confirmed", "rejected"}:
+        case "step_answered" | "step_completed" if known.outcome in {"confirmed", "rejected"}:
             return known.outcome
         case "step_failed" | "step_stopped" if known.is_undoing:
             return "compensation"
@@ -135,6 +129,8 @@ def event_status(type_: str, known: Known) -> str:
         case "step_withdrawn":
             return "paused" if known.is_paused else "skipped"
         case "cancellation_started" if known.is_paused:
+            return RUNNING
+        case "workflow_paused" if known.reason == REQUESTED:
             return RUNNING
         case _:
             return _OF_STEP.get(type_) or _OF_INSTANCE.get(type_, "")

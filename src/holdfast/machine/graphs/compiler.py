@@ -9,8 +9,8 @@ import msgspec
 
 from holdfast.errors import DefinitionError, Diagnostic, PayloadError
 from holdfast.kernel.canonical import canonical_hash
-from holdfast.machine.graphs.checks import check_graph
-from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Kind, Node, Policies
+from holdfast.machine.graphs.checks import NO_RIGHTS, check_graph
+from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Kind, Node, Policies, Rights
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -24,9 +24,19 @@ def compile_graph(
     nodes: Sequence[Node],
     edges: Sequence[Edge],
     policies: Policies,
+    rights: Rights = NO_RIGHTS,
 ) -> Graph:
     """The graph of these nodes and edges; DefinitionError with every finding if it is not sound."""
-    found = check_graph(kind=kind, name=name, version=version, entry=entry, nodes=nodes, edges=edges, policies=policies)
+    found = check_graph(
+        kind=kind,
+        name=name,
+        version=version,
+        entry=entry,
+        nodes=nodes,
+        edges=edges,
+        policies=policies,
+        rights=rights,
+    )
     if found:
         raise DefinitionError(name, found)
     graph = Graph(
@@ -37,6 +47,7 @@ def compile_graph(
         nodes={node.id: node for node in sorted(nodes, key=lambda node: node.id)},
         edges=tuple(sorted(edges, key=lambda edge: (edge.source, edge.priority, edge.id))),
         policies=policies,
+        rights=rights,
     )
     return msgspec.structs.replace(graph, hash=graph_hash(graph))
 
@@ -67,6 +78,7 @@ def compile_data(data: Mapping[str, object] | str | bytes) -> Graph:
         nodes=list(given.nodes.values()),
         edges=given.edges,
         policies=given.policies,
+        rights=given.rights,
     )
 
 
@@ -112,6 +124,7 @@ class _Given(msgspec.Struct, forbid_unknown_fields=True):
     edges: tuple[Edge, ...]
     kind: Kind = "saga"
     policies: Policies = Policies()
+    rights: Rights = Rights()
     ir_version: int = IR_VERSION
     hash: str = ""
 

@@ -6,154 +6,79 @@ hash on every machine.
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias, assert_never
+from typing import Literal
 
 import msgspec
+
+from holdfast.machine.graphs.kinds import (
+    Call,
+    Condition,
+    End,
+    Human,
+    Join,
+    NoReturn,
+    Op,
+    SavePoint,
+    Split,
+    Task,
+    WaitEvent,
+    WaitTimer,
+)
+from holdfast.machine.graphs.kinds.condition import FALSE, TRUE
+from holdfast.machine.graphs.kinds.human import CONFIRMED, REJECTED, OnReject
+from holdfast.machine.graphs.kinds.join import Losers
+from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Plain, Stored
+from holdfast.machine.graphs.kinds.split import BRANCH
+from holdfast.machine.graphs.work import Retry, Work
+
+__all__ = [
+    "ANY_OUTCOME",
+    "BRANCH",
+    "CONFIRMED",
+    "ERROR",
+    "FALSE",
+    "IR_VERSION",
+    "LOOPING",
+    "OK",
+    "REJECTED",
+    "TIMEOUT",
+    "TRUE",
+    "Call",
+    "Condition",
+    "Edge",
+    "End",
+    "Execution",
+    "Graph",
+    "Human",
+    "Join",
+    "Kind",
+    "Losers",
+    "NoReturn",
+    "Node",
+    "OnReject",
+    "Op",
+    "Plain",
+    "Policies",
+    "Retry",
+    "Rights",
+    "SavePoint",
+    "Split",
+    "Stored",
+    "Task",
+    "WaitEvent",
+    "WaitTimer",
+    "Work",
+]
 
 IR_VERSION = 1
 """Raised when the meaning of compiled graphs changes."""
 
 Kind = Literal["saga", "process", "rules", "envelope"]
-Plain: TypeAlias = object
-"""Data without fractions, as it can be hashed; the checks see to it."""
+LOOPING: frozenset[Kind] = frozenset({"process", "rules"})
+"""Kinds of workflows that may go in circles."""
 
-Losers = Literal["undo", "finish", "stop"]
-"""What becomes of branches that a join can do without: what they did is undone; they go on to their ends; or they just stop."""
-
-OnReject = Literal["abort", "fail"]
-"""What follows a rejection that no edge leads on from: the run ends at once, or the step has failed."""
-
-Execution = Literal["pure", "effect", "transactional", "wait"]
-"""Inside the decision; by a handler outside of any transaction; by a handler inside the commit; by the world."""
-
-OK, ERROR, TIMEOUT = "ok", "error", "timeout"
-"""Outcomes that any kind of node may have."""
-TRUE, FALSE = "true", "false"
-CONFIRMED, REJECTED = "confirmed", "rejected"
-BRANCH = "branch"
-"""The label of the edges that a split sends tokens down."""
-
-
-class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How often work is called, and how long to wait in between."""
-
-    max_calls: int = 3
-    """Calls in all, the first one included."""
-    delay_ms: int = 0
-    backoff: Literal["fixed", "linear", "exponential"] = "fixed"
-    factor_percent: int = 200
-    cap_ms: int = 300_000
-    jitter_percent: int = 0
-
-
-class Work(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A call of a handler."""
-
-    handler: str
-    """Name under which a worker has it."""
-    retry: Retry = Retry()
-    once: bool = False
-    """At most once: never called again, not even after a crash."""
-    transactional: bool = False
-    """Called inside the commit that records it."""
-    timeout_ms: int | None = None
-    start_after_ms: int = 0
-    """How long the first call waits."""
-
-
-class _Op(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="op"):
-    """What a node does."""
-
-
-class Task(_Op, frozen=True, kw_only=True, tag="task"):
-    """Calls a handler."""
-
-    work: Work
-
-
-class Condition(_Op, frozen=True, kw_only=True, tag="condition"):
-    """Asks a question: left by `true` or `false`."""
-
-    expression: dict[str, Plain]
-    """The stored form of the expression."""
-
-
-class Split(_Op, frozen=True, kw_only=True, tag="split"):
-    """Sends a token down every branch; with `items`, one for each item of a list, all of them down the one branch."""
-
-    items: dict[str, Plain] | None = None
-    """Stored mapping expression that gives the list."""
-    item: str = "item"
-    """Name under which a branch finds its item."""
-    limit: int | None = None
-    """Branches that run at the same time; None means all."""
-
-
-class Join(_Op, frozen=True, kw_only=True, tag="join"):
-    """Waits for the branches of a split."""
-
-    split: str
-    """The split whose branches meet here."""
-    strategy: Literal["all", "any", "count"] = "all"
-    count: int = 0
-    """How many branches are enough, for `count`."""
-    losers: Losers = "undo"
-    """What becomes of the branches that were not needed."""
-    answer: str = ""
-    """Name under which its answer leaves a branch that it lies in; empty means its own."""
-
-
-class SavePoint(_Op, frozen=True, kw_only=True, tag="save_point"):
-    """A boundary: a rollback after a failure does not go back beyond it."""
-
-
-class NoReturn(_Op, frozen=True, kw_only=True, tag="no_return"):
-    """A declared point of no return: nothing before it is ever undone, not even by a cancellation."""
-
-
-class Human(_Op, frozen=True, kw_only=True, tag="human"):
-    """Asks a person: left by `confirmed` or `rejected`."""
-
-    subject: str = ""
-    """The question, as its author wrote it; empty means the name of the node."""
-    template: dict[str, Plain] | None = None
-    """The stored form of the subject where it has holes, which are filled in from the data when the question is asked."""
-    shows: dict[str, dict[str, Plain]] = {}
-    """What the person sees of the data: stored mapping expressions, by the names under which their values are shown."""
-    role: str = ""
-    on_reject: OnReject | None = None
-    """What follows a rejection that no edge leads on from; None means what the policies say."""
-
-
-class WaitTimer(_Op, frozen=True, kw_only=True, tag="wait_timer"):
-    """Waits for a time to go by."""
-
-    duration_ms: int
-
-
-class WaitEvent(_Op, frozen=True, kw_only=True, tag="wait_event"):
-    """Waits for a signal."""
-
-    signal: str
-
-
-class Call(_Op, frozen=True, kw_only=True, tag="call"):
-    """Starts another workflow and waits for its end."""
-
-    definition: str
-    version: str = ""
-
-
-class End(_Op, frozen=True, kw_only=True, tag="end"):
-    """The end of a token's way."""
-
-    status: Literal["completed", "failed", "cancelled"] = "completed"
-
-
-Op: TypeAlias = Task | Condition | Split | Join | SavePoint | NoReturn | Human | WaitTimer | WaitEvent | Call | End
-
-ANSWERING: Final = (Task, Join, Human, WaitEvent, Call)
-"""Kinds of nodes that give an answer. The others only lead a token on, and name nothing that comes out of a branch."""
+ANY_OUTCOME = "*"
+"""On an edge: whatever the node was left by."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -172,7 +97,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     timeout_ms: int | None = None
     """How long a waiting node waits before it is left by `timeout`."""
     capability: str = ""
-    """What an actor must be allowed to do to act on the node."""
+    """What an actor must be allowed to do to answer the node."""
     run_as: str = ""
     region: str = ""
     metadata: dict[str, Plain] = {}
@@ -180,15 +105,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def execution(self) -> Execution:
         """Where the node's work is done."""
-        match self.op:
-            case Task(work=work):
-                return "transactional" if work.transactional else "effect"
-            case Human() | WaitTimer() | WaitEvent() | Call():
-                return "wait"
-            case Condition() | Split() | Join() | SavePoint() | NoReturn() | End():
-                return "pure"
-            case _:
-                assert_never(self.op)
+        return self.op.execution
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -198,14 +115,15 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     target: str
     on: str = OK
     """The outcome that leads this way; `*` for any."""
-    when: dict[str, Plain] | None = None
+    when: Stored | None = None
     """Stored condition that must hold."""
     capability: str = ""
+    """What the actor whose command brings the token here must be allowed to do for this way to be open."""
     priority: int = 0
     """Lower is tried first."""
     rework: bool = False
     """Leads back; graph checks run without such edges."""
-    assign: dict[str, dict[str, Plain]] = {}
+    assign: dict[str, Stored] = {}
     """Stored mapping expressions for names of the data."""
 
     @property
@@ -231,6 +149,15 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How often a token may enter one node before the run waits for an operator."""
 
 
+class Rights(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an actor must be allowed to do to act on a whole run."""
+
+    start: str = ""
+    """The capability to start one; empty means that none is needed. A workflow that calls this one is not asked for it."""
+    cancel: str = ""
+    """The capability to cancel or abort one; empty means the same as to start one."""
+
+
 class Graph(msgspec.Struct, frozen=True, kw_only=True):
     """A whole workflow."""
 
@@ -241,6 +168,7 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     nodes: dict[str, Node]
     edges: tuple[Edge, ...]
     policies: Policies = Policies()
+    rights: Rights = Rights()
     ir_version: int = IR_VERSION
     hash: str = ""
     """Over everything else, in canonical form."""

@@ -6,9 +6,9 @@ from collections import defaultdict
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
-from holdfast.machine.graphs.graph import ANSWERING, Call, Condition, Edge, Graph, Human, Join, Node, Split
+from holdfast.machine.graphs.graph import ANY_OUTCOME, LOOPING, Edge, Graph, Join, Node, Split, WaitEvent
+from holdfast.machine.graphs.kinds.human import SHOWN, TEMPLATE
 
-ANY_OUTCOME = "*"
 DATA = "input"
 """What expressions call the data of a token."""
 
@@ -26,34 +26,29 @@ class GraphIndex:
             ways[edge.source, edge.on].append(edge)
         self._ways = {key: tuple(edges) for key, edges in ways.items()}
         self._joins = {node.op.split: node for node in graph.nodes.values() if isinstance(node.op, Join)}
-        self._conditions = {
-            node.id: Expression.from_data(node.op.expression)
+        self._formulas = {
+            node.id: {name: Expression.from_data(stored) for name, _, stored in node.op.formulas(node.id)}
             for node in graph.nodes.values()
-            if isinstance(node.op, Condition)
         }
-        self._items = {
-            node.id: Expression.from_data(node.op.items)
-            for node in graph.nodes.values()
-            if isinstance(node.op, Split) and node.op.items is not None
-        }
-        self._lists = {name: _place(expression) for name, expression in self._items.items()}
-        self._answering = frozenset(node.id for node in graph.nodes.values() if isinstance(node.op, ANSWERING))
-        self._named = frozenset(node.id for node in graph.nodes.values() if isinstance(node.op, Call | Human))
+        self._lists = {name: _place(each["items"]) for name, each in self._formulas.items() if "items" in each}
+        self._answering = frozenset(node.id for node in graph.nodes.values() if node.op.is_answering)
+        self._named = frozenset(node.id for node in graph.nodes.values() if node.op.is_named)
         self._answers = {
-            node.id: node.op.split if node.op.split in self._items else node.op.answer or node.id
+            node.id: node.op.split if node.op.split in self._lists else node.op.answer or node.id
             for node in graph.nodes.values()
             if isinstance(node.op, Join)
         }
-        self._templates = {
-            node.id: Expression.from_data(node.op.template)
-            for node in graph.nodes.values()
-            if isinstance(node.op, Human) and node.op.template is not None
-        }
         self._shown = {
-            node.id: {name: Expression.from_data(stored) for name, stored in node.op.shows.items()}
-            for node in graph.nodes.values()
-            if isinstance(node.op, Human) and node.op.shows
+            name: {each.removeprefix(SHOWN): formulas[each] for each in formulas if each.startswith(SHOWN)}
+            for name, formulas in self._formulas.items()
         }
+        self.remembers = graph.kind not in LOOPING or any(node.compensation for node in graph.nodes.values())
+        """Whether a rollback goes back over what was done: a workflow that may go in circles and undoes nothing just ends."""
+        signals: defaultdict[str, list[str]] = defaultdict(list)
+        for node in graph.nodes.values():
+            if isinstance(node.op, WaitEvent):
+                signals[node.op.signal].append(node.id)
+        self._signals = {name: tuple(nodes) for name, nodes in signals.items()}
         self._guards = {edge.id: Expression.from_data(edge.when) for edge in graph.edges if edge.when is not None}
         self._assigns = {
             edge.id: {name: Expression.from_data(stored) for name, stored in edge.assign.items()}
@@ -75,11 +70,11 @@ class GraphIndex:
 
     def condition(self, node: str) -> Expression:
         """The question that a condition asks."""
-        return self._conditions[node]
+        return self._formulas[node]["expression"]
 
     def items(self, node: str) -> Expression | None:
         """What gives the list of a split over items."""
-        return self._items.get(node)
+        return self._formulas[node].get("items")
 
     def list_place(self, node: str) -> tuple[str, ...]:
         """Where in the data the list of a split over items is found; empty if it is computed."""
@@ -105,11 +100,15 @@ class GraphIndex:
 
     def template(self, node: str) -> Expression | None:
         """The subject of a question, if it has holes to be filled in."""
-        return self._templates.get(node)
+        return self._formulas[node].get(TEMPLATE)
 
     def shown(self, node: str) -> dict[str, Expression]:
         """What a question shows of the data."""
-        return self._shown.get(node, {})
+        return self._shown[node]
+
+    def waiting_for(self, signal: str) -> tuple[str, ...]:
+        """The nodes that wait for a signal of this name."""
+        return self._signals.get(signal, ())
 
     def guard(self, edge: Edge) -> Expression | None:
         """What must hold for an edge to be taken."""

@@ -8,31 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from typing import assert_never
 
 import msgspec
 
 from holdfast.diagrams.languages import digraph, dot_arrow, dot_box, in_mermaid, written
-from holdfast.machine.graphs.graph import (
-    BRANCH,
-    OK,
-    Call,
-    Condition,
-    Edge,
-    End,
-    Graph,
-    Human,
-    Join,
-    Losers,
-    Node,
-    NoReturn,
-    Op,
-    SavePoint,
-    Split,
-    Task,
-    WaitEvent,
-    WaitTimer,
-)
+from holdfast.machine.graphs.graph import BRANCH, OK, Edge, Graph, Node, Op, Task
+from holdfast.machine.graphs.kinds.kind import Shape, source
 
 
 class NodeLife(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,42 +60,13 @@ _PLAIN_LOOK = _Look("#ffffff", "#57606a")
 _BAR = _Look("#424a53", "#1b1f24", "#ffffff")
 _TAKEN = "#0969da"
 
-_MERMAID_SHAPES = {
-    "task": ('["', '"]'),
-    "condition": ('{"', '"}'),
-    "split": ('[/"', '"\\]'),
-    "join": ('[\\"', '"/]'),
-    "save_point": ('[("', '")]'),
-    "no_return": ('>"', '"]'),
-    "human": ('[/"', '"/]'),
-    "wait_timer": ('(("', '"))'),
-    "wait_event": ('{{"', '"}}'),
-    "call": ('[["', '"]]'),
-    "end": ('(["', '"])'),
-}
-_DOT_SHAPES = {
-    "task": 'shape=box, style="filled,rounded"',
-    "condition": "shape=diamond, style=filled",
-    "split": "shape=box, style=filled, width=2, height=0.25, penwidth=2",
-    "join": "shape=box, style=filled, width=2, height=0.25, penwidth=2",
-    "save_point": "shape=cylinder, style=filled",
-    "no_return": "shape=octagon, style=filled",
-    "human": "shape=parallelogram, style=filled",
-    "wait_timer": "shape=ellipse, style=filled",
-    "wait_event": "shape=hexagon, style=filled",
-    "call": "shape=box, style=filled, peripheries=2",
-    "end": 'shape=box, style="filled,rounded", peripheries=2',
-}
-_BARS = frozenset({"split", "join"})
-_LOSERS: dict[Losers, str] = {"undo": "the others are undone", "finish": "the others finish", "stop": "the others stop"}
-
 
 class _Box(msgspec.Struct, frozen=True, kw_only=True):
     """A node in the picture."""
 
     key: str
     """Its name in the picture; made here, so that no name from outside is ever taken for a word of the language."""
-    kind: str
+    shape: Shape
     lines: tuple[str, ...]
     look: str = ""
     """The status that colours it; empty without live state."""
@@ -162,7 +114,7 @@ def mermaid(graph: Graph, live: Live | None = None, *, taken: Collection[str] = 
 
 
 def _mermaid_box(box: _Box) -> str:
-    before, after = _MERMAID_SHAPES[box.kind]
+    before, after = box.shape.mermaid
     return f"{box.key}{before}{in_mermaid(*box.lines)}{after}"
 
 
@@ -176,7 +128,7 @@ def _mermaid_classes(picture: _Picture) -> Iterator[str]:
     """Colours by status; bars keep their shape by a dark colour of their own where no status is known."""
     members: defaultdict[str, list[str]] = defaultdict(list)
     for box in _all_boxes(picture):
-        members[box.look or ("bar" if box.kind in _BARS else "plain")].append(box.key)
+        members[box.look or ("bar" if box.shape.is_bar else "plain")].append(box.key)
     for name in sorted(members):
         look = {**_LOOKS, "bar": _BAR, "plain": _PLAIN_LOOK}[name]
         yield f"classDef {name} fill:{look.fill},stroke:{look.line},color:{look.text}"
@@ -203,8 +155,8 @@ def dot(graph: Graph, live: Live | None = None, *, taken: Collection[str] = ()) 
 
 
 def _dot_box(box: _Box, *, is_dashed: bool = False) -> str:
-    look = _LOOKS[box.look] if box.look else (_BAR if box.kind in _BARS else _PLAIN_LOOK)
-    shape = 'shape=box, style="filled,rounded,dashed"' if is_dashed else _DOT_SHAPES[box.kind]
+    look = _LOOKS[box.look] if box.look else (_BAR if box.shape.is_bar else _PLAIN_LOOK)
+    shape = 'shape=box, style="filled,rounded,dashed"' if is_dashed else box.shape.dot
     colours = f'fillcolor="{look.fill}", color="{look.line}", fontcolor="{look.text}"'
     return dot_box(box.key, box.lines, shape, colours)
 
@@ -231,7 +183,7 @@ def graph_json(graph: Graph, live: Live | None = None, *, taken: Collection[str]
 
 
 def _json_node(node: Node, live: Live | None) -> dict[str, object]:
-    plain = _fields(node) | {"kind": _kind(node.op), "execution": node.execution, "detail": _detail(node.op)}
+    plain = _fields(node) | {"kind": _kind(node.op), "execution": node.execution, "detail": node.op.detail}
     if live is None:
         return plain
     lives = {"live": _fields(live.get(node.id, NodeLife()))}
@@ -293,15 +245,15 @@ def _all_boxes(picture: _Picture) -> Iterator[_Box]:
 def _box(node: Node, key: str, live: Live | None) -> _Box:
     undoing = None
     if node.compensation is not None:
-        undoing = _titled(node.compensation_name or f"undo {node.id}", "", live, key=f"{key}u", kind="task")
-    box = _titled(node.id, _detail(node.op), live, key=key, kind=_kind(node.op))
+        undoing = _titled(node.compensation_name or f"undo {node.id}", "", live, key=f"{key}u", shape=Task.shape)
+    box = _titled(node.id, node.op.detail, live, key=key, shape=node.op.shape)
     return msgspec.structs.replace(box, undoing=undoing)
 
 
-def _titled(title: str, detail: str, live: Live | None, *, key: str, kind: str) -> _Box:
+def _titled(title: str, detail: str, live: Live | None, *, key: str, shape: Shape) -> _Box:
     life = None if live is None else live.get(title, NodeLife())
     lines = tuple(line for line in (title, detail, _told(life)) if line.strip())
-    return _Box(key=key, kind=kind, lines=lines or (" ",), look=_look(life))
+    return _Box(key=key, shape=shape, lines=lines or (" ",), look=_look(life))
 
 
 def _look(life: NodeLife | None) -> str:
@@ -319,49 +271,11 @@ def _told(life: NodeLife | None) -> str:
     return ", ".join([life.status, *(f"{count} {what}" for count, what in counts if count > 1)])
 
 
-def _detail(op: Op) -> str:
-    """What the kind of a node says besides its name."""
-    text = ""
-    match op:
-        case Condition(expression=stored):
-            text = _source(stored)
-        case Split(items=stored) if stored is not None:
-            text = f"each {op.item} of {_source(stored)}" + (f", {op.limit} at a time" if op.limit else "")
-        case Join(strategy=strategy) if strategy != "all":
-            text = f"{op.count if strategy == 'count' else 'any'} of them, {_LOSERS[op.losers]}"
-        case Human():
-            text = ", ".join(each for each in (op.subject, op.role) if each)
-        case WaitTimer(duration_ms=duration):
-            text = _duration(duration)
-        case WaitEvent(signal=signal):
-            text = signal
-        case Call(definition=definition, version=version):
-            text = f"{definition} {version}".strip()
-        case End(status=status) if status != "completed":
-            text = status
-        case Task() | Split() | Join() | SavePoint() | NoReturn() | End():
-            pass
-        case _:
-            assert_never(op)
-    return text
-
-
-def _duration(milliseconds: int) -> str:
-    units = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1000}
-    unit = next((unit for unit, size in units.items() if milliseconds and not milliseconds % size), "ms")
-    return f"{milliseconds // units.get(unit, 1)} {unit}"
-
-
 def _label(edge: Edge) -> str:
     """What an edge says: the outcome, where it is not the usual one, and the condition."""
     outcome = "" if edge.on in {OK, BRANCH} else edge.on
-    condition = "" if edge.when is None else _source(edge.when)
+    condition = "" if edge.when is None else source(edge.when)
     return ": ".join(text for text in (outcome, condition) if text)
-
-
-def _source(stored: Mapping[str, object]) -> str:
-    """A condition as its author wrote it."""
-    return str(stored.get("source", ""))
 
 
 def _kind(op: Op) -> str:

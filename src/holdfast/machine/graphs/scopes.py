@@ -14,6 +14,8 @@ from holdfast.machine.graphs.graph import BRANCH, Edge, End, Join, Node, Split
 
 LONGEST_CIRCLE = 8
 """How many steps of a circle a message lists."""
+DEEPEST_FORKS = 64
+"""How deep forks may lie inside of one another."""
 
 Scopes = dict[str, str | None]
 """For each node that has a way to it: the split whose branches it belongs to, or None outside of any."""
@@ -45,6 +47,7 @@ def check_flow(draft: Draft, *, may_loop: bool) -> Iterator[Diagnostic]:
     scopes, crossings = _scopes(draft)
     yield from crossings
     yield from _items(draft, scopes)
+    yield from _nested(draft, scopes)
     yield from _reachable(draft)
     if not may_loop:
         yield from _cycles(draft)
@@ -122,6 +125,17 @@ def _items(draft: Draft, scopes: Mapping[str, str | None]) -> Iterator[Diagnosti
             message = f"the item of {name!r} and {other} are both named {op.item!r}; give the item another name"
             yield Diagnostic("item_clash", message, name)
         above[op.item] += 1 if is_entered else -1
+
+
+def _nested(draft: Draft, scopes: Mapping[str, str | None]) -> Iterator[Diagnostic]:
+    """Forks so deep inside of others that nobody has written them; every level makes the names of tokens longer."""
+    depths: dict[str | None, int] = {None: 0}
+    for name, scope in scopes.items():  # A fork is met before what lies in its branches.
+        if isinstance(draft.nodes[name].op, Split):
+            depths[name] = depths[scope] + 1
+            if depths[name] == DEEPEST_FORKS + 1:
+                remedy = "call another workflow for the inner ones"
+                yield Diagnostic("nested", f"{name!r} is a fork nested deeper than {DEEPEST_FORKS}; {remedy}", name)
 
 
 # -- ways

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.refusals import Refusal, refused
 
 Data = dict[str, object]
 
@@ -62,4 +63,4 @@ def overflow(routes: GraphIndex, what: str) -> str:
 
 def too_large(routes: GraphIndex, what: str) -> Rejection:
     """What somebody is told who sends something that does not fit."""
-    return Rejection(code="too_large", message=overflow(routes, what))
+    return refused(Refusal.TOO_LARGE, overflow(routes, what))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -70,14 +70,15 @@ class EndGrace(_Command, frozen=True, kw_only=True):
     """Handlers that were told to stop have had their time."""
 
 
-class DecideStep(_Command, frozen=True, kw_only=True):
-    """A person answers."""
+class AnswerStep(_Command, frozen=True, kw_only=True):
+    """A person, or the world, answers a step that waits for that."""
 
     step: int
-    decision: Literal["confirmed", "rejected"]
+    outcome: str
+    """One of those that the definition names for the step."""
     comment: str = ""
     data: object = None
-    """What the person gives with the answer."""
+    """What comes with the answer."""
 
 
 class SendSignal(_Command, frozen=True, kw_only=True):
@@ -148,7 +149,7 @@ Command: TypeAlias = (
     | TimeOut
     | PassDeadline
     | EndGrace
-    | DecideStep
+    | AnswerStep
     | SendSignal
     | CancelWorkflow
     | AbortWorkflow

@@ -24,13 +24,14 @@ from holdfast.machine.runs.events import (
     WorkflowStarted,
 )
 from holdfast.machine.runs.failures import take_answer
+from holdfast.machine.runs.law import answer_refusal, start_refusal, stop_refusal
 from holdfast.machine.runs.leaving import end, leave_by, look_at_branches, way_out
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
-from holdfast.machine.runs.nodes.human import decide_step, decided_before
 from holdfast.machine.runs.nodes.task import failed, resume, returned
 from holdfast.machine.runs.nodes.wait import signal
+from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
 from holdfast.machine.runs.rollback import (
     DEADLINE,
     GRACE,
@@ -60,7 +61,7 @@ _OPERATIONS = (
     c.AbortWorkflow,
     c.RequeueStep,
     c.ResumeWorkflow,
-    c.DecideStep,
+    c.AnswerStep,
     c.SendSignal,
 )
 """What people ask for: they are told that the run has ended. The others are late answers of the run's own work."""
@@ -88,13 +89,13 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
 
 def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer | None:
     """The answer to a command that the run does not go on from."""
-    if state.status == "new":
-        is_start = isinstance(command, c.StartWorkflow)
-        return None if is_start else Rejection(code="not_started", message="there is no such workflow")
     if isinstance(command, c.StartWorkflow):
-        return _started_before(moment)
-    if isinstance(command, c.DecideStep) and command.step in state.decided:
-        return decided_before(state, command, moment)
+        barred = None if command.parent else start_refusal(routes.graph, moment.actor)
+        return barred or (None if state.status == "new" else _started_before(moment))
+    if state.status == "new":
+        return refused(Refusal.NOT_STARTED, "there is no such workflow")
+    if isinstance(command, c.AnswerStep) and command.step in state.decided:
+        return _answered_before(state, command, moment)
     if not state.is_terminal or isinstance(command, c.RetryCompensation) or _frees(state, command):
         return None
     if isinstance(command, c.CompleteStep | c.FailStep):
@@ -102,14 +103,14 @@ def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Momen
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
         return LATE
     if isinstance(command, _OPERATIONS):
-        return Rejection(code="already_terminal", message=f"already in terminal state: {state.status}")
+        return already_terminal(state.status)
     return LATE
 
 
 def _started_before(moment: Moment) -> Rejection:
     which = f"{moment.key!r} is the key of instance {moment.instance}, which" if moment.key else f"{moment.instance}"
     told = f"{which} was started before; look at that one, or give another key. A start that may be repeated has an idempotency_key"
-    return Rejection(code="already_started", message=told)
+    return refused(Refusal.ALREADY_STARTED, told)
 
 
 def _frees(state: State, command: c.Command) -> bool:
@@ -126,7 +127,7 @@ def _late_end(turn: Turn, command: c.CompleteStep | c.FailStep) -> Answer:
         return LATE
     match command:
         case c.CompleteStep() if work_of(turn, command.step).transactional:  # What it wrote goes with this refusal.
-            return Rejection(code="already_terminal", message=f"already in terminal state: {turn.state.status}")
+            return already_terminal(turn.state.status)
         case c.CompleteStep():
             stopped(turn, command.step, came_back=True, is_done=True, output=command.output)
         case c.FailStep(was_called=True):
@@ -237,6 +238,32 @@ def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
     return None
 
 
+def _answer(turn: Turn, command: c.AnswerStep) -> Rejection | None:
+    """Refused in this order: nobody is asked, the actor may not answer, there is no such answer, it does not fit or leads nowhere."""
+    step = turn.state.open.get(command.step)
+    node = None if step is None or step.of is not None else turn.routes.node(step.node)
+    if step is None or node is None or not node.op.answers:
+        return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for an answer")
+    barred = answer_refusal(node, turn.moment.actor)
+    if barred is not None:
+        return barred
+    if command.outcome not in node.op.answers:
+        possible = ", ".join(map(repr, node.op.answers))
+        return refused(
+            Refusal.UNKNOWN_OUTCOME, f"{node.id!r} cannot be answered by {command.outcome!r}; there are {possible}"
+        )
+    return turn.kind(step).answer(turn, step, command)
+
+
+def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Answer:
+    """What a second answer to the same question comes to: the same one by the same actor is no news, and the first one stands."""
+    known = state.decided[command.step]
+    if (known["status"], known["decided_by"], known["data"]) == (command.outcome, moment.actor.id, command.data):
+        return Ignored(reason="this was answered before, in the same way and by the same actor")
+    told = f"{known['status']} by {known['decided_by']!r} at {known['decided_at']}"
+    return refused(Refusal.ALREADY_DECIDED, f"step {command.step} was {told}, and an answer stands")
+
+
 def _called(turn: Turn, number: int) -> Step | None:
     """The open step with this number, if it has a call under way."""
     step = turn.state.open.get(number)
@@ -313,6 +340,9 @@ def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
 
 
 def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
+    barred = None if command.by_parent else stop_refusal(turn.routes.graph, turn.moment.actor)
+    if barred is not None:
+        return barred
     rollback = turn.state.rollback
     if rollback is None:
         cancel(turn, turn.moment.actor.id, command.reason)
@@ -320,17 +350,20 @@ def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
     if command.by_parent:
         return LATE  # It undoes what it did already, and will tell when it has ended.
     word = "cancellation" if rollback.cause == "cancel" else "rollback"
-    return Rejection(code="rollback_in_progress", message=f"a {word} is in progress already")
+    return refused(Refusal.ROLLBACK_IN_PROGRESS, f"a {word} is in progress already")
 
 
-def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> None:
-    abort(turn, turn.moment.actor.id, command.reason)
+def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
+    barred = None if command.by_parent else stop_refusal(turn.routes.graph, turn.moment.actor)
+    if barred is None:
+        abort(turn, turn.moment.actor.id, command.reason)
+    return barred
 
 
 def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
     step = turn.state.dead.get(command.step)
     if step is None:
-        return Rejection(code="not_dead", message=f"step {command.step} is not among the dead letters")
+        return refused(Refusal.NOT_DEAD, f"step {command.step} is not among the dead letters")
     if command.input is not None and not is_within(turn.routes, command.input):
         return too_large(turn.routes, "the input")
     turn.emit(StepRequeued(step=command.step, actor=turn.moment.actor.id, input=command.input))
@@ -343,10 +376,10 @@ def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
 def _resume(turn: Turn, _command: c.ResumeWorkflow) -> Answer | None:
     state = turn.state
     if state.status != "paused":
-        return Rejection(code="not_paused", message="the workflow does not wait for an operator")
+        return refused(Refusal.NOT_PAUSED, "the workflow does not wait for an operator")
     if state.dead:
         steps = ", ".join(repr(step.node) for step in state.dead.values())
-        return Rejection(code="dead_letters", message=f"steps gave up and have to be requeued first: {steps}")
+        return refused(Refusal.DEAD_LETTERS, f"steps gave up and have to be requeued first: {steps}")
     if state.reason == NOT_UNDONE and state.dropped is not None and state.dropped.stuck is not None:
         turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor.id))
     _go_on(turn)
@@ -382,19 +415,17 @@ def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | No
     state = turn.state
     halted = state.rollback or state.dropped
     if halted is None or halted.stuck is None or halted.stuck != command.step:
-        return Rejection(
-            code="not_dead", message=f"the compensation of step {command.step} is not among the dead letters"
-        )
+        return refused(Refusal.NOT_DEAD, f"the compensation of step {command.step} is not among the dead letters")
     executed = state.executed[halted.stuck]
     if executed.not_undone:
         told = f"the workflow {executed.child} that {executed.node!r} started has to be undone first: try its own compensation again"
-        return Rejection(code="child_not_undone", message=told)
+        return refused(Refusal.CHILD_NOT_UNDONE, told)
     if state.rollback is not None:
         retry_undoing(turn, executed)
         return None
     if state.dropped is not None and is_stopping(turn, state.dropped):
-        return Rejection(
-            code="still_stopping", message="handlers of this branch are still being stopped; try again when they have"
+        return refused(
+            Refusal.STILL_STOPPING, "handlers of this branch are still being stopped; try again when they have"
         )
     if state.status == "paused" and state.reason == NOT_UNDONE:
         _go_on(turn)
@@ -411,7 +442,7 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.TimeOut: _time_out,
     c.PassDeadline: _pass_deadline,
     c.EndGrace: _end_grace,
-    c.DecideStep: decide_step,
+    c.AnswerStep: _answer,
     c.SendSignal: signal,
     c.CancelWorkflow: _cancel_workflow,
     c.AbortWorkflow: _abort_workflow,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import CONFIRMED, REJECTED
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.answers import merged, name_of, without
+from holdfast.machine.runs.branches import shorten, undoable
 from holdfast.machine.runs.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
+
+MOST_DECIDED = 1000
+"""Answers that a run remembers in order to tell a repeated one: those of a run that goes on for years must not grow with it."""
 
 
 def evolve(routes: GraphIndex, state: State, event: e.Event) -> State:
@@ -70,9 +73,29 @@ def _execute(routes: GraphIndex, state: State, step: Step, executed: Executed) -
     elif token is not None:
         executed.input = token.data
     executed.retry_of, executed.first = step.retry_of, step.first
+    if not routes.remembers:
+        _forget(state)
     state.executed[step.number] = executed
     if executed.was_called:
         _stand_for(state, executed)
+
+
+def _forget(state: State) -> None:
+    """Forget the last steps that no rollback will ask for, where nothing can be undone: a run may go in circles for years."""
+    failed = None if state.rollback is None else state.rollback.failed_step
+    while state.executed:
+        number = next(reversed(state.executed))
+        if number == failed or number in state.stopping or state.executed[number].not_undone:
+            return
+        del state.executed[number]
+
+
+def _again(routes: GraphIndex, state: State, number: int) -> Executed:
+    """A step that ended before and that may be forgotten from now on, if steps are: then it is the last one."""
+    executed = state.executed[number]
+    if not routes.remembers:
+        state.executed[number] = state.executed.pop(number)
+    return executed
 
 
 def _stand_for(state: State, executed: Executed) -> None:
@@ -109,7 +132,7 @@ def _step_failed(routes: GraphIndex, state: State, event: e.StepFailed) -> None:
     )
     _execute(routes, state, step, executed)
     if event.awaits_stop:
-        state.stopping.append(event.step)
+        state.stopping[event.step] = None
 
 
 def _await_undoing(state: State, step: Step) -> None:
@@ -117,12 +140,12 @@ def _await_undoing(state: State, step: Step) -> None:
     state.executed[step.number] = Executed(
         number=step.number, node=step.node, token=step.token, status="skipped", attempt=step.attempt, of=step.of
     )
-    state.stopping.append(step.number)
+    state.stopping[step.number] = None
 
 
-def _step_stopped(_routes: GraphIndex, state: State, event: e.StepStopped) -> None:
-    state.stopping.remove(event.step)
-    executed = state.executed[event.step]
+def _step_stopped(routes: GraphIndex, state: State, event: e.StepStopped) -> None:
+    del state.stopping[event.step]
+    executed = _again(routes, state, event.step)
     executed.was_called = executed.was_called or event.attempt > 0 or event.is_done
     executed.is_done = event.is_done
     executed.output = event.output
@@ -172,8 +195,10 @@ def _child_not_undone(_routes: GraphIndex, state: State, event: e.ChildNotUndone
     _caller(state, event.step).not_undone = event.error
 
 
-def _child_undone(_routes: GraphIndex, state: State, event: e.ChildUndone) -> None:
+def _child_undone(routes: GraphIndex, state: State, event: e.ChildUndone) -> None:
     _caller(state, event.step).not_undone = ""
+    if event.step in state.executed:
+        _again(routes, state, event.step)
     halted = state.rollback or state.dropped
     if halted is not None and halted.stuck == event.step:
         halted.stuck = None
@@ -203,7 +228,7 @@ def _token_ended(_routes: GraphIndex, state: State, event: e.TokenEnded) -> None
         return
     scope = state.scopes.get(token.scope)
     if scope is not None:
-        scope.live.remove(event.token)
+        del scope.live[event.token]
         if event.reason == "failed":
             scope.failed.append(token.node)
 
@@ -233,7 +258,7 @@ def _begin_branch(state: State, scope: Scope, data: dict[str, object]) -> None:
     scope.begun += 1
     name = f"{scope.parent}/{scope.step}.{scope.begun}"
     state.tokens[name] = Token(id=name, data=data, scope=scope.step)
-    scope.live.append(name)
+    scope.live[name] = None
 
 
 def _join_arrived(_routes: GraphIndex, state: State, event: e.JoinArrived) -> None:
@@ -255,9 +280,11 @@ def _branches_closed(_routes: GraphIndex, state: State, event: e.BranchesClosed)
         state.tokens[scope.parent] = state.parked.pop(scope.parent)
 
 
-def _branches_dropped(_routes: GraphIndex, state: State, event: e.BranchesDropped) -> None:
+def _branches_dropped(routes: GraphIndex, state: State, event: e.BranchesDropped) -> None:
     dropped = state.dropped = state.dropped or Dropped()
     dropped.tokens.update(dict.fromkeys(event.tokens, event.error))
+    # The branches have ended, so this is all that they have done; whether each step was called at all may be told later.
+    dropped.chain = dict.fromkeys(undoable(routes, state, dropped))
 
 
 def _branches_undone(_routes: GraphIndex, state: State, _event: e.BranchesUndone) -> None:
@@ -267,15 +294,17 @@ def _branches_undone(_routes: GraphIndex, state: State, _event: e.BranchesUndone
 # -- the world
 
 
-def _decided(_routes: GraphIndex, state: State, event: e.Approved | e.Rejected) -> None:
+def _answered(_routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     state.chain = 0
     state.decided[event.step] = decision_of(event)
+    if len(state.decided) > MOST_DECIDED:
+        del state.decided[next(iter(state.decided))]
 
 
-def decision_of(event: e.Approved | e.Rejected) -> Data:
-    """What a person decided, as the steps behind find it."""
+def decision_of(event: e.StepAnswered) -> Data:
+    """What was answered, as the steps behind find it."""
     return {
-        "status": CONFIRMED if isinstance(event, e.Approved) else REJECTED,
+        "status": event.outcome,
         "decided_by": event.actor,
         "decided_at": event.at,
         "comment": event.comment,
@@ -329,28 +358,30 @@ def _rollback_planned(_routes: GraphIndex, state: State, event: e.RollbackPlanne
     state.dropped = None
 
 
-def _compensation_started(_routes: GraphIndex, state: State, event: e.CompensationStarted) -> None:
+def _compensation_started(routes: GraphIndex, state: State, event: e.CompensationStarted) -> None:
     of = state.executed[event.of]
     state.next_step = event.step + 1
     state.open[event.step] = Step(number=event.step, node=of.node, token=of.token, effect=event.effect, of=event.of)
-    _undone(state, event.of)
+    _undone(routes, state, event.of)
 
 
-def _undone(state: State, number: int) -> None:
+def _undone(routes: GraphIndex, state: State, number: int) -> None:
     """A step is undone, or about to be: nothing is stuck, and the next one follows."""
     if state.rollback is None:
         assert state.dropped is not None
         state.dropped.stuck = None
+        state.dropped.chain.pop(number, None)
+        shorten(routes, state, state.dropped)
         return
     state.rollback.stuck = None
-    chain = state.rollback.chain
-    if chain and chain[-1] == number:
-        chain.pop()
+    planned = state.rollback.chain
+    if planned and planned[-1] == number:
+        planned.pop()
 
 
-def _step_rolled_back(_routes: GraphIndex, state: State, event: e.StepRolledBack) -> None:
+def _step_rolled_back(routes: GraphIndex, state: State, event: e.StepRolledBack) -> None:
     state.next_step = event.step + 1
-    _undone(state, event.of)
+    _undone(routes, state, event.of)
     if state.rollback is None:
         del state.executed[event.of]
 
@@ -363,10 +394,14 @@ def _compensation_succeeded(_routes: GraphIndex, state: State, event: e.Compensa
         del state.executed[of or 0]
 
 
-def _compensation_exhausted(_routes: GraphIndex, state: State, event: e.CompensationExhausted) -> None:
+def _compensation_exhausted(routes: GraphIndex, state: State, event: e.CompensationExhausted) -> None:
     halted = state.rollback or state.dropped
+    number = state.open.pop(event.step).of
     assert halted is not None
-    halted.stuck = state.open.pop(event.step).of
+    assert number is not None
+    halted.stuck = number
+    if isinstance(halted, Dropped):  # It is still to be undone, once an operator or a child lets it.
+        halted.chain = dict.fromkeys(undoable(routes, state, halted))
 
 
 def _compensation_waived(_routes: GraphIndex, state: State, event: e.CompensationWaived) -> None:
@@ -433,8 +468,7 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.BranchesClosed: _branches_closed,
     e.BranchesDropped: _branches_dropped,
     e.BranchesUndone: _branches_undone,
-    e.Approved: _decided,
-    e.Rejected: _decided,
+    e.StepAnswered: _answered,
     e.TimedOut: _noted,
     e.HandlerMissing: _missed,
     e.SignalReceived: _signal_received,

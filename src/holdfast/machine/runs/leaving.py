@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
 from holdfast.machine.graphs.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
 from holdfast.machine.graphs.index import DATA
 from holdfast.machine.runs.answers import fits, is_within, merged, overflow
+from holdfast.machine.runs.branches import branch_of
 from holdfast.machine.runs.ending import NOT_NEEDED, stop_step, unended
 from holdfast.machine.runs.events import (
     BranchesClosed,
@@ -74,20 +78,37 @@ def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
 
 
 def _choose(turn: Turn, token: Token, node: str, outcome: str, *, data: Data) -> tuple[Edge | None, str]:
-    """The first edge of this outcome whose condition holds of the data, and where it leads if there was a choice."""
+    """The first edge of this outcome whose condition holds of the data and whose capability the actor has, and where it leads if there was a choice."""
     ways = turn.routes.ways(node, outcome)
-    if len(ways) == 1 and ways[0].when is None:
+    if len(ways) == 1 and ways[0].when is None and not ways[0].capability:
         return ways[0], ""
+    actor = turn.moment.actor
+    for edge in _open(turn, token, node, ways, data=data):
+        if actor.may(edge.capability):
+            return edge, edge.target
+    return None, ""
+
+
+def _open(turn: Turn, token: Token, node: str, ways: Sequence[Edge], *, data: Data) -> Iterator[Edge]:
+    """The edges whose conditions hold."""
     asked = turn.data_for(token, node)
     asked[DATA] = data
     for edge in ways:
         guard = turn.routes.guard(edge)
         try:
             if guard is None or guard.holds(asked):
-                return edge, edge.target
+                yield edge
         except ExpressionError:
             continue  # A condition that cannot be answered lets nobody through.
-    return None, ""
+
+
+def is_barred(turn: Turn, token: Token, node: str, outcome: str, *, data: Data) -> bool:
+    """Whether ways lead on, but none that the actor may go."""
+    ways = turn.routes.ways(node, outcome)
+    if not any(edge.capability for edge in ways):
+        return False
+    actor, found = turn.moment.actor, list(_open(turn, token, node, ways, data=data))
+    return bool(found) and not any(actor.may(edge.capability) for edge in found)
 
 
 def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: str) -> None:
@@ -186,8 +207,7 @@ def _meet(turn: Turn, scope: Scope, join: Node) -> None:
     arrived = set(scope.arrived)
     losers = [name for name in scope.live if name not in arrived]
     if join.op.losers != "finish":
-        for branch in losers:
-            end_branch(turn, branch, error=_ENOUGH)
+        end_branches(turn, losers, error=_ENOUGH)
     branches = [turn.state.tokens[name] for name in scope.arrived]
     names = [turn.routes.answer_name(token.node) for token in branches]
     output = _answers(turn, scope, branches)
@@ -215,16 +235,26 @@ def _close(turn: Turn, scope: Scope) -> None:
     end(turn, turn.state.tokens[scope.parent])
 
 
-def end_branch(turn: Turn, name: str, *, error: str, has_failed: bool = False) -> None:
-    """End a branch with everything below it."""
-    state = turn.state
-    below = [each for each in (*state.tokens, *state.parked) if each == name or each.startswith(f"{name}/")]
-    for step in [each for each in unended(turn) if each.token in below and each.of is None]:
-        stop_step(turn, step, "undo", error=error, reason=NOT_NEEDED)
-    for scope in [each for each in state.scopes.values() if each.parent in below]:
-        turn.emit(BranchesClosed(step=scope.step))
-    for each in sorted(below, key=lambda each: (-len(each), each)):
-        turn.emit(TokenEnded(token=each, reason="failed" if has_failed else "cancelled"))
+def end_branches(turn: Turn, branches: Sequence[str], *, error: str, has_failed: bool = False) -> None:
+    """End branches, one after the other, with everything below them; the run is looked through once, however many they are."""
+    state, within = turn.state, frozenset(branches)
+    steps: defaultdict[str, list[Step]] = defaultdict(list)
+    scopes: defaultdict[str, list[int]] = defaultdict(list)
+    tokens: defaultdict[str, list[str]] = defaultdict(list)
+    for step in unended(turn):
+        if step.of is None:
+            steps[branch_of(step.token, within)].append(step)
+    for scope in state.scopes.values():
+        scopes[branch_of(scope.parent, within)].append(scope.step)
+    for name in (*state.tokens, *state.parked):
+        tokens[branch_of(name, within)].append(name)
+    for branch in branches:
+        for step in steps[branch]:
+            stop_step(turn, step, "undo", error=error, reason=NOT_NEEDED)
+        for number in scopes[branch]:
+            turn.emit(BranchesClosed(step=number))
+        for name in sorted(tokens[branch], key=lambda each: (-len(each), each)):
+            turn.emit(TokenEnded(token=name, reason="failed" if has_failed else "cancelled"))
 
 
 def is_outlived(turn: Turn, name: str) -> bool:
@@ -248,6 +278,6 @@ def is_outlived(turn: Turn, name: str) -> bool:
 
 def _lose(turn: Turn, name: str, *, losers: Losers) -> None:
     """A branch failed that is not needed; unless the join leaves everything as it is, what it did is undone."""
-    end_branch(turn, name, error=_FAILED, has_failed=True)
+    end_branches(turn, [name], error=_FAILED, has_failed=True)
     if losers != "stop":
         drop(turn, [name], _FAILED)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.machine.graphs.graph import NoReturn
+from holdfast.machine.runs.branches import branch_of
 from holdfast.machine.runs.events import BranchesDropped, BranchesUndone
-from holdfast.machine.runs.rollback import is_kept, is_to_undo, lies_within, undo
+from holdfast.machine.runs.rollback import is_to_undo, undo
 from holdfast.machine.runs.state import Dropped, Executed
 from holdfast.machine.runs.turn import Turn
 
@@ -16,7 +16,7 @@ def drop(turn: Turn, branches: Sequence[str], error: str) -> None:
     if not branches:
         return
     within, executed = frozenset(branches), turn.state.executed.values()
-    if any(lies_within(each.token, within) and _may_need_undoing(turn, each) for each in executed):
+    if any(branch_of(each.token, within) and _may_need_undoing(turn, each) for each in executed):
         turn.emit(BranchesDropped(tokens=list(branches), error=error))
 
 
@@ -37,28 +37,15 @@ def undo_dropped(turn: Turn) -> None:
         return
     if is_stopping(turn, dropped):
         return
-    executed = _last(turn, dropped)
-    if executed is None:
-        turn.emit(BranchesUndone())
-    else:
-        undo(turn, executed)
+    for number in reversed(dropped.chain):
+        executed = state.executed.get(number)
+        if executed is not None and is_to_undo(turn, executed):
+            undo(turn, executed)
+            return
+    turn.emit(BranchesUndone())
 
 
 def is_stopping(turn: Turn, dropped: Dropped) -> bool:
     """Whether a handler or a child of dropped branches has not come back yet."""
     state = turn.state
-    return any(lies_within(state.executed[number].token, dropped.tokens) for number in state.stopping)
-
-
-def _last(turn: Turn, dropped: Dropped) -> Executed | None:
-    """The step that ended last among those that are still to be undone."""
-    bounds: list[tuple[str, bool]] = []
-    for each in reversed(turn.state.executed.values()):
-        if not lies_within(each.token, dropped.tokens):
-            continue
-        node = turn.routes.node(each.node)
-        if isinstance(node.op, NoReturn):
-            bounds.append((each.token, True))
-        elif is_to_undo(turn, each) and not is_kept(each.token, bounds):
-            return each
-    return None
+    return any(branch_of(state.executed[number].token, dropped.tokens) for number in state.stopping)

@@ -6,13 +6,13 @@ each branch; one after a cancellation goes to the root. Neither crosses a point 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
 
 from holdfast.machine.graphs.graph import NoReturn, SavePoint, Task, Work
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.answers import name_of
+from holdfast.machine.runs.branches import branch_of, is_concerned, is_kept, lies_below, needs_undoing
 from holdfast.machine.runs.commands import EndGrace, FailStep, RunStep
 from holdfast.machine.runs.ending import stop_everything, stop_step, unended
 from holdfast.machine.runs.events import (
@@ -30,7 +30,7 @@ from holdfast.machine.runs.events import (
     WorkflowFailed,
     WorkflowResumed,
 )
-from holdfast.machine.runs.state import ROOT, Executed, Rollback, State, Step
+from holdfast.machine.runs.state import Executed, Rollback, State, Step
 from holdfast.machine.runs.turn import Turn, policy_of
 
 GRACE = "grace"
@@ -117,8 +117,7 @@ def go_on(turn: Turn) -> None:
 
 def is_to_undo(turn: Turn, executed: Executed) -> bool:
     """Whether something has to be done to undo a step; any other is rolled past."""
-    has_work = turn.routes.node(executed.node).compensation is not None
-    return bool(executed.not_undone) or (has_work and is_concerned(turn.routes, executed))
+    return needs_undoing(turn.routes, executed)
 
 
 def undone(turn: Turn, step: Step) -> None:
@@ -195,7 +194,7 @@ def _cause(state: State, executed: Executed) -> tuple[str, str]:
         failed = state.executed.get(rollback.failed_step or 0)
         return failed.node if failed else "", rollback.error or rollback.reason
     assert dropped is not None
-    return "", next(error for branch, error in dropped.tokens.items() if _lies_below(executed.token, branch))
+    return "", dropped.tokens[branch_of(executed.token, dropped.tokens)]
 
 
 def _exhaust(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> None:
@@ -221,6 +220,8 @@ def plan(routes: GraphIndex, state: State) -> list[int]:
     """The executed steps to undo, in the order of undoing."""
     rollback = state.rollback
     assert rollback is not None
+    if not routes.remembers:
+        return [each.number for each in reversed(state.executed.values()) if each.not_undone]
     failed = state.executed.get(rollback.failed_step or 0)
     order = [failed.number] if failed is not None and failed.was_called else []
     dropped = state.dropped.tokens if state.dropped is not None else ()
@@ -228,7 +229,7 @@ def plan(routes: GraphIndex, state: State) -> list[int]:
     inner: list[tuple[str, bool]] = []
     """Those of branches that were not needed: nothing else protects what such a branch did."""
     for each in reversed(state.executed.values()):
-        is_dropped = bool(dropped) and lies_within(each.token, dropped)
+        is_dropped = bool(dropped) and bool(branch_of(each.token, dropped))
         op = routes.node(each.node).op
         if isinstance(op, NoReturn):
             bounds.append((each.token, True))
@@ -236,38 +237,9 @@ def plan(routes: GraphIndex, state: State) -> list[int]:
                 inner.append((each.token, True))
         elif isinstance(op, SavePoint):
             if rollback.cause == "failure" and not is_dropped:
-                bounds.append((each.token, failed is not None and _lies_below(failed.token, each.token)))
+                bounds.append((each.token, failed is not None and lies_below(failed.token, each.token)))
         elif each is failed or is_kept(each.token, inner if is_dropped else bounds):
             continue
         elif is_concerned(routes, each):
             order.append(each.number)
     return order
-
-
-def is_concerned(routes: GraphIndex, executed: Executed) -> bool:
-    """Whether there is anything to undo: a step that was stopped has done nothing, or half of its work, or all of it."""
-    if executed.not_undone:
-        return True
-    if executed.status != "skipped":
-        return executed.was_called
-    if executed.is_done and routes.node(executed.node).compensation is not None:
-        return True
-    return executed.was_called and executed.token != ROOT
-
-
-def is_kept(token: str, bounds: list[tuple[str, bool]]) -> bool:
-    """Whether a boundary that was passed later protects a step: its own way, and the tokens above it where the boundary says so."""
-    return any(_lies_below(token, bound) or (reaches_up and _lies_below(bound, token)) for bound, reaches_up in bounds)
-
-
-def _lies_below(token: str, other: str) -> bool:
-    return token == other or token.startswith(f"{other}/")
-
-
-def lies_within(token: str, branches: Collection[str]) -> bool:
-    """Whether a token is one of these branches, or lies below one."""
-    while token:
-        if token in branches:
-            return True
-        token = token.rpartition("/")[0]
-    return False

@@ -110,7 +110,7 @@ class Scope(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     node: str
     parent: str
     """The token that waits for the branches."""
-    live: list[str] = []
+    live: dict[str, None] = {}
     """Branches that have not ended, those that have arrived included."""
     arrived: list[str] = []
     """Branches that reached the join, in order."""
@@ -141,6 +141,8 @@ class Dropped(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
     tokens: dict[str, str] = {}
     """Why, by the name of each branch."""
+    chain: dict[int, None] = {}
+    """Numbers of their executed steps that may have to be undone, the next one last."""
     stuck: int | None = None
     """The executed step that could not be undone."""
 
@@ -161,11 +163,11 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Tokens that wait for the branches of their split."""
     open: dict[int, Step] = {}
     executed: dict[int, Executed] = {}
-    """Steps that ended, by number, in the order in which they ended."""
+    """Steps that ended, by number, in the order in which they ended; where nothing can be undone, only those that are still asked for."""
     scopes: dict[int, Scope] = {}
     rollback: Rollback | None = None
     dropped: Dropped | None = None
-    stopping: list[int] = []
+    stopping: dict[int, None] = {}
     """Steps that were stopped and whose handlers have not come back yet."""
     dead: dict[int, Step] = {}
     """Steps that gave up and wait for an operator."""
@@ -174,7 +176,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     signals: dict[str, list[object]] = {}
     """Signals that nobody has waited for yet."""
     decided: dict[int, Data] = {}
-    """What people have decided, by step: the answers of those steps."""
+    """What people and the world have answered, by step; the last ones."""
     result: object = None
     chain: int = 0
     """Calls of handlers since the last word from outside."""

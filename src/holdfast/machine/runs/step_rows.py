@@ -10,9 +10,9 @@ from typing import Protocol
 
 import msgspec
 
-from holdfast.kernel.records import DeadLetterRaised, DeadLetterSettled, StepMoved, StepOpened, TaskClosed
+from holdfast.kernel.records import DeadLetterRaised, DeadLetterSettled, StepMoved, StepOpened
 from holdfast.kernel.rows import Record
-from holdfast.machine.graphs.graph import CONFIRMED, REJECTED, Node
+from holdfast.machine.graphs.graph import Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.state import Data, Executed, State, Step
@@ -36,8 +36,12 @@ class NodeRows(Protocol):
         """Rows that begin with a step of a token with this data."""
         ...
 
+    def answered(self, event: e.StepAnswered) -> Sequence[Record]:
+        """Rows that end with an answer."""
+        ...
+
     def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:
-        """Rows that end with it."""
+        """Rows that end with it if nobody has answered."""
         ...
 
 
@@ -73,7 +77,7 @@ class Projection:
         return self._rows(node)
 
     def closed(self, step: Step, outcome: str) -> Sequence[Record]:
-        """What ends with a step besides its own row; a decision has closed its question already."""
+        """What ends with a step besides its own row; an answer has ended it already."""
         if step.number in self.state.decided:
             return ()
         node = self.routes.node(step.node)
@@ -183,12 +187,8 @@ def _step_requeued(_view: Projection, event: e.StepRequeued) -> list[Record]:
     return [DeadLetterSettled(source="step", number=event.step)]
 
 
-def _approved(_view: Projection, event: e.Approved) -> list[Record]:
-    return [TaskClosed(number=event.step, outcome=CONFIRMED, actor=event.actor, comment=event.comment)]
-
-
-def _rejected(_view: Projection, event: e.Rejected) -> list[Record]:
-    return [TaskClosed(number=event.step, outcome=REJECTED, actor=event.actor, comment=event.comment)]
+def _step_answered(view: Projection, event: e.StepAnswered) -> Sequence[Record]:
+    return view.rows_of(view.routes.node(view.state.open[event.step].node)).answered(event)
 
 
 def _compensation_started(view: Projection, event: e.CompensationStarted) -> list[Record]:
@@ -275,8 +275,7 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepPaused: _step_paused,
     e.StepWithdrawn: _step_withdrawn,
     e.StepRequeued: _step_requeued,
-    e.Approved: _approved,
-    e.Rejected: _rejected,
+    e.StepAnswered: _step_answered,
     e.CompensationStarted: _compensation_started,
     e.CompensationRetried: _retried,
     e.CompensationSucceeded: _compensation_succeeded,

@@ -9,15 +9,16 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Literal, Protocol
 
-from holdfast.kernel.decision import Decision, Effect, Message, Recall, Timer
+from holdfast.kernel.decision import Decision, Effect, Message, Recall, Rejection, Timer
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Execution, Node, Retry, Work
-from holdfast.machine.graphs.index import DATA, GraphIndex
-from holdfast.machine.runs.commands import ReturnStep, RunStep, TimeOut
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.commands import AnswerStep, ReturnStep, RunStep, TimeOut
 from holdfast.machine.runs.events import Ended, Event, PauseReason, StepStarted, TokenHeld, WorkflowPaused
 from holdfast.machine.runs.evolution import evolve
+from holdfast.machine.runs.namespaces import namespaces_of
 from holdfast.machine.runs.state import Executed, State, Step, Token
 from holdfast.machine.runs.step_rows import NodeRows, Projection
 
@@ -45,6 +46,10 @@ class NodeKind(NodeRows, Protocol):
 
     def abandon(self, turn: Turn, executed: Executed) -> None:
         """The end of a step that was stopped is not waited for any more, because everything ends at once."""
+        ...
+
+    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+        """Somebody who may do so answers an open step, by an outcome that it has; why not, if it cannot be taken."""
         ...
 
     def time_out(self, turn: Turn, step: Step) -> None:
@@ -175,13 +180,7 @@ class Turn:
 
     def data_for(self, token: Token, node: str) -> dict[str, object]:
         """What expressions may read."""
-        return {
-            DATA: token.data,
-            "instance_id": str(self.moment.instance),
-            "step_name": node,
-            "now": self.moment.now,
-            "actor": {"id": self.moment.actor.id},
-        }
+        return namespaces_of(self.routes.graph.kind).values(self.moment, token, node)
 
     # -- work
 

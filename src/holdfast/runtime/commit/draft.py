@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.errors import PayloadError, RejectedError
-from holdfast.kernel.actor import context_bytes
-from holdfast.kernel.decision import Decision, Effect, Ignored, Rejection, Timer
+from holdfast.errors import ForbiddenError, PayloadError, RejectedError
+from holdfast.kernel.actor import OWN, context_bytes
+from holdfast.kernel.decision import NOT_ALLOWED, Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
@@ -122,7 +122,8 @@ class Draft:
         if isinstance(answer, Decision):
             return self._accept(answer, submission, now)
         if isinstance(answer, Rejection):
-            raise RejectedError(reason=answer.code, message=answer.message)
+            refused = ForbiddenError if answer.code == NOT_ALLOWED else RejectedError
+            raise refused(reason=answer.code, message=answer.message)
         return self._skip(answer, submission, now)
 
     @property
@@ -185,6 +186,7 @@ class Draft:
         check_decision(decision, now)
         if decision.records and not program.trusts_records:
             program.check_records(decision.records)
+        search = merged_search(header.search, decision.attributes) if decision.attributes else header.search
         events, state = self._evolved(decision)
         status = program.status(state)
         if status.reason:
@@ -212,7 +214,7 @@ class Draft:
             issued=issued,
             begun=begun,
             deadline_at=self._deadline(decision, now) if rest or header.deadline_at else None,
-            search=merged_search(header.search, decision.attributes) if decision.attributes else header.search,
+            search=search,
             now=now,
         )
         if submission.receipt is not None:
@@ -331,8 +333,10 @@ class Draft:
         self, effects: Sequence[Effect], bodies: Sequence[Encoded], submission: Submission, now: datetime
     ) -> None:
         header, change, around, program = self.header, self.change, self._around, self.program
-        lessee, request = around.lessee, submission.request
-        context = context_bytes(actor=request.actor, trace=request.trace, partition=header.partition)
+        lessee, request, partition = around.lessee, submission.request, header.partition
+        context = None
+        if request is not OWN or partition:
+            context = context_bytes(actor=request.actor, trace=request.trace, partition=partition)
         new = []
         for number, (effect, encoded) in enumerate(zip(effects, bodies, strict=True), start=header.issued):
             handler = effect.handler or program.type

@@ -7,12 +7,16 @@ from datetime import datetime
 
 import msgspec
 
+from holdfast.errors import PayloadError
 from holdfast.kernel.decider import Status
 from holdfast.kernel.decision import Attribute
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.submissions import Submission
 from holdfast.store.shapes import Header
+
+MOST_ATTRIBUTES = 50
+"""Values that one instance is found by."""
 
 
 def new_header(submission: Submission, identity: InstanceId, program: Program, now: datetime) -> Header:
@@ -77,6 +81,8 @@ def merged_search(search: str, laid_over: Mapping[str, Attribute | None]) -> str
     """The search attributes of a row after a decision laid others over them."""
     kept = {**(_decode(search) if search else {}), **laid_over}
     left = {name: value for name, value in sorted(kept.items()) if value is not None}
+    if len(left) > MOST_ATTRIBUTES:
+        raise PayloadError(f"{len(left)} search attributes are too many: an instance has at most {MOST_ATTRIBUTES}")
     return _encode(left).decode() if left else ""
 
 

@@ -17,9 +17,6 @@ LONGEST_COMMENT = 64 * 1024
 UNNAMED = "#"
 """Keys of timers that were given none begin with this."""
 
-MOST_ATTRIBUTES = 50
-"""Values that one instance is found by."""
-
 _WIDEST = 2**63
 
 _BEYOND = "outside of the years 1 to 9999, counted in UTC; give an instant that a calendar has"
@@ -44,10 +41,6 @@ def check_decision(decision: Decision, now: datetime) -> None:
 
 def check_attributes(attributes: Mapping[str, object]) -> None:
     """Raise unless every database can keep the values and find instances by them."""
-    if len(attributes) > MOST_ATTRIBUTES:
-        raise PayloadError(
-            f"{len(attributes)} search attributes are too many; an instance has at most {MOST_ATTRIBUTES}"
-        )
     for name, value in attributes.items():
         check_key(name, "name of a search attribute")
         if isinstance(value, str):

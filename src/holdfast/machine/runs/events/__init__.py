@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
 from holdfast.machine.runs.events.step import (
-    Approved,
     ChildNotUndone,
     ChildStarted,
     ChildUndone,
@@ -17,7 +16,7 @@ from holdfast.machine.runs.events.step import (
     CompensationSucceeded,
     CompensationWaived,
     HandlerMissing,
-    Rejected,
+    StepAnswered,
     StepCompleted,
     StepFailed,
     StepPaused,
@@ -45,7 +44,6 @@ from holdfast.machine.runs.events.token import (
 
 __all__ = [
     "AbortStarted",
-    "Approved",
     "BranchesClosed",
     "BranchesDropped",
     "BranchesMet",
@@ -67,11 +65,11 @@ __all__ = [
     "ItemsBegun",
     "JoinArrived",
     "PauseReason",
-    "Rejected",
     "RollbackPlanned",
     "RollbackStarted",
     "SignalReceived",
     "SignalTaken",
+    "StepAnswered",
     "StepCompleted",
     "StepFailed",
     "StepPaused",
@@ -95,8 +93,8 @@ __all__ = [
 ]
 
 
-PauseReason = Literal["dlq", "step_failed", "no_edge", "chain_limit", "max_visits", "compensation_failed"]
-"""What a run waits for an operator for."""
+PauseReason = Literal["dlq", "step_failed", "no_edge", "chain_limit", "max_visits", "compensation_failed", "requested"]
+"""What a run waits for an operator for; `requested` if nothing went wrong and a person wants it to wait."""
 
 
 @message(name="workflow_started")
@@ -222,8 +220,7 @@ Event: TypeAlias = (
     | BranchesClosed
     | BranchesDropped
     | BranchesUndone
-    | Approved
-    | Rejected
+    | StepAnswered
     | TimedOut
     | SignalReceived
     | SignalTaken

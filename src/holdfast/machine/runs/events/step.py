@@ -106,26 +106,20 @@ class StepPaused(Happening, frozen=True, kw_only=True):
     """Whether its last call was made at all."""
 
 
-class _Decided(Happening, frozen=True, kw_only=True):
-    """A person answered."""
+@message(name="step_answered")
+class StepAnswered(Happening, frozen=True, kw_only=True):
+    """A person, or the world, answered a step that waited for that."""
 
     step: int
+    outcome: str
     actor: str
     at: str
     """When, as ISO 8601."""
+    on_behalf_of: str = ""
+    """Whom the actor stood in for; empty if it acted for itself."""
     comment: str = ""
     data: object = None
-    """What the person gave with the answer."""
-
-
-@message(name="approved")
-class Approved(_Decided, frozen=True, kw_only=True):
-    """A person confirmed."""
-
-
-@message(name="rejected")
-class Rejected(_Decided, frozen=True, kw_only=True):
-    """A person refused."""
+    """What came with the answer."""
 
 
 @message(name="timeout")

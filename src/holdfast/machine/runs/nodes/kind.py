@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.kernel.decision import Rejection
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import TIMEOUT, Node
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs.events import TimedOut
+from holdfast.machine.runs.commands import AnswerStep
+from holdfast.machine.runs.events import StepAnswered, TimedOut
 from holdfast.machine.runs.failures import fail_at_once, give_up
 from holdfast.machine.runs.leaving import finish, way_out
+from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Data, Executed, Step, Token
 from holdfast.machine.runs.turn import Ending, Turn
 
@@ -43,6 +46,35 @@ class Kind:
         """Only the step's own row begins."""
         return ()
 
+    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+        """Nobody can answer it: its graph names no answers."""
+        raise AssertionError(f"{step.node!r} takes no answers, and was given {command.outcome!r} at {turn.moment.now}")
+
+    def answered(self, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+        """Only the step's own row ends."""
+        return ()
+
     def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
         """Only the step's own row ends."""
         return ()
+
+
+def answer_of(turn: Turn, step: Step, command: AnswerStep) -> StepAnswered:
+    """What is told of an answer."""
+    actor = turn.moment.actor
+    return StepAnswered(
+        step=step.number,
+        outcome=command.outcome,
+        actor=actor.id,
+        at=turn.moment.now.isoformat(),
+        on_behalf_of=actor.on_behalf_of,
+        comment=command.comment,
+        data=command.data,
+    )
+
+
+def no_transition(node: str, outcome: str, actor: str) -> Rejection:
+    """An answer whose ways are all closed for the actor: it is not taken, and another actor can still give it."""
+    return refused(
+        Refusal.NO_TRANSITION, f"{actor!r} cannot take {node!r} on by {outcome!r}: its ways need other capabilities"
+    )

@@ -1,7 +1,7 @@
 """Waiting for time to go by, or for a signal.
 
-Entered when: a token arrives. May do: set a timer, or wait for a signal; one that came early is taken at once. Left when: the time is over or the signal is
-there (`ok`), or the signal did not come in time (`timeout`). On compensation: nothing to undo.
+Entered when: a token arrives. May do: set a timer, or wait for a signal; one that came early is taken at once. Left when: the time is over, or the signal or an
+answer is there (`ok`), or the signal did not come in time (`timeout`). On compensation: nothing to undo.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from collections.abc import Sequence
 from holdfast.kernel.decision import Answer, Rejection
 from holdfast.kernel.records import SubscriptionClosed, SubscriptionOpened
 from holdfast.kernel.rows import Record
-from holdfast.machine.graphs.graph import Node, WaitEvent, WaitTimer
+from holdfast.machine.graphs.graph import OK, Node, WaitEvent, WaitTimer
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs.answers import fits, is_within, too_large
-from holdfast.machine.runs.commands import SendSignal, TimeOut
-from holdfast.machine.runs.events import SignalReceived, SignalTaken
+from holdfast.machine.runs.answers import is_within, merged, too_large
+from holdfast.machine.runs.commands import AnswerStep, SendSignal, TimeOut
+from holdfast.machine.runs.events import SignalReceived, SignalTaken, StepAnswered
 from holdfast.machine.runs.failures import take_answer
-from holdfast.machine.runs.leaving import finish
-from holdfast.machine.runs.nodes.kind import Kind
+from holdfast.machine.runs.law import answer_refusal, signal_refusal
+from holdfast.machine.runs.leaving import finish, is_barred
+from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
+from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Turn, step_timer
 
@@ -63,6 +65,18 @@ class WaitEventKind(Kind):
         assert isinstance(node.op, WaitEvent)
         return [SubscriptionOpened(number=step, signal=node.op.signal)]
 
+    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+        """Whoever was given the step itself tells that what it waits for has happened; no signal is needed."""
+        refusal = _refusal(turn, step, command.data, f"the answer to {step.node!r}")
+        if refusal is None:
+            turn.emit(answer_of(turn, step, command))
+            _go_on(turn, step, command.data)
+        return refusal
+
+    def answered(self, event: StepAnswered) -> Sequence[Record]:
+        """The wait is over."""
+        return [SubscriptionClosed(number=event.step)]
+
     def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - it is over anyhow
         """It is over."""
         return [SubscriptionClosed(number=step)]
@@ -71,26 +85,44 @@ class WaitEventKind(Kind):
 def signal(turn: Turn, command: SendSignal) -> Answer | None:
     """Something has happened: the step that waits for it goes on; if none does, the signal is kept."""
     step, payload = _waiting(turn, command.name), command.payload
+    actor, what = turn.moment.actor, f"the signal {command.name!r}"
     if step is None:
+        barred = signal_refusal(turn.routes, command.name, actor)
+        if barred is not None:
+            return barred
         if not is_within(turn.routes, payload):
-            return too_large(turn.routes, f"the signal {command.name!r}")
+            return too_large(turn.routes, what)
         if sum(map(len, turn.state.signals.values())) >= MOST_KEPT:
             return _too_many(command.name)
         turn.emit(SignalReceived(name=command.name, payload=payload))
         return None
-    if not fits(turn.routes, turn.state.tokens[step.token].data, step.node, payload):
-        return too_large(turn.routes, f"the signal {command.name!r}")
-    turn.emit(SignalReceived(name=command.name, payload=payload))
-    turn.emit(SignalTaken(name=command.name))
+    refusal = answer_refusal(turn.routes.node(step.node), actor) or _refusal(turn, step, payload, what)
+    if refusal is None:
+        turn.emit(SignalReceived(name=command.name, payload=payload))
+        turn.emit(SignalTaken(name=command.name))
+        _go_on(turn, step, payload)
+    return refusal
+
+
+def _refusal(turn: Turn, step: Step, payload: object, what: str) -> Rejection | None:
+    """Why a step cannot go on with what it is brought."""
+    token = turn.state.tokens[step.token]
+    data = merged(turn.routes, token.data, step.node, payload)
+    if payload is not None and not is_within(turn.routes, data):
+        return too_large(turn.routes, what)
+    is_closed = is_barred(turn, token, step.node, OK, data=data)
+    return no_transition(step.node, OK, turn.moment.actor.id) if is_closed else None
+
+
+def _go_on(turn: Turn, step: Step, payload: object) -> None:
     turn.cancel_step_timer(step)
     finish(turn, step, output=payload)
-    return None
 
 
 def _too_many(name: str) -> Rejection:
-    return Rejection(
-        code="too_many_signals",
-        message=f"{MOST_KEPT} signals are kept for this workflow already, and no step waits for {name!r} now; "
+    return refused(
+        Refusal.TOO_MANY_SIGNALS,
+        f"{MOST_KEPT} signals are kept for this workflow already, and no step waits for {name!r} now; "
         "send it again when one does, or send one signal that stands for many",
     )
 

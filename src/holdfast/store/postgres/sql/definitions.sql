@@ -20,11 +20,7 @@ select tenant, name, version, kind, source, compiled, hash, compiler, status, me
 from holdfast.definitions where tenant in (?::text, '*') and name = ?::text and version = ?::text order by tenant = '*' limit 1
 
 -- name: versions
-select version from holdfast.definitions
-where tenant = (
-    select tenant from holdfast.definitions where tenant in ($1::text, '*') and name = $2::text order by tenant = '*' limit 1
-) and name = $2::text
-order by published_at, version
+select version from holdfast.definitions where tenant = ?::text and name = ?::text order by published_at, version
 
 -- name: names
 select distinct name from holdfast.definitions

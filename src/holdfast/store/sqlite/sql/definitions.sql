@@ -17,11 +17,7 @@ select tenant, name, version, kind, source, compiled, hash, compiler, status, me
 from definitions where tenant in (?, '*') and name = ? and version = ? order by tenant = '*' limit 1;
 
 -- name: versions
-select version from definitions
-where tenant = (
-    select tenant from definitions where tenant in (?1, '*') and name = ?2 order by tenant = '*' limit 1
-) and name = ?2
-order by published_at, version;
+select version from definitions where tenant = ? and name = ? order by published_at, version;
 
 -- name: names
 select distinct name from definitions;

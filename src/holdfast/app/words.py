@@ -1,0 +1,15 @@
+"""Which words a workflow is told in: those of the front end that made it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.authoring.saga import words as saga
+from holdfast.authoring.words import Words
+
+_BY_KIND: Final[dict[str, Words]] = {"saga": saga}
+
+
+def words_of(kind: str) -> Words:
+    """The words of a kind of workflow; those of sagas where a kind has none of its own."""
+    return _BY_KIND.get(kind, saga)

@@ -1,0 +1,43 @@
+"""Who may do what to a run: pure questions about an actor, answered from what the graph demands and what the actor brings along."""
+
+from __future__ import annotations
+
+from holdfast.kernel.actor import Actor
+from holdfast.kernel.decision import Rejection
+from holdfast.machine.graphs.graph import Graph, Human, Node
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.refusals import Refusal, refused
+
+_EVERYTHING = "*"
+
+
+def start_refusal(graph: Graph, actor: Actor) -> Rejection | None:
+    """Why an actor may not start a run."""
+    return _without(actor, graph.rights.start, f"start {graph.name!r}")
+
+
+def stop_refusal(graph: Graph, actor: Actor) -> Rejection | None:
+    """Why an actor may not cancel or abort a run."""
+    return _without(actor, graph.rights.cancel or graph.rights.start, f"stop {graph.name!r}")
+
+
+def answer_refusal(node: Node, actor: Actor) -> Rejection | None:
+    """Why an actor may not answer a node: it needs the node's capability, and has to be one of those who are asked."""
+    role = node.op.role if isinstance(node.op, Human) else ""
+    if role and not actor.is_one_of(frozenset((role,))) and not actor.may(_EVERYTHING):
+        return refused(
+            Refusal.NOT_ALLOWED, f"{actor.id!r} may not answer {node.id!r}: it asks those with the role {role!r}"
+        )
+    return _without(actor, node.capability, f"answer {node.id!r}")
+
+
+def signal_refusal(routes: GraphIndex, name: str, actor: Actor) -> Rejection | None:
+    """Why an actor may not send a signal that is kept: any node that waits for one of this name may come to take it."""
+    found = (answer_refusal(routes.node(each), actor) for each in routes.waiting_for(name))
+    return next((each for each in found if each is not None), None)
+
+
+def _without(actor: Actor, capability: str, what: str) -> Rejection | None:
+    if not capability or actor.may(capability):
+        return None
+    return refused(Refusal.NOT_ALLOWED, f"{actor.id!r} may not {what}: that needs the capability {capability!r}")

@@ -1,0 +1,55 @@
+"""Why a run refuses a command: the codes, each with its meaning, and those refusals that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from holdfast.kernel.decision import NOT_ALLOWED as FORBIDDEN
+from holdfast.kernel.decision import Rejection
+
+
+class Refusal(StrEnum):
+    """A code of a rejection. The page `docs/reference/rejections.md` is made from this list."""
+
+    NOT_STARTED = "not_started"
+    """There is no such workflow: its instance has not been started."""
+    ALREADY_STARTED = "already_started"
+    """The business key belongs to a workflow that was started before; look at that one, or give another key."""
+    ALREADY_TERMINAL = "already_terminal"
+    """The workflow has ended; nothing can be asked of it any more."""
+    NOT_ALLOWED = FORBIDDEN
+    """The actor lacks the capability or the role that this needs; the call raises ForbiddenError."""
+    NOT_WAITING = "not_waiting"
+    """The step does not wait for an answer: it has ended, has not begun, or waits for something else."""
+    UNKNOWN_OUTCOME = "unknown_outcome"
+    """The step has no such outcome; the message names those that it has."""
+    NO_TRANSITION = "no_transition"
+    """The ways that this outcome leads to are open, but not for this actor."""
+    ALREADY_DECIDED = "already_decided"
+    """The step was answered before, in another way or by another actor, and the first answer stands."""
+    TOO_LARGE = "too_large"
+    """The data would become larger or deeper than it may be; keep large data elsewhere and pass a reference."""
+    TOO_MANY_SIGNALS = "too_many_signals"
+    """As many signals as can be kept wait already, and no step waits for this one; send it again when one does."""
+    ROLLBACK_IN_PROGRESS = "rollback_in_progress"
+    """The workflow undoes what it did already; wait for its end, or abort it."""
+    NOT_DEAD = "not_dead"
+    """The step or its compensation is not among the dead letters; another operator may have been faster."""
+    NOT_PAUSED = "not_paused"
+    """The workflow does not wait for an operator."""
+    DEAD_LETTERS = "dead_letters"
+    """Steps gave up and have to be requeued before the workflow can go on."""
+    CHILD_NOT_UNDONE = "child_not_undone"
+    """A workflow that the step started has to be undone first: try its own compensation again."""
+    STILL_STOPPING = "still_stopping"
+    """Handlers of the branch are still being stopped; try again when they have."""
+
+
+def refused(code: Refusal, message: str) -> Rejection:
+    """A refusal with one of these codes."""
+    return Rejection(code=code.value, message=message)
+
+
+def already_terminal(status: str) -> Rejection:
+    """The run has ended."""
+    return refused(Refusal.ALREADY_TERMINAL, f"already in terminal state: {status}")

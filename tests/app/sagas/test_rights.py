@@ -1,0 +1,158 @@
+"""Who may start, answer and stop a workflow, as callers meet it; and workflows that another front end than sagas has made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from app.sagas.acting import Stage, history, run, status, statuses, step
+from holdfast import Actor, Calls, Definition, Engine, ForbiddenError, RejectedError, Saga
+from holdfast.app.words import words_of
+from holdfast.kernel.ids import InstanceId
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.compiler import compile_graph, graph_data
+from holdfast.store.shapes import SHARED_TENANT
+from support.engines import Place
+
+ANN = Actor(id="ann", roles=frozenset({"finance"}), capabilities=frozenset({"orders:*"}))
+BOB = Actor(id="bob")
+
+
+def order(stage: Stage) -> Definition:
+    """A saga whose start, question, signal and end take something."""
+    return (
+        Saga("order", capability="orders:start", cancel_capability="orders:stop")
+        .human("approve", role="finance", capability="orders:approve:execute")
+        .wait_for("paid", "payment", capability="orders:pay")
+        .step("ship", stage.does("ship"))
+        .build()
+    )
+
+
+def acting(engine: Engine, actor: Actor) -> Calls:
+    """The calls of somebody."""
+    return engine.as_tenant(engine.request.tenant, actor=actor)
+
+
+CALLS: dict[str, Callable[[Calls, InstanceId, str], object]] = {
+    "decide": lambda calls, _instance, step: calls.tasks.decide(step, "confirmed"),
+    "cancel": lambda calls, instance, _step: calls.run(instance).cancel(),
+    "abort": lambda calls, instance, _step: calls.run(instance).abort(),
+    "signal": lambda calls, instance, _step: calls.run(instance).signal("payment"),
+}
+
+
+@pytest.mark.row("P-060", "P-066")
+def test_whoever_may_not_is_told_so(place: Place) -> None:
+    """ForbiddenError says what is missing, and nothing has happened; those who may, and the engine itself, go on."""
+    stage = Stage()
+    engine = place.engine().register(order(stage))
+    with pytest.raises(ForbiddenError, match="needs the capability 'orders:start'") as refused:
+        acting(engine, BOB).start("order")
+    assert (refused.value.code, refused.value.reason) == ("not_allowed", "not_allowed")
+    assert engine.runs.list().items == []
+    instance = acting(engine, ANN).start("order").id
+    engine.drain()
+    question = step(engine, instance, "approve").id
+    before = len(history(engine, instance))
+    for call in CALLS.values():
+        with pytest.raises(ForbiddenError, match="'bob' may not"):
+            call(acting(engine, BOB), instance, question)
+    assert len(history(engine, instance)) == before
+    acting(engine, ANN).tasks.decide(question, "confirmed")
+    acting(engine, ANN).run(instance).signal("payment")
+    engine.drain()
+    assert status(engine, instance) == "completed"
+    engine.start("order").cancel()
+
+
+def test_conditions_read_who_acts(place: Place) -> None:
+    """The roles, the capabilities and the kind of the actor whose command brings the token there."""
+    stage = Stage()
+    saga = (
+        Saga("who")
+        .human("ask")
+        .condition(
+            "finance?",
+            '"finance" in actor.roles and actor.kind == "user"',
+            lambda way: way.step("other", stage.does("other")),
+        )
+        .step("books", stage.does("books"))
+        .build()
+    )
+    engine = place.engine().register(saga)
+    for actor, called in ((ANN, "books"), (BOB, "other")):
+        instance = run(engine, "who")
+        acting(engine, actor).tasks.decide(step(engine, instance, "ask").id, "confirmed")
+        engine.drain()
+        assert statuses(engine, instance)[called] == "completed"
+
+
+def review() -> g.Graph:
+    """A process of no front end: a question with three answers of its own, one of which leads back."""
+    return compile_graph(
+        kind="process",
+        name="review",
+        version="1",
+        entry="ask",
+        nodes=[
+            g.Node(id="ask", op=g.Human(outcomes=("approved", "rejected", "returned"))),
+            g.Node(id="file", op=g.Task(work=g.Work(handler="file"))),
+        ],
+        edges=[
+            g.Edge(source="ask", target="file", on="approved"),
+            g.Edge(source="ask", target="ask", on="returned", rework=True),
+        ],
+        policies=g.Policies(),
+    )
+
+
+@pytest.mark.row("P-061", "P-068")
+@pytest.mark.parametrize("way", ["register", "publish"])
+def test_an_engine_takes_definitions_of_any_front_end(place: Place, way: str) -> None:
+    """What is registered or published is a record; its questions are answered by the outcomes that it names."""
+    stage, graph = Stage(), review()
+    engine = place.engine()
+    if way == "register":
+        engine.register(Definition(graph=graph, handlers={"file": stage.does("file")}))
+    else:
+        engine.publish(graph_data(graph)).handle("file", stage.does("file"))
+    instance = run(engine, "review")
+    with pytest.raises(RejectedError, match="'approved', 'rejected', 'returned'") as refused:
+        engine.tasks.decide(step(engine, instance, "ask").id, "confirmed")
+    assert refused.value.reason == "unknown_outcome"
+    for outcome in ("returned", "returned", "approved"):
+        (open_one,) = [each for each in engine.run(instance).tasks() if not each.decision]
+        engine.tasks.decide(open_one, outcome, comment="so")
+    engine.drain()
+    assert status(engine, instance) == "completed"
+    assert [each.decision for each in engine.run(instance).tasks()] == ["returned", "returned", "approved"]
+    assert [each.data["outcome"] for each in history(engine, instance, "step_answered")] == [
+        "returned",
+        "returned",
+        "approved",
+    ]
+    assert engine.instances.verify(instance).is_sound
+
+
+def test_what_an_author_wrote_is_kept(place: Place) -> None:
+    """The source of a definition is stored with its graph; one that was built has none."""
+    engine = place.engine()
+    text = msgspec.json.encode(graph_data(review()))
+    engine.publish(text)
+    engine.register(Saga("plain").step("a", "a").build())
+    stored = engine.service.store.definitions()
+    found = [stored.get(SHARED_TENANT, name, "1") for name in ("review", "plain")]
+    assert [each.source for each in found if each is not None] == [text, b""]
+
+
+def test_words_are_a_matter_of_the_kind() -> None:
+    """A person's pause is not a dead letter, and a kind without words of its own has those of sagas."""
+    saga = words_of("saga")
+    assert saga.instance_status("paused", "dlq", has_begun=True) == "dlq"
+    assert saga.instance_status("paused", "requested", has_begun=True) == "running"
+    assert saga.event_name("step_answered", {"outcome": "confirmed"}) == "approved"
+    assert saga.event_name("step_answered", {"outcome": "returned"}) == "step_answered"
+    assert words_of("process") is saga
