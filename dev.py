@@ -2,9 +2,9 @@
 
     python3 dev.py run      try Holdfast: an order that is undone although its worker is killed half-way
     python3 dev.py test     the checks and all tests (arguments after `test` go to pytest; --long adds the slow campaigns)
-    python3 dev.py check    formatting, lint, types, layers, generated pages
+    python3 dev.py check    formatting, lint, types, layers, generated code and pages
     python3 dev.py bench    the benchmark (see bench/README.md)
-    python3 dev.py docs     write the generated pages anew
+    python3 dev.py docs     write the generated code and pages anew
     python3 dev.py schema   write the pictures of the schema anew
     python3 dev.py lock     write dev.lock anew from pyproject.toml
 
@@ -82,6 +82,7 @@ def check(_arguments: list[str]) -> int:
         ("ruff", "check", "--quiet", "."),
         ("mypy",),
         ("lint-imports",),
+        ("python", "devtools/faces.py", "--check"),
         ("python", "docs/generate.py", "--check"),
     )
     failed = [" ".join(step) for step in steps if tool(*step)]
@@ -108,8 +109,8 @@ def bench(arguments: list[str]) -> int:
 
 
 def docs(_arguments: list[str]) -> int:
-    """Write the generated pages anew."""
-    return tool("python", "docs/generate.py")
+    """Write anew what is generated: the faces of the engine from its calls, and pages."""
+    return max(tool("python", "devtools/faces.py"), tool("python", "docs/generate.py"))
 
 
 def schema(_arguments: list[str]) -> int:

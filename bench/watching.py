@@ -45,7 +45,7 @@ class Calls:
 def wait_until_empty(engine: Engine) -> None:
     """Wait until no effect is left in the database: a call counts as done when its end is committed."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while left := engine.backlog().result():
+    while left := engine.admin.backlog():
         if time.monotonic() > deadline:
             raise TimeoutError(f"still waiting after {_PATIENCE_SECONDS} s: {left}")
         time.sleep(_LOOK_SECONDS)

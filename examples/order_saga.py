@@ -14,9 +14,8 @@ import threading
 import time
 from datetime import timedelta
 from pathlib import Path
-from uuid import UUID
 
-from holdfast import Engine, HistoryEntry, Saga, Settings, StepContext
+from holdfast import Engine, HistoryEntry, Run, Saga, Settings, StepContext
 
 # -- The steps. Each is a plain function that takes what it needs from the data, and answers with what it adds to it.
 
@@ -59,7 +58,7 @@ ORDER = (
     .on_failure("release stock", release_stock)
     .step("charge card", charge_card)
     .on_failure("refund card", refund_card)
-    .step("ship parcel", ship_parcel, retries=2)
+    .step("ship parcel", ship_parcel, attempts=2)
     .step("notify customer", notify_customer)
     .build()
 )
@@ -76,7 +75,7 @@ def work() -> None:
 
 
 def serve(database: str) -> None:
-    Engine(database, settings=QUICK).register(ORDER).run()
+    Engine(database, settings=QUICK).register(ORDER).serve()
 
 
 class Worker:
@@ -109,9 +108,8 @@ HIDDEN = {"rollback_planned"}
 class Timeline:
     """Prints a history while it is written."""
 
-    def __init__(self, engine: Engine, instance: UUID) -> None:
-        self.engine = engine
-        self.instance = instance
+    def __init__(self, run: Run[object]) -> None:
+        self.run = run
         self.begun = time.monotonic()
         self.seen = 0
         self.refunds = 0
@@ -121,11 +119,11 @@ class Timeline:
 
     def follow(self) -> str:
         """Print what is new; the status of the order."""
-        for entry in self.engine.events(self.instance, after=self.seen).result():
+        for entry in self.run.history(after=self.seen):
             self.seen = entry.sequence
             if entry.event_type not in HIDDEN:
                 self.note(told(entry))
-        return self.engine.get(self.instance).result().status
+        return self.run.describe().status
 
 
 def told(entry: HistoryEntry) -> str:
@@ -140,9 +138,9 @@ def play(database: str) -> int:
     engine = Engine(database)
     engine.register(ORDER)
     first = Worker(database, dies=True)
-    order = engine.start("order", {"sku": "lamp", "quantity": 2, "amount": 1200}, key="o-1").result()
-    timeline = Timeline(engine, order)
-    timeline.note(f"the order is safe on disk as {order}; worker 1 (process {first.process.pid}) runs it")
+    order = engine.start("order", {"sku": "lamp", "quantity": 2, "amount": 1200}, key="o-1")
+    timeline = Timeline(order)
+    timeline.note(f"the order is safe on disk as {order.id}; worker 1 (process {first.process.pid}) runs it")
     second: Worker | None = None
     deadline = time.monotonic() + 60
     while timeline.follow() not in {"completed", "failed"} and time.monotonic() < deadline:
@@ -158,14 +156,14 @@ def play(database: str) -> int:
     return report(engine, order)
 
 
-def report(engine: Engine, order: UUID) -> int:
-    ended = engine.get(order).result()
+def report(engine: Engine, order: Run[object]) -> int:
+    ended = order.describe()
     print(f"\n  The order {ended.status} ({ended.error}), and what was done is undone:\n")
     print(f"  {'step':<18}{'status':<14}{'calls':<8}calls to undo it")
-    for step in engine.steps(order).result():
+    for step in order.steps():
         print(f"  {step.name:<18}{step.status:<14}{step.retry_count:<8}{step.compensation_retry_count or '-'}")
-    sound = engine.verify(order).result().is_sound
-    print(f"\n  Folded again from its {len(engine.events(order).result())} events, the order is the same: {sound}.")
+    sound = order.verify().is_sound
+    print(f"\n  Folded again from its {len(order.history())} events, the order is the same: {sound}.")
     engine.stop()
     return 0 if ended.status == "failed" and not ended.reason and sound else 1
 

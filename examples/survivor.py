@@ -123,7 +123,7 @@ def engine(database: str) -> Engine:
 def first_act(database: str) -> None:
     with engine(database) as running:
         say("placing order o-1 for 1200")
-        running.execute(Order, PlaceOrder("o-1", 1200)).result()
+        running.deciders.execute(Order, PlaceOrder("o-1", 1200))
         say("the order is safe on disk; the engine works on it")
         threading.Event().wait(30)
 
@@ -131,9 +131,9 @@ def first_act(database: str) -> None:
 def second_act(database: str) -> None:
     with engine(database) as running:
         say("nobody repeats the order; the engine notices the unfinished work")
-        while running.load_state(Order, "o-1").result() != "shipped":
+        while running.deciders.state(Order, "o-1") != "shipped":
             time.sleep(0.05)
-        for recorded in running.load_events(Order, "o-1").result():
+        for recorded in running.deciders.history(Order, "o-1"):
             print(f"      {recorded.sequence}. {recorded.event}")
 
 

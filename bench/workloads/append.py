@@ -90,7 +90,7 @@ def prepare(this: Round) -> None:
     count = this.sized(INSTANCES)
     for first in range(0, count, IN_FLIGHT):
         orders = range(first, min(first + IN_FLIGHT, count))
-        for reply in [engine.execute(Orders, Open(f"order-{i}")) for i in orders]:
+        for reply in [engine.futures.deciders.execute(Orders, Open(f"order-{i}")) for i in orders]:
             reply.result()
     engine.stop()
 
@@ -112,7 +112,7 @@ def _measure(this: Round, append_all: Callable[[Engine, int], list[float]]) -> F
     begun = time.perf_counter()
     waits = append_all(engine, count)
     ended = time.perf_counter()
-    assert engine.get(Orders, f"order-{count - 1}").result().version == 2, "an append is missing"
+    assert engine.deciders.get(Orders, f"order-{count - 1}").version == 2, "an append is missing"
     engine.stop()
     p50, p99 = percentiles(waits)
     return Figures(per_second=count / (ended - begun), p50_ms=p50, p99_ms=p99, commits_per_step=commits.count / count)
@@ -121,7 +121,7 @@ def _measure(this: Round, append_all: Callable[[Engine, int], list[float]]) -> F
 async def _append_awaiting(engine: Engine, count: int) -> list[float]:
     async def append(i: int) -> float:
         begun = time.perf_counter()
-        await engine.execute(Orders, AddItem(f"order-{i}", "sku-12345", 3))
+        await engine.futures.deciders.execute(Orders, AddItem(f"order-{i}", "sku-12345", 3))
         return time.perf_counter() - begun
 
     async def call(first: int) -> list[float]:
@@ -134,7 +134,7 @@ async def _append_awaiting(engine: Engine, count: int) -> list[float]:
 def _append_waiting(engine: Engine, count: int) -> list[float]:
     def append(i: int) -> float:
         begun = time.perf_counter()
-        engine.execute(Orders, AddItem(f"order-{i}", "sku-12345", 3)).result()
+        engine.deciders.execute(Orders, AddItem(f"order-{i}", "sku-12345", 3))
         return time.perf_counter() - begun
 
     with ThreadPoolExecutor(THREADS) as callers:

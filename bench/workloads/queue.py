@@ -103,7 +103,7 @@ def enqueue(engine: Engine, jobs: Iterable[Enqueue | EnqueueMany], sent: dict[in
     for job in jobs:
         if sent is not None and isinstance(job, Enqueue):
             sent[job.i] = time.perf_counter()
-        pending.append(engine.execute(Jobs, job))
+        pending.append(engine.futures.deciders.execute(Jobs, job))
         if len(pending) >= IN_FLIGHT:
             pending.popleft().result()
     for reply in pending:

@@ -20,7 +20,7 @@ from bench.jobs import Finish, Run, commands, open_jobs
 from bench.rounds import Round
 from bench.watching import Calls, wait_until_empty
 from bench.workloads.queue import enqueue
-from holdfast import EffectContext, Engine, InstanceQuery, Settings
+from holdfast import EffectContext, Engine, Settings
 from holdfast.store.opening import open_store
 
 JOBS = 500
@@ -62,7 +62,7 @@ def measure(this: Round) -> Figures:
 
 
 def _check(engine: Engine, count: int) -> None:
-    ended = engine.instances(InstanceQuery(statuses=("completed",), limit=count + 1)).result()
+    ended = engine.instances.list(status="completed", limit=count + 1)
     assert len(ended) == count, f"{len(ended)} of {count} jobs have ended"
     assert all(header.version == 2 for header in ended), "a command was applied twice"
 

@@ -94,13 +94,14 @@ def _one_by_one(engine: Engine, name: str, count: int) -> list[float]:
     took = []
     for _ in range(count):
         begun = time.perf_counter()
-        engine.result(engine.start(name).result()).result()
+        engine.start(name).result()
         took.append(time.perf_counter() - begun)
     return took
 
 
 async def _all_at_once(engine: Engine, name: str, count: int) -> None:
     async def one() -> None:
-        await engine.result(await engine.start(name))
+        run = await engine.futures.start(name)
+        await run.result()
 
     await asyncio.gather(*(one() for _ in range(count)))

@@ -1,12 +1,25 @@
 """Holdfast: durable workflows for Python that hold fast when processes die and people take weeks to answer."""
 
-from holdfast.app.calls import Calls
 from holdfast.app.engine import Engine
+from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
+from holdfast.app.faces.blocking import Calls, Run
+from holdfast.app.operator_views import (
+    Backlog,
+    DeadLetter,
+    DefinitionInfo,
+    InboxMessage,
+    InstanceInfo,
+    MissingHandler,
+    Observation,
+    ProjectionInfo,
+    Transition,
+    WorkerInfo,
+)
 from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
-from holdfast.authoring.definition import Definition
+from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
@@ -29,8 +42,8 @@ from holdfast.errors import (
     StoppedError,
     StoreError,
     StoreUnavailableError,
-    UnfinishedError,
     UnknownEventError,
+    WorkflowFailedError,
 )
 from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
@@ -44,11 +57,12 @@ from holdfast.runtime.health import Health
 from holdfast.runtime.loops.projections import ProjectedEvent, Projection
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
-from holdfast.store.findings import ProjectionState, PublishedDefinition
-from holdfast.store.shapes import DeadLetter, Header, InstanceQuery
 
 __all__ = [
     "Actor",
+    "AsyncCalls",
+    "AsyncRun",
+    "Backlog",
     "Branch",
     "Calls",
     "Codec",
@@ -62,6 +76,7 @@ __all__ = [
     "Decision",
     "Definition",
     "DefinitionError",
+    "DefinitionInfo",
     "Diagnostic",
     "Effect",
     "EffectContext",
@@ -70,26 +85,27 @@ __all__ = [
     "Fail",
     "Failure",
     "ForbiddenError",
-    "Header",
     "Health",
     "HistoryEntry",
     "HoldfastError",
     "HumanTask",
     "Ignored",
+    "InboxMessage",
     "Instance",
-    "InstanceQuery",
+    "InstanceInfo",
     "InstanceSummary",
     "JsonCodec",
     "Message",
     "MessagePackCodec",
+    "MissingHandler",
     "Moment",
     "NotFoundError",
+    "Observation",
     "Page",
     "PayloadError",
     "ProjectedEvent",
     "Projection",
-    "ProjectionState",
-    "PublishedDefinition",
+    "ProjectionInfo",
     "Recorded",
     "RejectedError",
     "Rejection",
@@ -99,6 +115,7 @@ __all__ = [
     "Retry",
     "RetryPolicy",
     "ReusedIdError",
+    "Run",
     "Saga",
     "SagaDefinition",
     "SchemaMismatchError",
@@ -114,10 +131,13 @@ __all__ = [
     "StoreError",
     "StoreUnavailableError",
     "Timer",
+    "Transition",
     "TransitionInfo",
-    "UnfinishedError",
+    "TypedDefinition",
     "UnknownEventError",
     "Verification",
+    "WorkerInfo",
+    "WorkflowFailedError",
     "WorkflowInstance",
     "handler",
     "message",

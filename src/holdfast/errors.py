@@ -6,7 +6,7 @@
     ├── RejectedError              the decider refused a command
     │   └── ForbiddenError         …because of who asked
     ├── CommandError               the decider could not answer a command: it raised, or answered with nonsense
-    ├── UnfinishedError            a workflow whose result was asked for did not complete
+    ├── WorkflowFailedError        a workflow whose result was asked for has ended, but not well
     ├── NotFoundError              no such thing, or none that this tenant may see
     ├── ConflictError              somebody else was first; retryable
     │   └── ReusedIdError          the id or idempotency key was used for another command
@@ -110,10 +110,10 @@ class CommandError(HoldfastError):
         super().__init__(message)
 
 
-class UnfinishedError(HoldfastError):
+class WorkflowFailedError(HoldfastError):
     """A workflow whose result was asked for has ended, but not well. `status` says how, `reason` why."""
 
-    code = "unfinished"
+    code = "workflow_failed"
 
     def __init__(self, *, instance: str, status: str, reason: str) -> None:
         self.instance = instance

@@ -69,14 +69,14 @@ def test_an_id_stands_for_the_same_command_after_a_deployment(
     """A new field at its default, or another version of the class, does not make another command of one that is sent again."""
     old = place.engine().register(Puppet())
     if is_queued:
-        old.submit(Puppet, Do("p-1", "x"), command_id="k").result()
+        old.deciders.submit(Puppet, Do("p-1", "x"), command_id="k")
     else:
-        old.execute(Puppet, Do("p-1", "x"), command_id="k").result()
+        old.deciders.execute(Puppet, Do("p-1", "x"), command_id="k")
     new = place.engine().register(newer)
-    new.submit(newer, again, command_id="k").result()
+    new.deciders.submit(newer, again, command_id="k")
     new.drain()
-    new.execute(newer, again, command_id="k").result()
-    assert (new.load_state(newer, "p-1").result(), new.dead_letters().result()) == (("x",), [])
+    new.deciders.execute(newer, again, command_id="k")
+    assert (new.deciders.state(newer, "p-1"), new.dead_letters.list()) == (("x",), [])
     if another is not None:
         with pytest.raises(ReusedIdError):
-            new.execute(newer, another, command_id="k").result()
+            new.deciders.execute(newer, another, command_id="k")

@@ -38,7 +38,7 @@ from support.waiting import LONG_SECONDS, arrives, eventually, together
 
 def count_one(engine: Engine) -> None:
     """Add one to the counter that all share."""
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
 
 
 @pytest.mark.row("D-073")
@@ -46,8 +46,8 @@ def test_fifty_threads_count_to_fifty(live: Live) -> None:
     """Commands for one instance never overlap: no update is lost and the sequence has no gap."""
     engine = live.engine().register(Counter())
     together(*[partial(count_one, engine)] * 50)
-    assert engine.load_state(Counter, "c-1").result() == 50
-    assert [each.sequence for each in engine.load_events(Counter, "c-1").result()] == list(range(1, 51))
+    assert engine.deciders.state(Counter, "c-1") == 50
+    assert [each.sequence for each in engine.deciders.history(Counter, "c-1")] == list(range(1, 51))
 
 
 @pytest.mark.row("D-073", "D-080")
@@ -55,8 +55,8 @@ def test_two_engines_count_together(live: Live) -> None:
     """Two processes on one instance: every command counts once, whoever loses a race decides again."""
     engines = [live.engine().register(Counter()) for _ in range(2)]
     together(*[partial(count_one, engine) for engine in engines * 20])
-    assert engines[0].load_state(Counter, "c-1").result() == 40
-    assert [each.sequence for each in engines[1].load_events(Counter, "c-1").result()] == list(range(1, 41))
+    assert engines[0].deciders.state(Counter, "c-1") == 40
+    assert [each.sequence for each in engines[1].deciders.history(Counter, "c-1")] == list(range(1, 41))
 
 
 def stalling(gate: threading.Event, inside: threading.Event) -> Puppet:
@@ -76,9 +76,9 @@ def test_a_slow_decision_in_one_process_does_not_stop_another(live: Live) -> Non
     """A decision is made outside of the write lock: other instances go on in other processes meanwhile."""
     gate, inside = threading.Event(), threading.Event()
     slow, quick = live.engine().register(stalling(gate, inside)), live.engine().register(Puppet())
-    stalled = slow.execute(Puppet, Do("p-1", "stall"))
+    stalled = slow.futures.deciders.execute(Puppet, Do("p-1", "stall"))
     arrives(inside)
-    quick.execute(Puppet, Do("p-2", "go")).result(timeout=20)
+    quick.futures.deciders.execute(Puppet, Do("p-2", "go")).result(timeout=20)
     assert not stalled.done()
     gate.set()
     stalled.result(timeout=20)
@@ -94,9 +94,9 @@ def test_handlers_of_different_instances_run_at_the_same_time(live: Live) -> Non
 
     engine = live.engine().register(Puppet(act), meet).start_worker()
     for number in range(4):
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
-    eventually(lambda: not engine.backlog().result())
-    assert engine.dead_letters().result() == []
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
+    eventually(lambda: not engine.admin.backlog())
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.row("D-077")
@@ -117,14 +117,14 @@ def test_no_more_handlers_run_than_are_allowed(live: Live, limit: int) -> None:
 
     engine = live.engine().register(Puppet(choose), handle, concurrency=limit).start_worker()
     for number in range(8):
-        engine.execute(Puppet, Do(f"p-{number}", "go")).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "go"))
     eventually(lambda: gauge.now == limit)
-    owned = [each for number in range(8) for each in engine.get(Puppet, f"p-{number}").result().effects if each.worker]
+    owned = [each for number in range(8) for each in engine.deciders.get(Puppet, f"p-{number}").effects if each.worker]
     assert len(owned) == limit
     gate.set()
-    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: not engine.admin.backlog())
     assert gauge.most == limit
-    assert [len(engine.load_state(Puppet, f"p-{number}").result()) for number in range(8)] == [6] * 8
+    assert [len(engine.deciders.state(Puppet, f"p-{number}")) for number in range(8)] == [6] * 8
 
 
 @pytest.mark.row("D-077")
@@ -139,14 +139,14 @@ def test_the_whole_process_has_a_limit_too(live: Live) -> None:
     settings = msgspec.structs.replace(QUICK, concurrency=2)
     engine = live.engine(settings).register(Puppet(act), handle).register(Doll(act), handle).start_worker()
     for number in range(6):
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
-        engine.execute(Doll, Do(f"d-{number}", "x")).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
+        engine.deciders.execute(Doll, Do(f"d-{number}", "x"))
     eventually(lambda: gauge.most >= 2)
-    found = [engine.get(Puppet, f"p-{number}").result() for number in range(6)]
-    found += [engine.get(Doll, f"d-{number}").result() for number in range(6)]
+    found = [engine.deciders.get(Puppet, f"p-{number}") for number in range(6)]
+    found += [engine.deciders.get(Doll, f"d-{number}") for number in range(6)]
     assert len([each for instance in found for each in instance.effects if each.worker is not None]) == 2
     gate.set()
-    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: not engine.admin.backlog())
     assert gauge.most == 2
 
 
@@ -159,12 +159,12 @@ def test_two_runtimes_share_the_work_without_overlap(live: Live) -> None:
     ]
     client = live.engine().register(ticking())
     for number in range(40):
-        client.execute(Puppet, Do(f"p-{number}", "x")).result()
-    eventually(lambda: not client.backlog().result())
+        client.deciders.execute(Puppet, Do(f"p-{number}", "x"))
+    eventually(lambda: not client.admin.backlog())
     assert len(ledger.entries) == len(set(ledger.entries)) == 40
-    states = [client.load_state(Puppet, f"p-{number}").result() for number in range(40)]
+    states = [client.deciders.state(Puppet, f"p-{number}") for number in range(40)]
     assert states == [("x", "rang")] * 40
-    assert len(workers) == len(client.workers().result())
+    assert len(workers) == len(client.admin.workers())
 
 
 def ticking() -> Puppet:
@@ -189,14 +189,14 @@ def test_a_worker_that_is_stuck_does_not_stop_another(live: Live) -> None:
         arrives(gate)
 
     first = live.engine().register(Puppet(act), stand, concurrency=1).start_worker()
-    first.execute(Puppet, Do("p-0", "x")).result()
+    first.deciders.execute(Puppet, Do("p-0", "x"))
     arrives(stuck)
     second = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start_worker()
     for number in range(1, 6):
-        second.execute(Puppet, Do(f"p-{number}", str(number))).result()
+        second.deciders.execute(Puppet, Do(f"p-{number}", str(number)))
     eventually(lambda: len(ledger.entries) == 5)
     assert sorted(ledger.entries, key=repr) == [Act(str(number)) for number in range(1, 6)]
-    assert first.load_state(Puppet, "p-0").result() == ("x",)
+    assert first.deciders.state(Puppet, "p-0") == ("x",)
     assert not gate.is_set(), "the first worker still stands in its handler"
     gate.set()
 
@@ -206,7 +206,7 @@ def test_claims_skip_rows_that_are_locked(postgres_dsn: str) -> None:
     """On Postgres a row that another transaction has locked is passed over, not waited for."""
     with Engine(postgres_dsn).register(Puppet(act)) as engine:
         for number in range(3):
-            engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+            engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
         with psycopg.connect(postgres_dsn) as holder:
             holder.execute("select 1 from holdfast.effects order by rank limit 1 for update")
             words = engine.registry.effects()
@@ -222,7 +222,7 @@ def test_timers_that_are_locked_are_passed_over(postgres_dsn: str) -> None:
 
     engine = Engine(postgres_dsn).register(Puppet(choose))
     for number in range(3):
-        engine.execute(Puppet, Do(f"p-{number}", "set")).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "set"))
     with psycopg.connect(postgres_dsn) as holder:
         holder.execute("select 1 from holdfast.timers limit 1 for update")
         words = engine.registry.commands()
@@ -244,12 +244,12 @@ def test_a_worker_that_wakes_up_after_its_lease_changes_nothing(place: Place, re
         return result
 
     first = place.engine().register(Puppet(act), oversleep)
-    first.execute(Puppet, Do("p-1", "x")).result()
+    first.deciders.execute(Puppet, Do("p-1", "x"))
     first.drain()
     first.advance(hours=1)
-    assert second.load_state(Puppet, "p-1").result() == ("x", "done by the second")
-    assert second.backlog().result() == []
-    assert second.dead_letters().result() == []
+    assert second.deciders.state(Puppet, "p-1") == ("x", "done by the second")
+    assert second.admin.backlog() == []
+    assert second.dead_letters.list() == []
 
 
 @pytest.mark.row("D-083")
@@ -267,10 +267,10 @@ def test_a_worker_cannot_end_what_another_has_in_hand(place: Place, result: Do |
         return result
 
     first = place.engine().register(Puppet(act), oversleep)
-    first.execute(Puppet, Do("p-1", "x")).result()
+    first.deciders.execute(Puppet, Do("p-1", "x"))
     assert first.execute_next()
     first.runtime.intake.chores.run()
-    found = second.get(Puppet, "p-1").result()
+    found = second.deciders.get(Puppet, "p-1")
     assert found.state == ("x",)
     assert [(each.worker, each.attempts) for each in found.effects] == [(second.runtime.identity, 2)]
 
@@ -280,7 +280,7 @@ def test_the_length_of_the_lease_is_a_setting(place: Place) -> None:
     """Nobody touches the work of a worker that may still live; one moment later it is free."""
     settings = Settings(lease=timedelta(seconds=60))
     first = place.engine(settings).register(Puppet(act), done)
-    first.execute(Puppet, Do("p-1", "x")).result()
+    first.deciders.execute(Puppet, Do("p-1", "x"))
     first.runtime.heartbeat.step()
     first.runtime.intake.claim([Wanted("puppet", 1)], 1)
     ledger = Ledger()
@@ -302,17 +302,17 @@ def test_a_graceful_stop_lets_running_handlers_finish(live: Live) -> None:
         return Do("p-1", "done")
 
     engine = live.engine().register(Puppet(act), handle).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
     client = live.engine().register(Puppet(act))
     stopping = threading.Thread(target=engine.stop, args=(timedelta(seconds=20),))
     stopping.start()
     eventually(lambda: not engine.runtime.worker._is_open)
-    client.execute(Puppet, Do("p-2", "x")).result()
+    client.deciders.execute(Puppet, Do("p-2", "x"))
     gate.set()
     stopping.join(30)
-    assert client.load_state(Puppet, "p-1").result() == ("x", "done")
-    (left,) = client.get(Puppet, "p-2").result().effects
+    assert client.deciders.state(Puppet, "p-1") == ("x", "done")
+    (left,) = client.deciders.get(Puppet, "p-2").effects
     assert (left.attempts, left.worker) == (0, None)
 
 
@@ -338,13 +338,13 @@ def test_a_handler_that_overruns_the_stop_is_left_to_others(live: Live, *, is_as
         return Do("p-1", "done too late")
 
     engine = live.engine().register(Puppet(act), hang_async if is_async else hang).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
     engine.stop(timedelta(seconds=0.05))
     arrives(told)
     other = live.engine().register(Puppet(act), lambda c, e: Do("p-1", f"done in call {c.attempt}")).start_worker()
-    eventually(lambda: other.load_state(Puppet, "p-1").result() == ("x", "done in call 2"))
-    assert other.get(Puppet, "p-1").result().effects == []
+    eventually(lambda: other.deciders.state(Puppet, "p-1") == ("x", "done in call 2"))
+    assert other.deciders.get(Puppet, "p-1").effects == []
 
 
 def test_a_call_that_overruns_the_stop_is_one_of_those_that_are_allowed(live: Live) -> None:
@@ -356,13 +356,13 @@ def test_a_call_that_overruns_the_stop_is_one_of_those_that_are_allowed(live: Li
         arrives(gate)
 
     policy = RetryPolicy(max_attempts=2, delay=timedelta(0))
-    live.engine().register(Puppet(act)).execute(Puppet, Do("p-1", "x")).result()
+    live.engine().register(Puppet(act)).deciders.execute(Puppet, Do("p-1", "x"))
     for number in (1, 2):
         engine = live.engine().register(Puppet(act), hang, retry=policy).start_worker()
         eventually(lambda number=number: calls.entries == list(range(1, number + 1)))  # type: ignore[misc]
         engine.stop(timedelta(0))
     other = live.engine().register(Puppet(act), hang, retry=policy).start_worker()
-    (letter,) = eventually(lambda: other.dead_letters().result())
+    (letter,) = eventually(other.dead_letters.list)
     gate.set()
     assert (letter.reason, letter.attempts, calls.entries) == ("attempts_spent", 2, [1, 2])
 
@@ -379,13 +379,13 @@ def test_what_is_called_once_is_not_given_back_by_a_stop(live: Live) -> None:
         arrives(gate)
 
     engine = live.engine().register(Puppet(choose), hang).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
     engine.stop(timedelta(seconds=0.05))
     other = live.engine().register(Puppet(choose), lambda context, effect: again.add("called")).start_worker()
-    eventually(lambda: other.dead_letters().result())
+    eventually(other.dead_letters.list)
     gate.set()
-    assert [letter.reason for letter in other.dead_letters().result()] == ["attempts_spent"]
+    assert [letter.reason for letter in other.dead_letters.list()] == ["attempts_spent"]
     assert again.entries == []
 
 
@@ -400,9 +400,9 @@ def test_the_time_for_a_stop_is_a_setting(live: Live) -> None:
 
     settings = msgspec.structs.replace(QUICK, shutdown_timeout=timedelta(0))
     engine = live.engine(settings).register(Puppet(act), hang).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
-    readers = [engine._read(lambda: arrives(gate)) for _ in range(5)]
+    readers = [engine._desk.read(lambda: arrives(gate)) for _ in range(5)]
     engine.stop()
     eventually(lambda: told)
     assert told == [True]
@@ -432,7 +432,7 @@ def test_claims_are_served_by_an_index(place: Place, table: str, name: str) -> N
     """Finding the next effect or timer never reads the whole table."""
     engine = place.engine().register(ticking())
     for number in range(20):
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
     claims = sqlite_claims if place.url.startswith("sqlite") else postgres_claims
     names = {"effects": ("ready_effects", "claim_effects"), "timers": ("due_timers", "claim_timers")}[table]
     statement = next(getattr(claims, each) for each in names if hasattr(claims, each))
@@ -453,12 +453,12 @@ def test_results_timers_and_clients_are_serialised(live: Live) -> None:
 
     engine = live.engine().register(Puppet(choose), lambda context, effect: Do("p-1", "effect")).start_worker()
     other = live.engine().register(Puppet(choose))
-    engine.execute(Puppet, Do("p-1", "start")).result()
-    calls: list[Callable[[], object]] = [lambda: other.execute(Puppet, Do("p-1", "client")).result()] * 10
-    calls += [lambda: other.submit(Puppet, Do("p-1", "message")).result()] * 10
+    engine.deciders.execute(Puppet, Do("p-1", "start"))
+    calls: list[Callable[[], object]] = [lambda: other.deciders.execute(Puppet, Do("p-1", "client"))] * 10
+    calls += [lambda: other.deciders.submit(Puppet, Do("p-1", "message"))] * 10
     together(*calls)
-    eventually(lambda: not engine.backlog().result())
-    notes = engine.load_state(Puppet, "p-1").result()
+    eventually(lambda: not engine.admin.backlog())
+    notes = engine.deciders.state(Puppet, "p-1")
     assert {word: notes.count(word) for word in set(notes)} == {
         "start": 1,
         "effect": 10,
@@ -486,20 +486,20 @@ def test_a_withdrawn_effect_stops_its_handler(live: Live) -> None:
         return act(state, command, moment)
 
     engine = live.engine().register(Puppet(choose), hang).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
-    engine.execute(Puppet, Do("p-1", "stop")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "stop"))
     arrives(stopped)
     eventually(lambda: not engine.runtime.worker.held())
-    assert engine.load_state(Puppet, "p-1").result() == ("x", "stop")
-    assert engine.dead_letters().result() == []
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "stop")
+    assert engine.dead_letters.list() == []
 
 
 def test_an_engine_says_who_works_and_how_it_is(live: Live) -> None:
     """Live workers are listed with their handlers; health names every loop and when it last went well."""
     settings = msgspec.structs.replace(QUICK, worker_name="ant")
     engine = live.engine(settings).register(Puppet(act), done).start_worker()
-    (worker,) = eventually(lambda: engine.workers().result())
+    (worker,) = eventually(engine.admin.workers)
     assert (worker.name, worker.handlers) == ("ant", ["puppet"])
     health = engine.health()
     assert health.is_healthy
@@ -509,4 +509,4 @@ def test_an_engine_says_who_works_and_how_it_is(live: Live) -> None:
         *("calls", "watch"),
     }
     engine.stop()
-    assert live.engine().workers().result() == []
+    assert live.engine().admin.workers() == []

@@ -74,7 +74,7 @@ def test_a_store_of_the_callers_own_stays_open(live: Live) -> None:
         Engine(store=store, tenant="*")
     with pytest.raises(OSError, match="no time"):
         Engine(store=store, clock=BrokenClock())
-    assert engine.list_instances().result().items == []
+    assert engine.runs.list().items == []
 
 
 def test_a_file_that_is_no_database_is_not_kept_open(tmp_path: Path) -> None:

@@ -112,11 +112,11 @@ def picked_in_every_way(place: Place) -> None:
     """One instance for each way in which a command comes, all without what has a default."""
     engine = place.engine().register(Basket())
     plain = {"item": {"sku": "lamp"}}
-    engine.execute(Basket, Pick("typed", Item("lamp"))).result()
-    engine.execute_dynamic("basket", {"workflow_id": "dynamic", **plain}, command="Pick").result()
-    engine.execute(Basket, msgspec.convert({"workflow_id": "own reader", **plain}, Pick)).result()
-    engine.submit(Basket, msgspec.convert({"workflow_id": "submitted", **plain}, Pick)).result()
-    written = engine._message(
+    engine.deciders.execute(Basket, Pick("typed", Item("lamp")))
+    engine.deciders.execute_dynamic("basket", {"workflow_id": "dynamic", **plain}, command="Pick")
+    engine.deciders.execute(Basket, msgspec.convert({"workflow_id": "own reader", **plain}, Pick))
+    engine.deciders.submit(Basket, msgspec.convert({"workflow_id": "submitted", **plain}, Pick))
+    written = engine.futures.deciders._message(
         engine.registry.get("default", "basket"), Pick(KEYS[-1], Item("lamp")), command_id="", comment=""
     )
     sparse = msgspec.json.encode({"workflow_id": KEYS[-1], **plain})
@@ -128,15 +128,15 @@ def test_another_default_changes_nothing_that_has_happened(place: Place) -> None
     picked_in_every_way(place)
     first = place.engine().register(Basket())
     first.drain()
-    histories = {key: first.load_events(Basket, key).result()[0] for key in KEYS}
+    histories = {key: first.deciders.history(Basket, key)[0] for key in KEYS}
     assert {each.event for each in histories.values()} == {Picked(Item("lamp"), 10)}
     place.must_fold = False  # The first engines cannot run what the second one does.
     fetched: list[object] = []
     later = place.engine().register(LaterBasket(), lambda context, effect: fetched.append(effect))
     later.advance(hours=2)
     for key in KEYS:
-        assert later.load_state(LaterBasket, key).result() == ((1, 10), (1, 10))
-        assert later.load_state(LaterBasket, f"{key}-told").result()[0] == (1, 10)
+        assert later.deciders.state(LaterBasket, key) == ((1, 10), (1, 10))
+        assert later.deciders.state(LaterBasket, f"{key}-told")[0] == (1, 10)
     assert set(fetched) == {LaterFetch(LaterItem("lamp", 1))}
 
 
@@ -146,7 +146,7 @@ def test_what_is_stored_does_not_depend_on_who_sends_it(place: Place) -> None:
     engine = place.engine().register(Basket())
     engine.drain()
     reader = place.store.reader("default")
-    stored = {reader.events(engine.get(Basket, key).result().id)[0].data for key in KEYS}
+    stored = {reader.events(engine.deciders.get(Basket, key).id)[0].data for key in KEYS}
     assert stored == {b'{"item":{"sku":"lamp","count":1},"limit":10}'}
 
 
@@ -154,16 +154,16 @@ def test_a_command_id_stands_for_a_command_whoever_spells_it_out(place: Place) -
     """The same command with a field said or left out is the same command, and is carried out once."""
     engine = place.engine().register(Basket())
     plain = {"workflow_id": "b", "item": {"sku": "lamp"}, "rounds": 0}
-    engine.execute(Basket, Pick("b", Item("lamp"), rounds=0), command_id="once").result()
-    engine.execute_dynamic("basket", plain, command="Pick", command_id="once").result()
-    written = engine._message(
+    engine.deciders.execute(Basket, Pick("b", Item("lamp"), rounds=0), command_id="once")
+    engine.deciders.execute_dynamic("basket", plain, command="Pick", command_id="once")
+    written = engine.futures.deciders._message(
         engine.registry.get("default", "basket"), Pick("b", Item("")), command_id="once", comment=""
     )
     sparse = msgspec.structs.replace(written, data=msgspec.json.encode(plain))
     place.store.writer().accept([sparse], place.clock.now())
     engine.drain()
-    assert engine.dead_letters().result() == []
-    assert engine.load_state(Basket, "b").result() == ((1, 10),)
+    assert engine.dead_letters.list() == []
+    assert engine.deciders.state(Basket, "b") == ((1, 10),)
 
 
 def given(data: Item) -> Item:
@@ -180,9 +180,9 @@ def read(sku: str) -> Item:
 def test_a_step_answers_in_full(place: Place, handler: Callable[..., Item]) -> None:
     """An answer in a class of the handler's own has all fields of the class."""
     engine = place.engine().register(Saga("s").step("a", handler).build())
-    instance = engine.start("s", {"sku": "lamp"}).result()
+    instance = engine.start("s", {"sku": "lamp"}).id
     engine.drain()
-    assert engine.result(instance).result() == {"sku": "lamp", "count": 1}
+    assert engine.run(instance).result() == {"sku": "lamp", "count": 1}
 
 
 def test_a_struct_that_omits_its_defaults_is_refused(place: Place) -> None:

@@ -52,7 +52,7 @@ class Script:
 @pytest.mark.row("D-048")
 def test_an_effect_survives_the_process_that_asked_for_it(place: Place) -> None:
     """An effect is part of the commit: another process finds it and runs it."""
-    place.engine().register(Order()).execute(Order, PlaceOrder("o-1", 5)).result()
+    place.engine().register(Order()).deciders.execute(Order, PlaceOrder("o-1", 5))
     shop = Shop()
     place.engine().register(Order(), shop).drain()
     assert shop.ledger.entries == ["Charge", "Deliver"]
@@ -70,10 +70,10 @@ def test_a_command_that_fails_leaves_no_effect(place: Place) -> None:
 
     ledger = Ledger()
     engine = place.engine().register(Breaking(act), lambda context, effect: ledger.add(effect))
-    assert engine.execute(Breaking, Do("p-1", "x")).exception() is not None
+    assert engine.futures.deciders.execute(Breaking, Do("p-1", "x")).exception() is not None
     engine.drain()
     assert ledger.entries == []
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.row("D-049")
@@ -82,7 +82,7 @@ def test_effects_are_run_one_after_the_other_by_one_worker(place: Place) -> None
     ledger = Ledger()
     engine = place.engine().register(Puppet(act), lambda context, effect: ledger.add(effect))
     for number in (1, 2):
-        engine.execute(Puppet, Do(f"p-{number}", str(number))).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", str(number)))
         place.clock.move(timedelta(seconds=1))
     assert engine.execute_next()
     assert ledger.entries == [Act("1")]
@@ -96,11 +96,11 @@ def test_a_handler_that_returns_nothing_ends_its_effect(place: Place) -> None:
     """The effect is used up and never run again."""
     script = Script(None)
     engine = place.engine().register(Puppet(act), script)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     engine.advance(hours=24)
     assert len(script.calls) == 1
-    assert engine.get(Puppet, "p-1").result().effects == []
+    assert engine.deciders.get(Puppet, "p-1").effects == []
 
 
 @pytest.mark.row("D-051")
@@ -108,9 +108,9 @@ def test_a_returned_command_is_executed_with_the_end_of_the_effect(place: Place)
     """The result's event and the effect's end are one commit, caused by the effect."""
     script = Script(Do("p-1", "done x"))
     engine = place.engine().register(Puppet(act), script)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    found = engine.get(Puppet, "p-1").result()
+    found = engine.deciders.get(Puppet, "p-1")
     assert (found.state, found.effects) == (("x", "done x"), [])
     assert found.history[-1].cause == script.calls[0].idempotency_key
 
@@ -120,15 +120,15 @@ def test_a_failing_effect_is_tried_again_with_waits_and_then_buried(place: Place
     """Attempts, last error and next attempt are on the row; after the last attempt it is a dead letter and stays one."""
     script = Script(*[ValueError(f"no {number}") for number in range(1, 9)])
     engine = place.engine().register(Puppet(act), script, retry=THRICE)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    (row,) = engine.get(Puppet, "p-1").result().effects
+    (row,) = engine.deciders.get(Puppet, "p-1").effects
     assert (row.attempts, row.error, row.next_attempt_at) == (1, "ValueError: no 1", place.clock.now() + MINUTE)
     engine.advance(timedelta(seconds=59))
     assert len(script.calls) == 1
     engine.advance(hours=24)
     assert [call.attempt for call in script.calls] == [1, 2, 3]
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.source, letter.attempts, letter.error) == ("effect", 3, "ValueError: no 3")
     assert (letter.reason, letter.definition, letter.type) == ("handler_failed", "puppet", "Act")
 
@@ -138,9 +138,9 @@ def test_the_default_policy_backs_off_and_gives_up_after_five_calls(place: Place
     """Without a policy of its own an effect is called five times, with growing waits."""
     script = Script(*[ValueError("no")] * 9)
     engine = place.engine().register(Puppet(act), script)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     begun, at = place.clock.now(), []
-    while engine.get(Puppet, "p-1").result().effects:
+    while engine.deciders.get(Puppet, "p-1").effects:
         engine.advance(seconds=1)
         at.append((place.clock.now() - begun).total_seconds())
     assert len(script.calls) == 5
@@ -151,7 +151,7 @@ def test_the_default_policy_backs_off_and_gives_up_after_five_calls(place: Place
 def test_an_effect_whose_worker_died_runs_again(place: Place) -> None:
     """A worker that was killed after the side effect and before the commit leaves its effect to another, after its lease."""
     first = place.engine().register(Puppet(act), done)
-    first.execute(Puppet, Do("p-1", "x")).result()
+    first.deciders.execute(Puppet, Do("p-1", "x"))
     assert claim_and_die(first.runtime.identity, place.store) == 1
     script = Script(None)
     second = place.engine().register(Puppet(act), script)
@@ -172,9 +172,9 @@ def test_the_idempotency_key_is_stable_and_unique(place: Place) -> None:
     """All attempts of one effect carry the same key, and no other effect has it."""
     script = Script(ValueError("no"), ValueError("no"), None, None)
     engine = place.engine().register(Puppet(act), script, retry=THRICE)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(hours=1)
-    engine.execute(Puppet, Do("p-1", "y")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "y"))
     engine.drain()
     keys = [call.idempotency_key for call in script.calls]
     assert len(keys) == 4
@@ -195,7 +195,7 @@ def test_a_retrying_effect_does_not_hold_back_the_next(place: Place) -> None:
         return Decision.event(Noted("x")).with_effect(Act("first")).with_effect(Act("second"))
 
     engine = place.engine().register(Puppet(choose), handle, retry=THRICE)
-    engine.execute(Puppet, Do("p-1")).result()
+    engine.deciders.execute(Puppet, Do("p-1"))
     engine.drain()
     assert ledger.entries == [Act("first"), Act("second")]
     engine.advance(MINUTE)
@@ -217,16 +217,16 @@ def test_a_result_that_cannot_be_executed_fails_the_effect(place: Place, transac
 
     script = Script(Do("p-1", "done"), Do("p-1", "done"))
     engine = place.engine().register(Puppet(choose), script, retry=THRICE)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(hours=1)
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (len(script.calls), letter.attempts, letter.reason) == (1, 1, "decider_failed")
     assert "raised ValueError('broken')" in letter.error
     is_broken.clear()
-    engine.requeue(letter.id).result()
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
     assert len(script.calls) == 2
-    assert engine.load_state(Puppet, "p-1").result() == ("x", "done")
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "done")
 
 
 @pytest.mark.row("D-021")
@@ -241,9 +241,9 @@ def test_a_result_that_is_rejected_is_an_outcome(place: Place, transactional: bo
 
     script = Script(Do("p-1", "done"), Do("p-1", "done"))
     engine = place.engine().register(Puppet(choose), script, retry=THRICE)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(hours=1)
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (len(script.calls), letter.attempts, letter.reason) == (1, 1, "too_late")
     assert "the shop is closed" in letter.error
 
@@ -254,22 +254,22 @@ def test_effects_of_an_instance_that_ended_still_run(place: Place) -> None:
     script = Script(Do("p-1", "done"))
     choose = Puppet(lambda s, c, m: Decision.event(Noted(END)) if c.what == END else act(s, c, m))
     engine = place.engine().register(choose, script)
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    engine.execute(Puppet, Do("p-1", END)).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    engine.deciders.execute(Puppet, Do("p-1", END))
     engine.drain()
-    found = engine.get(Puppet, "p-1").result()
+    found = engine.deciders.get(Puppet, "p-1")
     assert (len(script.calls), found.state, found.effects) == (1, ("x", END), [])
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.row("D-059")
 def test_an_effect_without_a_handler_waits_untouched(place: Place) -> None:
     """A process without the handler neither loses the effect nor burns its attempts; one that has it runs it."""
-    place.engine().register(Puppet(act)).execute(Puppet, Do("p-1", "x")).result()
+    place.engine().register(Puppet(act)).deciders.execute(Puppet, Do("p-1", "x"))
     stranger = place.engine().register(Doll(act), done)
     stranger.advance(hours=24)
     keen = place.engine().register(Puppet(act), script := Script(None))
-    (row,) = keen.get(Puppet, "p-1").result().effects
+    (row,) = keen.deciders.get(Puppet, "p-1").effects
     assert (row.attempts, row.error) == (0, "")
     keen.drain()
     assert [call.attempt for call in script.calls] == [1]
@@ -280,60 +280,60 @@ def test_dead_effects_are_listed_and_put_back_to_work(place: Place) -> None:
     """An operator sees what gave up, has it tried again with its attempts reset, or forgets it."""
     script = Script(Fail("no"), None, Fail("never"))
     engine = place.engine().register(Puppet(act), script)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    (letter,) = engine.dead_letters().result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
     assert [call.attempt for call in script.calls] == [1, 1]
-    assert engine.dead_letters().result() == []
-    engine.execute(Puppet, Do("p-1", "y")).result()
+    assert engine.dead_letters.list() == []
+    engine.deciders.execute(Puppet, Do("p-1", "y"))
     engine.drain()
-    (letter,) = engine.dead_letters().result()
-    engine.discard(letter.id).result()
-    assert engine.dead_letters().result() == []
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.discard(letter.id)
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.row("D-060")
 def test_dead_letters_belong_to_their_tenant(place: Place) -> None:
     """One tenant neither sees nor requeues what another tenant's effect left behind."""
     engine = place.engine().register(Puppet(act), Script(Fail("no")))
-    engine.as_tenant("acme").execute(Puppet, Do("p-1", "x")).result()
+    engine.as_tenant("acme").deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    (letter,) = engine.as_tenant("acme").dead_letters().result()
-    assert engine.dead_letters().result() == []
-    assert engine.requeue(letter.id).exception() is not None
-    assert engine.discard(letter.id).exception() is not None
-    assert len(engine.as_tenant("acme").dead_letters().result()) == 1
+    (letter,) = engine.as_tenant("acme").dead_letters.list()
+    assert engine.dead_letters.list() == []
+    assert engine.futures.dead_letters.requeue(letter.id).exception() is not None
+    assert engine.futures.dead_letters.discard(letter.id).exception() is not None
+    assert len(engine.as_tenant("acme").dead_letters.list()) == 1
 
 
 @pytest.mark.row("D-124")
 def test_a_result_may_be_for_another_instance_of_the_type(place: Place) -> None:
     """A returned command goes to the instance that it names; the effect it came from is used up."""
     engine = place.engine().register(Puppet(act), Script(Do("p-2", "done")))
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
-    assert engine.load_state(Puppet, "p-2").result() == ("done",)
-    assert engine.get(Puppet, "p-1").result().effects == []
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
+    assert engine.deciders.state(Puppet, "p-2") == ("done",)
+    assert engine.deciders.get(Puppet, "p-1").effects == []
 
 
 def test_fail_gives_up_at_once(place: Place) -> None:
     """A handler that says that trying again cannot help is not called again."""
     engine = place.engine().register(Puppet(act), script := Script(Fail("never")), retry=THRICE)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(hours=1)
     assert len(script.calls) == 1
-    assert [letter.reason for letter in engine.dead_letters().result()] == ["handler_failed"]
+    assert [letter.reason for letter in engine.dead_letters.list()] == ["handler_failed"]
 
 
 def test_retry_says_when(place: Place) -> None:
     """A handler may name the wait itself; without a wait the policy does."""
     steps = (Retry("busy", after=timedelta(hours=2)), Retry(), None)
     engine = place.engine().register(Puppet(act), script := Script(*steps), retry=THRICE)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    (row,) = engine.get(Puppet, "p-1").result().effects
+    (row,) = engine.deciders.get(Puppet, "p-1").effects
     assert (row.error, row.next_attempt_at) == ("Retry: busy", place.clock.now() + timedelta(hours=2))
     engine.advance(hours=2)
     assert len(script.calls) == 2
@@ -351,10 +351,10 @@ def test_an_instance_can_be_told_that_its_effect_gave_up(place: Place) -> None:
             return Do("p-1", f"done without {effect.what}: {failure.error}")
 
     engine = place.engine().register(Told(act), Script(Fail("no")))
-    engine.execute(Told, Do("p-1", "x")).result()
+    engine.deciders.execute(Told, Do("p-1", "x"))
     engine.drain()
-    assert engine.load_state(Told, "p-1").result() == ("x", "done without x: Fail: no")
-    assert engine.dead_letters().result() == []
+    assert engine.deciders.state(Told, "p-1") == ("x", "done without x: Fail: no")
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.parametrize("key", ["", "p-1", "p-2"])
@@ -368,17 +368,17 @@ def test_bad_news_is_for_the_instance_that_asked(place: Place, caplog: pytest.Lo
             return Do(key, "done")
 
     engine = place.engine().register(Misled(act), Script(Fail("no")))
-    engine.execute(Misled, Do("p-1", "x")).result()
+    engine.deciders.execute(Misled, Do("p-1", "x"))
     engine.drain()
     if key == "p-2":
-        assert engine.load_state(Misled, "p-1").result() == ("x",)
-        assert [(each.source, each.error) for each in engine.dead_letters().result()] == [("effect", "Fail: no")]
+        assert engine.deciders.state(Misled, "p-1") == ("x",)
+        assert [(each.source, each.error) for each in engine.dead_letters.list()] == [("effect", "Fail: no")]
         assert "what 'misled' says of an effect" in caplog.text
         assert "names 'p-2'" in caplog.text
     else:
-        assert engine.load_state(Misled, "p-1").result() == ("x", "done")
-        assert engine.dead_letters().result() == []
-    assert [each.key for each in engine.instances().result()] == ["p-1"]
+        assert engine.deciders.state(Misled, "p-1") == ("x", "done")
+        assert engine.dead_letters.list() == []
+    assert [each.key for each in engine.instances.list()] == ["p-1"]
 
 
 @pytest.mark.parametrize("takes_plain", [True, False])
@@ -400,9 +400,9 @@ def test_bad_news_that_a_decider_cannot_take_is_told_once_more_in_plain_words(
 
     asking = Retry("later", after=5)
     engine = place.engine().register(Touchy(choose), Script(asking), retry=RetryPolicy(max_attempts=1))
-    engine.execute(Touchy, Do("p-1", "x")).result()
+    engine.deciders.execute(Touchy, Do("p-1", "x"))
     engine.drain()
-    notes, letters = engine.load_state(Touchy, "p-1").result(), engine.dead_letters().result()
+    notes, letters = engine.deciders.state(Touchy, "p-1"), engine.dead_letters.list()
     if takes_plain:
         assert notes[1].startswith("done: Fail: Retry: later (as it was, this could not be recorded: ")
         assert letters == []
@@ -427,29 +427,29 @@ def test_a_letter_counts_the_calls_that_were_made(place: Place, limit: int) -> N
     """The claim that finds out that an effect killed its worker in every call makes no call, and does not count."""
     policy = RetryPolicy(max_attempts=limit, delay=timedelta(0), jitter=0)
     engine = place.engine().register(Puppet(act), script := Script(), retry=policy)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     for _ in range(limit):
         victim = place.engine()
         victim.drain()
         assert claim_and_die(victim.runtime.identity, place.store) == 1
         place.engine().advance(hours=1)
     engine.drain()
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.reason, letter.attempts, script.calls) == ("attempts_spent", limit, [])
 
 
 def test_an_effect_with_once_is_called_at_most_once(place: Place) -> None:
     """It is not tried again, neither after a failure nor after its worker died; it becomes a dead letter instead."""
     engine = place.engine().register(optional(once=True), script := Script(ValueError("no")), retry=THRICE)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(hours=1)
     assert len(script.calls) == 1
-    engine.execute(Puppet, Do("p-1", "y")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "y"))
     assert claim_and_die(engine.runtime.identity, place.store) == 1
     other = place.engine().register(optional(once=True), other_script := Script(), retry=THRICE)
     other.advance(hours=1)
     assert other_script.calls == []
-    letters = other.dead_letters().result()
+    letters = other.dead_letters.list()
     assert [letter.reason for letter in letters] == ["handler_failed", "attempts_spent"]
     assert "never came back" in letters[1].error
 
@@ -457,7 +457,7 @@ def test_an_effect_with_once_is_called_at_most_once(place: Place) -> None:
 def test_a_delayed_effect_waits(place: Place) -> None:
     """An effect with a delay runs that long after its commit, not earlier."""
     engine = place.engine().register(optional(delay=MINUTE), script := Script(None))
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(timedelta(seconds=59))
     assert script.calls == []
     engine.advance(timedelta(seconds=1))
@@ -469,7 +469,7 @@ def test_an_effect_may_have_a_policy_of_its_own(place: Place) -> None:
     engine = place.engine(Settings(retry=RetryPolicy(max_attempts=9)))
     own = RetryPolicy(max_attempts=2, delay=MINUTE, jitter=0)
     engine.register(optional(retry=own), script := Script(*[ValueError("no")] * 9), retry=THRICE)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(hours=1)
     assert len(script.calls) == 2
 
@@ -484,10 +484,10 @@ def test_urgent_effects_are_claimed_first_and_waiting_counts(place: Place) -> No
     engine = place.engine(Settings(ageing=1.0)).register(
         Puppet(choose), lambda context, effect: ledger.add(effect.what)
     )
-    engine.execute(Puppet, Do("p-1", "5")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "5"))
     place.clock.move(timedelta(seconds=10))
     for what in ("0", "10", "100"):
-        engine.execute(Puppet, Do(f"p-{what}", what)).result()
+        engine.deciders.execute(Puppet, Do(f"p-{what}", what))
     engine.drain()
     assert ledger.entries == ["100", "5", "10", "0"]
 
@@ -501,8 +501,8 @@ def test_an_effect_can_be_withdrawn(place: Place) -> None:
         return Decision.event(Noted("x")).with_effect(Act("a")).with_effect(Act("b"))
 
     engine = place.engine().register(Puppet(choose), script := Script())
-    engine.execute(Puppet, Do("p-1")).result()
-    engine.execute(Puppet, Do("p-1", "stop")).result()
+    engine.deciders.execute(Puppet, Do("p-1"))
+    engine.deciders.execute(Puppet, Do("p-1", "stop"))
     engine.drain()
     assert [call.number for call in script.calls] == [1]
 
@@ -514,7 +514,7 @@ def test_the_context_says_what_a_handler_needs(place: Place) -> None:
         script := Script(None),
         timeout=MINUTE,
     )
-    engine.as_tenant("acme").execute(Puppet, Do("p-1", "x")).result()
+    engine.as_tenant("acme").deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     (context,) = script.calls
     assert (context.tenant, context.decider, context.number, context.attempt) == ("acme", "puppet", 0, 1)
@@ -537,12 +537,12 @@ def test_a_transactional_effect_writes_with_its_end_or_not_at_all(place: Place) 
     engine = place.engine().register(optional(transactional=True), handle, retry=THRICE)
     with place.store.writer().unit() as unit, unit.lend() as connection:
         connection.execute(made)  # type: ignore[attr-defined]
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     assert written(place.store) == 0
     engine.advance(MINUTE)
     assert written(place.store) == 1
-    assert engine.load_state(Puppet, "p-1").result() == ("x", "done")
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "done")
 
 
 def written(store: Store) -> int:
@@ -556,12 +556,12 @@ def test_a_whole_order_needs_no_more_than_its_commands(place: Place) -> None:
     """The chain of effects leads an order to its end without anybody's help."""
     engine = place.engine().register(Order(), Shop())
     for number in range(5):
-        engine.execute(Order, PlaceOrder(f"o-{number}", number)).result()
+        engine.deciders.execute(Order, PlaceOrder(f"o-{number}", number))
     engine.drain()
-    assert [engine.load_state(Order, f"o-{number}").result() for number in range(5)] == [
+    assert [engine.deciders.state(Order, f"o-{number}") for number in range(5)] == [
         OrderState("shipped", number) for number in range(5)
     ]
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 def test_an_effect_whose_end_nobody_takes_is_buried(place: Place) -> None:
@@ -577,11 +577,11 @@ def test_an_effect_whose_end_nobody_takes_is_buried(place: Place) -> None:
             return Do("p-1", "it failed")
 
     engine = place.engine().register(Deaf(choose), Script(Fail("no luck")))
-    engine.execute(Deaf, Do("p-1", "x")).result()
+    engine.deciders.execute(Deaf, Do("p-1", "x"))
     engine.drain()
-    assert engine.load_state(Deaf, "p-1").result() == ("x",)
-    assert [letter.error for letter in engine.dead_letters().result()] == ["Fail: no luck"]
-    assert engine.backlog().result() == []
+    assert engine.deciders.state(Deaf, "p-1") == ("x",)
+    assert [letter.error for letter in engine.dead_letters.list()] == ["Fail: no luck"]
+    assert engine.admin.backlog() == []
 
 
 def test_an_answer_that_comes_too_late_is_a_failed_attempt(place: Place) -> None:
@@ -589,8 +589,8 @@ def test_an_answer_that_comes_too_late_is_a_failed_attempt(place: Place) -> None
     late = Script(Do("p-1", "done too late"))
     at_once = RetryPolicy(max_attempts=1)
     engine = place.engine().register(Puppet(act), late, timeout=timedelta(microseconds=1), retry=at_once)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     assert len(late.calls) == 1
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
-    assert ["no answer within" in letter.error for letter in engine.dead_letters().result()] == [True]
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
+    assert ["no answer within" in letter.error for letter in engine.dead_letters.list()] == [True]

@@ -17,7 +17,6 @@ from holdfast import (
     Decider,
     Decision,
     EffectContext,
-    InstanceQuery,
     JsonCodec,
     Message,
     MessagePackCodec,
@@ -37,11 +36,11 @@ from support.waiting import eventually
 @pytest.mark.row("D-084")
 def test_a_new_type_on_an_old_database(place: Place) -> None:
     """A type that is added later finds the database ready, and the old one goes on."""
-    place.engine().register(Counter()).execute(Counter, Add("c-1")).result()
+    place.engine().register(Counter()).deciders.execute(Counter, Add("c-1"))
     engine = place.engine().register(Counter()).register(Puppet())
-    engine.execute(Puppet, Do("p-1", "new")).result()
-    engine.execute(Counter, Add("c-1")).result()
-    assert engine.load_state(Counter, "c-1").result() == 2
+    engine.deciders.execute(Puppet, Do("p-1", "new"))
+    engine.deciders.execute(Counter, Add("c-1"))
+    assert engine.deciders.state(Counter, "c-1") == 2
 
 
 # -- One type in several versions of its code, as deployments would bring them.
@@ -170,7 +169,7 @@ class PlantHalfway(PlantUpcast):
 
 def grown(place: Place) -> None:
     """A plant as the first version of the code left it."""
-    place.engine().register(PlantFirst()).execute(PlantFirst, Grow("plant-1", 5)).result()
+    place.engine().register(PlantFirst()).deciders.execute(PlantFirst, Grow("plant-1", 5))
 
 
 @pytest.mark.row("D-085", "D-086")
@@ -179,10 +178,10 @@ def test_additive_changes_are_safe(place: Place) -> None:
     grown(place)
     ledger = Ledger()
     engine = place.engine().register(PlantExtended(), lambda context, effect: ledger.add(effect))
-    assert engine.load_state(PlantExtended, "plant-1").result() == "+5 unknown;"
-    engine.execute(PlantExtended, Grow("plant-1", 2)).result()
+    assert engine.deciders.state(PlantExtended, "plant-1") == "+5 unknown;"
+    engine.deciders.execute(PlantExtended, Grow("plant-1", 2))
     engine.drain()
-    assert engine.load_state(PlantExtended, "plant-1").result() == "+5 unknown;+2 rain;"
+    assert engine.deciders.state(PlantExtended, "plant-1") == "+5 unknown;+2 rain;"
     assert ledger.entries == [Act("water")]
 
 
@@ -190,9 +189,9 @@ def test_additive_changes_are_safe(place: Place) -> None:
 def test_old_code_reads_events_with_fields_that_it_does_not_know(place: Place) -> None:
     """In a rolling deployment the old code meets events of the new one, and passes over what it does not know."""
     engine = place.engine().register(PlantExtended())
-    engine.execute(PlantExtended, Grow("plant-1", 5)).result()
+    engine.deciders.execute(PlantExtended, Grow("plant-1", 5))
     old = place.engine().register(PlantFirst())
-    assert old.load_state(PlantFirst, "plant-1").result() == 5
+    assert old.deciders.state(PlantFirst, "plant-1") == 5
     place.must_fold = False  # The two versions have different states, which is the point.
 
 
@@ -207,7 +206,7 @@ def test_a_policy_may_change_while_effects_wait(place: Place) -> None:
 
     strict = RetryPolicy(max_attempts=2, delay=timedelta(minutes=1), jitter=0)
     first = place.engine().register(Puppet(act), broken, retry=strict)
-    first.execute(Puppet, Do("p-1", "x")).result()
+    first.deciders.execute(Puppet, Do("p-1", "x"))
     first.drain()
     patient = RetryPolicy(max_attempts=5, delay=timedelta(minutes=1), jitter=0)
     second = place.engine().register(Puppet(act), broken, retry=patient)
@@ -232,15 +231,15 @@ def test_a_history_that_the_code_cannot_read_fails_loudly(
     place.must_fold = False
     engine = place.engine().register(kind())
     for call in (
-        lambda: engine.execute(kind, Grow("plant-1")),
-        lambda: engine.load_state(kind, "plant-1"),
-        lambda: engine.get(kind, "plant-1"),
+        lambda: engine.futures.deciders.execute(kind, Grow("plant-1")),
+        lambda: engine.futures.deciders.state(kind, "plant-1"),
+        lambda: engine.futures.deciders.get(kind, "plant-1"),
     ):
         with pytest.raises(ReplayError, match=said) as caught:
             call().result()
         assert caught.value.code == code
-    assert place.engine().register(PlantFirst()).load_state(PlantFirst, "plant-1").result() == 5
-    (raw,) = engine.load_events(kind, "plant-1").result()
+    assert place.engine().register(PlantFirst()).deciders.state(PlantFirst, "plant-1") == 5
+    (raw,) = engine.deciders.history(kind, "plant-1")
     assert (raw.type, raw.event, said in raw.error) == ("Grown", {"by": 5}, True)
 
 
@@ -248,8 +247,8 @@ def test_a_history_that_the_code_cannot_read_fails_loudly(
 def test_an_engine_warns_of_work_that_it_does_not_know(live: Live, caplog: pytest.LogCaptureFixture) -> None:
     """At the start pending timers and messages of unknown types are named; so are effects that no worker can run."""
     first = live.engine().register(Order()).register(Puppet())
-    first.execute(Order, PlaceOrder("o-1", 5)).result()
-    first.submit(Puppet, Do("p-1", "x")).result()
+    first.deciders.execute(Order, PlaceOrder("o-1", 5))
+    first.deciders.submit(Puppet, Do("p-1", "x"))
     first.stop()
     with caplog.at_level(logging.WARNING):
         live.engine().register(Doll(), done).start_worker()
@@ -263,12 +262,12 @@ def test_pending_work_is_counted_by_type(place: Place) -> None:
     """Before a type is removed an operator sees what is left of it, and that it is gone."""
     engine = place.engine().register(Order(), Shop())
     for number in range(3):
-        engine.execute(Order, PlaceOrder(f"o-{number}", 5)).result()
-    engine.submit(Order, PlaceOrder("o-9", 5)).result()
-    counted = {(each.kind, each.name): each.count for each in engine.backlog().result()}
+        engine.deciders.execute(Order, PlaceOrder(f"o-{number}", 5))
+    engine.deciders.submit(Order, PlaceOrder("o-9", 5))
+    counted = {(each.kind, each.name): each.count for each in engine.admin.backlog()}
     assert counted == {("effect", "order"): 3, ("timer", "order"): 3, ("inbox", "order"): 1}
     engine.drain()
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.row("D-117")
@@ -276,9 +275,9 @@ def test_old_events_are_upcast_before_they_are_folded(place: Place) -> None:
     """Versions follow one another by upcasters; stored bytes never change."""
     grown(place)
     engine = place.engine().register(PlantUpcast())
-    engine.execute(PlantUpcast, Grow("plant-1", 120)).result()
-    assert engine.load_state(PlantUpcast, "plant-1").result() == 125
-    assert [each.event for each in engine.load_events(PlantUpcast, "plant-1").result()] == [
+    engine.deciders.execute(PlantUpcast, Grow("plant-1", 120))
+    assert engine.deciders.state(PlantUpcast, "plant-1") == 125
+    assert [each.event for each in engine.deciders.history(PlantUpcast, "plant-1")] == [
         GrownThird(0, 5),
         GrownThird(1, 20),
     ]
@@ -316,9 +315,9 @@ class Reversed:
 def test_the_codec_can_be_replaced(blank: Live, codec: Codec) -> None:
     """Events, effects, timers and messages all pass the codec, and a database remembers which one it is."""
     engine = blank.engine(codec=codec).register(Order(), Shop()).start_worker()
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
-    engine.submit(Order, PlaceOrder("o-2", 5)).result()
-    eventually(lambda: len(engine.instances(InstanceQuery(statuses=("completed",))).result()) == 2)
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
+    engine.deciders.submit(Order, PlaceOrder("o-2", 5))
+    eventually(lambda: len(engine.instances.list(status=("completed",))) == 2)
     with pytest.raises(ConfigurationError, match=f"written with the '{codec.name}' codec"):
         blank.engine()
 
@@ -369,11 +368,11 @@ def test_events_that_do_not_fit_on_a_snapshot_are_folded_anew(place: Place) -> N
     often = Settings(snapshot_events=2)
     engine = place.engine(often).register(OldPurse())
     for _ in range(5):
-        engine.execute(OldPurse, Add("c-1")).result()
+        engine.deciders.execute(OldPurse, Add("c-1"))
     newer = place.engine(often).register(Purse())
-    assert newer.load_state(Purse, "c-1").result() == {"sum": 5}
-    newer.execute(Purse, Add("c-1")).result()
-    assert newer.load_state(Purse, "c-1").result() == {"sum": 6}
+    assert newer.deciders.state(Purse, "c-1") == {"sum": 5}
+    newer.deciders.execute(Purse, Add("c-1"))
+    assert newer.deciders.state(Purse, "c-1") == {"sum": 6}
     place.must_fold = False  # The engine of the older code holds the older fold.
 
 
@@ -458,13 +457,13 @@ class LouderBell(Decider[tuple[str, ...], CallAgain, Called, RingLoudly]):
 @pytest.mark.row("D-117")
 def test_work_that_waits_is_upcast(place: Place) -> None:
     """Timers, messages and effects of an older version reach the newer code in its own classes."""
-    place.engine().register(Bell()).execute(Bell, Call("b-1", "all")).result()
+    place.engine().register(Bell()).deciders.execute(Bell, Call("b-1", "all"))
     rung: list[object] = []
     engine = place.engine().register(LouderBell(), lambda context, effect: rung.append(effect))
     engine.advance(hours=2)
     assert rung == [RingLoudly(["by", "effect"], 11)]
-    assert engine.load_state(LouderBell, "b-1").result() == ("all", "by-message", "by-timer")
-    assert engine.dead_letters().result() == []
+    assert engine.deciders.state(LouderBell, "b-1") == ("all", "by-message", "by-timer")
+    assert engine.dead_letters.list() == []
     place.must_fold = False  # The first engine cannot run what the second one does.
 
 
@@ -481,12 +480,12 @@ def test_a_state_of_another_shape_is_folded_anew(place: Place, kind: type[Tally]
     often = Settings(snapshot_events=2)
     engine = place.engine(often).register(Counter())
     for _ in range(5):
-        engine.execute(Counter, Add("c-1")).result()
+        engine.deciders.execute(Counter, Add("c-1"))
     newer = place.engine(often).register(kind())
-    assert newer.load_state(kind, "c-1").result() == "IIIII"
+    assert newer.deciders.state(kind, "c-1") == "IIIII"
     for _ in range(2):
-        newer.execute(kind, Add("c-1")).result()
-    assert newer.load_state(kind, "c-1").result() == "IIIIIII"
+        newer.deciders.execute(kind, Add("c-1"))
+    assert newer.deciders.state(kind, "c-1") == "IIIIIII"
     back = place.engine(often).register(Counter())
-    back.execute(Counter, Add("c-1")).result()
-    assert back.load_state(Counter, "c-1").result() == 8
+    back.deciders.execute(Counter, Add("c-1"))
+    assert back.deciders.state(Counter, "c-1") == 8

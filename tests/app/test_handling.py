@@ -47,9 +47,9 @@ def mail_by_place(context: EffectContext, effect: Act, /) -> Do:
 def test_an_effect_may_name_its_handler(place: Place, mailer: object) -> None:
     """Such an effect goes to the handler of that name, with its context and its body; what comes back is a command."""
     engine = place.engine().register(Puppet(mailing)).handle("mailer", mailer)
-    engine.execute(Puppet, Do("p-1", "hello")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "hello"))
     engine.drain()
-    assert engine.load_state(Puppet, "p-1").result() == ("hello", "done hello 1")
+    assert engine.deciders.state(Puppet, "p-1") == ("hello", "done hello 1")
 
 
 def test_steps_and_effects_may_share_a_handler(place: Place) -> None:
@@ -58,8 +58,8 @@ def test_steps_and_effects_may_share_a_handler(place: Place) -> None:
     engine = place.engine().register(Puppet(mailing))
     engine.handle("mailer", lambda context, effect: ledger.add(effect))
     engine.register(Saga("s").step("a", "mailer").build())
-    engine.execute(Puppet, Do("p-1", "hello")).result()
-    engine.start("s", {"effect": "by name"}).result()
+    engine.deciders.execute(Puppet, Do("p-1", "hello"))
+    engine.start("s", {"effect": "by name"})
     engine.drain()
     assert sorted(map(str, ledger.entries)) == ["Act(what='hello')", "by name"]
 
@@ -68,9 +68,9 @@ def test_steps_and_effects_may_share_a_handler(place: Place) -> None:
 def test_a_handler_that_cannot_take_an_effect_says_so_at_once(place: Place, mailer: object) -> None:
     """It was made for steps: the effect gives up without another call, and its letter says what is needed."""
     engine = place.engine().register(Puppet(mailing)).handle("mailer", mailer)
-    engine.execute(Puppet, Do("p-1", "hello")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "hello"))
     engine.drain()
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert letter.attempts == 1
     assert "'mailer'" in letter.error
     assert "(context, effect)" in letter.error
@@ -79,10 +79,10 @@ def test_a_handler_that_cannot_take_an_effect_says_so_at_once(place: Place, mail
 def test_a_handler_that_cannot_take_a_step_says_so_at_once(place: Place) -> None:
     """It was made for effects: parameters that have no names cannot be found in the data."""
     engine = place.engine().handle("mailer", mail_by_place)
-    instance = engine.register(Saga("s").step("a", "mailer").build()).start("s").result()
+    instance = engine.register(Saga("s").step("a", "mailer").build()).start("s").id
     engine.drain()
-    found = engine.get(instance).result()
-    assert (found.status, engine.steps(instance).result()[0].retry_count) == ("failed", 0)
+    found = engine.run(instance).describe()
+    assert (found.status, engine.run(instance).steps()[0].retry_count) == ("failed", 0)
     assert "positional-only" in found.error
 
 
@@ -103,10 +103,10 @@ def test_the_handler_of_a_decider_takes_two_arguments(wrong: Any) -> None:
 def test_any_way_of_taking_two_arguments_will_do(right: Any) -> None:
     """Defaults, and functions that do not tell their parameters, are not in the way: the effect is handled."""
     engine = ManualEngine().register(Puppet(act), right)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    found = engine.get(Puppet, "p-1").result()
-    assert (found.state, found.effects, engine.dead_letters().result()) == (("x",), [], [])
+    found = engine.deciders.get(Puppet, "p-1")
+    assert (found.state, found.effects, engine.dead_letters.list()) == (("x",), [], [])
 
 
 def bare(function: Callable[..., object]) -> Callable[..., object]:
@@ -137,9 +137,9 @@ def test_a_decorator_must_not_hide_the_parameters() -> None:
     with pytest.raises(ConfigurationError, match=r"functools\.wraps"):
         ManualEngine().register(Saga("s").step("a", bare(reserve)).build())
     engine = ManualEngine().register(Saga("s").step("a", polite(reserve)).build())
-    instance = engine.start("s", {"sku": "lamp"}).result()
+    instance = engine.start("s", {"sku": "lamp"}).id
     engine.drain()
-    assert engine.result(instance).result() == {"sku": "lamp", "a": "one lamp"}
+    assert engine.run(instance).result() == {"sku": "lamp", "a": "one lamp"}
 
 
 SHIPPING = Saga("shipping").step("ship", "puppet").build()
@@ -166,8 +166,8 @@ def test_a_step_that_meets_the_handler_of_a_decider_fails_without_a_call(place: 
     """Where another process published the steps nobody could refuse them: the step says whose handler it has named."""
     place.engine().register(SHIPPING)
     engine = place.engine().register(Puppet(mailing), mailer)
-    instance = engine.start("shipping").result()
+    instance = engine.start("shipping").id
     engine.drain()
-    found = engine.get(instance).result()
-    assert (found.status, engine.steps(instance).result()[0].retry_count) == ("failed", 0)
+    found = engine.run(instance).describe()
+    assert (found.status, engine.run(instance).steps()[0].retry_count) == ("failed", 0)
     assert "the handler 'puppet' is that of the decider 'puppet' and takes no steps" in found.error

@@ -58,24 +58,24 @@ PATIENT = Settings(command_retry=RetryPolicy(max_attempts=3, delay=MINUTE, backo
 def test_an_accepted_command_survives_until_it_is_carried_out(place: Place) -> None:
     """`submit` answers with a number when the command is stored; another process carries it out."""
     first = place.engine().register(Counter())
-    numbers = [first.submit(Counter, Add("c-1")).result() for _ in range(3)]
+    numbers = [first.deciders.submit(Counter, Add("c-1")) for _ in range(3)]
     assert numbers == sorted(set(numbers))
-    assert first.inbox_depth().result() == 3
-    assert first.instances().result() == []
+    assert first.admin.inbox_depth() == 3
+    assert first.instances.list() == []
     second = place.engine().register(Counter())
     second.drain()
-    assert second.load_state(Counter, "c-1").result() == 3
-    assert second.inbox_depth().result() == 0
+    assert second.deciders.state(Counter, "c-1") == 3
+    assert second.admin.inbox_depth() == 0
 
 
 @pytest.mark.row("D-108")
 def test_execute_is_synchronous_and_submit_is_not(place: Place) -> None:
     """The inbox is another method: `execute` never waits in it."""
     engine = place.engine().register(Counter())
-    engine.execute(Counter, Add("c-1")).result()
-    assert engine.load_state(Counter, "c-1").result() == 1
-    engine.submit(Counter, Add("c-1")).result()
-    assert engine.load_state(Counter, "c-1").result() == 1
+    engine.deciders.execute(Counter, Add("c-1"))
+    assert engine.deciders.state(Counter, "c-1") == 1
+    engine.deciders.submit(Counter, Add("c-1"))
+    assert engine.deciders.state(Counter, "c-1") == 1
 
 
 @pytest.mark.row("D-109")
@@ -84,10 +84,10 @@ def test_messages_of_one_instance_are_carried_out_in_order(live: Live) -> None:
     workers = [live.engine().register(Puppet()).start_worker() for _ in range(2)]
     for step in range(30):
         for key in ("p-1", "p-2", "p-3"):
-            workers[step % 2].submit(Puppet, Do(key, str(step))).result()
-    eventually(lambda: workers[0].inbox_depth().result() == 0)
+            workers[step % 2].deciders.submit(Puppet, Do(key, str(step)))
+    eventually(lambda: workers[0].admin.inbox_depth() == 0)
     for key in ("p-1", "p-2", "p-3"):
-        assert workers[0].load_state(Puppet, key).result() == tuple(map(str, range(30)))
+        assert workers[0].deciders.state(Puppet, key) == tuple(map(str, range(30)))
 
 
 def failing(*, times: int) -> Puppet:
@@ -109,14 +109,14 @@ def test_a_message_that_is_tried_again_holds_back_those_behind_it(place: Place) 
     """While A waits for its retry B waits too, and other instances do not."""
     engine = place.engine(PATIENT).register(puppet := failing(times=1))
     for key, what in (("p-1", "A"), ("p-1", "B"), ("p-2", "C")):
-        engine.submit(Puppet, Do(key, what)).result()
+        engine.deciders.submit(Puppet, Do(key, what))
     engine.drain()
-    assert engine.load_state(Puppet, "p-2").result() == ("C",)
-    assert engine.inbox_depth().result() == 2
+    assert engine.deciders.state(Puppet, "p-2") == ("C",)
+    assert engine.admin.inbox_depth() == 2
     puppet.left[0] = 0  # type: ignore[attr-defined]
-    engine.submit(Puppet, Do("p-1", "D")).result()
+    engine.deciders.submit(Puppet, Do("p-1", "D"))
     engine.advance(MINUTE)
-    assert engine.load_state(Puppet, "p-1").result() == ("A", "B", "D")
+    assert engine.deciders.state(Puppet, "p-1") == ("A", "B", "D")
 
 
 @pytest.mark.row("D-109")
@@ -124,15 +124,15 @@ def test_a_message_that_gives_up_lets_the_next_one_pass(place: Place) -> None:
     """After its last attempt A is a dead letter and B is carried out; requeued, A comes after B."""
     engine = place.engine(PATIENT).register(puppet := failing(times=9))
     for what in ("A", "B"):
-        engine.submit(Puppet, Do("p-1", what)).result()
+        engine.deciders.submit(Puppet, Do("p-1", what))
     engine.advance(hours=1)
-    assert engine.load_state(Puppet, "p-1").result() == ("B",)
-    (letter,) = engine.dead_letters().result()
+    assert engine.deciders.state(Puppet, "p-1") == ("B",)
+    (letter,) = engine.dead_letters.list()
     assert (letter.source, letter.reason, letter.attempts) == ("inbox", "decider_failed", 3)
     puppet.left[0] = 0  # type: ignore[attr-defined]
-    engine.requeue(letter.id).result()
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
-    assert engine.load_state(Puppet, "p-1").result() == ("B", "A")
+    assert engine.deciders.state(Puppet, "p-1") == ("B", "A")
 
 
 def test_a_message_that_its_target_rejects_is_a_dead_letter_and_nothing_more(place: Place) -> None:
@@ -149,11 +149,11 @@ def test_a_message_that_its_target_rejects_is_a_dead_letter_and_nothing_more(pla
 
     engine = place.engine().register(Puppet(send)).register(Doll(refuse))
     for what in ("bad", "good"):
-        engine.execute(Puppet, Do("p-1", what)).result()
+        engine.deciders.execute(Puppet, Do("p-1", what))
     engine.drain()
-    assert engine.load_state(Puppet, "p-1").result() == ("bad", "good")
-    assert engine.load_state(Doll, "d-1").result() == ("good",)
-    (letter,) = engine.dead_letters(definition="doll", key="d-1", source="inbox").result()
+    assert engine.deciders.state(Puppet, "p-1") == ("bad", "good")
+    assert engine.deciders.state(Doll, "d-1") == ("good",)
+    (letter,) = engine.dead_letters.list(definition="doll", key="d-1", source="inbox")
     assert (letter.reason, letter.error, letter.attempts) == ("not_now", "come back later [not_now]", 1)
 
 
@@ -161,10 +161,10 @@ def test_a_message_that_its_target_rejects_is_a_dead_letter_and_nothing_more(pla
 def test_drain_is_the_flush_that_tests_need(place: Place) -> None:
     """After `drain` everything that was accepted is carried out, with all that follows from it."""
     engine = place.engine().register(Sender()).register(Receiver())
-    engine.submit(Sender, Send("s-1", "r-1", 5)).result()
+    engine.deciders.submit(Sender, Send("s-1", "r-1", 5))
     assert engine.drain() > 0
     assert engine.drain() == 0
-    assert engine.load_state(Sender, "s-1").result() == "confirmed"
+    assert engine.deciders.state(Sender, "s-1") == "confirmed"
 
 
 @pytest.mark.row("D-111")
@@ -172,13 +172,13 @@ def test_a_command_id_counts_once_for_its_instance(place: Place) -> None:
     """The second call with an id succeeds and changes nothing, in this process and in any other; other ids count."""
     engine = place.engine().register(Counter())
     for _ in range(2):
-        engine.execute(Counter, Add("c-1", 1), command_id="k-1").result()
+        engine.deciders.execute(Counter, Add("c-1", 1), command_id="k-1")
     other = place.engine().register(Counter())
-    other.execute(Counter, Add("c-1", 1), command_id="k-1").result()
-    other.execute(Counter, Add("c-1", 100), command_id="k-2").result()
-    other.execute(Counter, Add("c-2", 1), command_id="k-1").result()
-    assert other.load_state(Counter, "c-1").result() == 101
-    assert other.load_state(Counter, "c-2").result() == 1
+    other.deciders.execute(Counter, Add("c-1", 1), command_id="k-1")
+    other.deciders.execute(Counter, Add("c-1", 100), command_id="k-2")
+    other.deciders.execute(Counter, Add("c-2", 1), command_id="k-1")
+    assert other.deciders.state(Counter, "c-1") == 101
+    assert other.deciders.state(Counter, "c-2") == 1
 
 
 @pytest.mark.row("D-111")
@@ -186,11 +186,11 @@ def test_a_command_id_counts_once_over_calls_inbox_and_messages(place: Place) ->
     """Whether a command is executed or submitted, its id is remembered in one place."""
     engine = place.engine().register(Counter())
     for _ in range(2):
-        engine.submit(Counter, Add("c-1"), command_id="k-1").result()
-    engine.execute(Counter, Add("c-1"), command_id="k-1").result()
+        engine.deciders.submit(Counter, Add("c-1"), command_id="k-1")
+    engine.deciders.execute(Counter, Add("c-1"), command_id="k-1")
     engine.drain()
-    assert engine.load_state(Counter, "c-1").result() == 1
-    assert engine.inbox_depth().result() == 0
+    assert engine.deciders.state(Counter, "c-1") == 1
+    assert engine.admin.inbox_depth() == 0
 
 
 @pytest.mark.row("D-111")
@@ -204,11 +204,11 @@ def test_a_command_that_failed_may_be_sent_again_with_its_id(place: Place) -> No
         return Decision.event(Noted(command.what))
 
     engine = place.engine().register(Puppet(choose))
-    assert engine.execute(Puppet, Do("p-1", "x"), command_id="k-1").exception() is not None
+    assert engine.futures.deciders.execute(Puppet, Do("p-1", "x"), command_id="k-1").exception() is not None
     is_open[0] = True
     for _ in range(2):
-        engine.execute(Puppet, Do("p-1", "x"), command_id="k-1").result()
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+        engine.deciders.execute(Puppet, Do("p-1", "x"), command_id="k-1")
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
 
 @pytest.mark.row("D-111")
@@ -220,35 +220,35 @@ def test_an_id_whose_command_found_nothing_to_do_is_remembered(place: Place) -> 
         return Decision.event(Noted(command.what)) if is_open[0] or command.what == "begin" else Ignored()
 
     engine = place.engine().register(Puppet(choose))
-    engine.execute(Puppet, Do("p-1", "begin")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "begin"))
     for key in ("p-1", "p-2"):
-        engine.execute(Puppet, Do(key, "late"), command_id="k-1").result()
-        engine.submit(Puppet, Do(key, "later"), command_id="k-2").result()
+        engine.deciders.execute(Puppet, Do(key, "late"), command_id="k-1")
+        engine.deciders.submit(Puppet, Do(key, "later"), command_id="k-2")
     engine.drain()
     is_open[0] = True
     for each in (engine, place.engine().register(Puppet(choose))):
         for key in ("p-1", "p-2"):
-            each.execute(Puppet, Do(key, "late"), command_id="k-1").result()
-            each.submit(Puppet, Do(key, "later"), command_id="k-2").result()
+            each.deciders.execute(Puppet, Do(key, "late"), command_id="k-1")
+            each.deciders.submit(Puppet, Do(key, "later"), command_id="k-2")
         each.drain()
-    assert engine.load_state(Puppet, "p-1").result() == ("begin",)
-    assert isinstance(engine.load_state(Puppet, "p-2").exception(), NotFoundError)
-    assert engine.inbox_depth().result() == 0
+    assert engine.deciders.state(Puppet, "p-1") == ("begin",)
+    assert isinstance(engine.futures.deciders.state(Puppet, "p-2").exception(), NotFoundError)
+    assert engine.admin.inbox_depth() == 0
 
 
 @pytest.mark.row("D-111")
 def test_an_id_stands_for_one_command(place: Place) -> None:
     """Another command with an id that was used is refused, not dropped; as a message it is a dead letter that says so."""
     engine = place.engine().register(Counter())
-    engine.execute(Counter, Add("c-1", 1), command_id="k-1").result()
+    engine.deciders.execute(Counter, Add("c-1", 1), command_id="k-1")
     with pytest.raises(ReusedIdError, match="'k-1' was used before, for another command") as caught:
-        engine.execute(Counter, Add("c-1", 10), command_id="k-1").result()
+        engine.deciders.execute(Counter, Add("c-1", 10), command_id="k-1")
     assert (caught.value.code, caught.value.retryable) == ("reused_id", False)
-    engine.submit(Counter, Add("c-1", 10), command_id="k-1").result()
+    engine.deciders.submit(Counter, Add("c-1", 10), command_id="k-1")
     engine.drain()
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.reason, letter.attempts, letter.command_id) == ("reused_id", 1, "k-1")
-    assert engine.load_state(Counter, "c-1").result() == 1
+    assert engine.deciders.state(Counter, "c-1") == 1
 
 
 @dataclass(frozen=True)
@@ -277,10 +277,10 @@ def test_the_same_command_is_the_same_in_whatever_order_it_comes(place: Place) -
     """Sets and dicts have no order that counts: a command made anew is the same command."""
     engine = place.engine().register(Tagged())
     for words, more in (("abcdefgh", {"x": 1, "y": 2}), ("hgfedcba", {"y": 2, "x": 1})):
-        engine.execute(Tagged, Tag("t-1", frozenset(words), more), command_id="k-1").result()
-        engine.submit(Tagged, Tag("t-1", frozenset(words), more), command_id="k-1").result()
+        engine.deciders.execute(Tagged, Tag("t-1", frozenset(words), more), command_id="k-1")
+        engine.deciders.submit(Tagged, Tag("t-1", frozenset(words), more), command_id="k-1")
     engine.drain()
-    assert (engine.load_state(Tagged, "t-1").result(), engine.dead_letters().result()) == (1, [])
+    assert (engine.deciders.state(Tagged, "t-1"), engine.dead_letters.list()) == (1, [])
 
 
 class Shop(Puppet):
@@ -306,11 +306,11 @@ def test_ids_of_different_instances_never_meet(place: Place) -> None:
     engine.register(Saga("order").wait("w", 3600).build())
     wanted = [(Shop, "order:1"), (ShopOrder, "1"), (Percent, "1"), (Start, "order")]
     for decider, key in wanted:
-        engine.execute(decider, Do(key, "x"), command_id="k").result()
-        engine.submit(decider, Do(key, "y"), command_id="m").result()
-    engine.start("order", idempotency_key="k").result()
+        engine.deciders.execute(decider, Do(key, "x"), command_id="k")
+        engine.deciders.submit(decider, Do(key, "y"), command_id="m")
+    engine.start("order", idempotency_key="k")
     engine.drain()
-    assert [engine.load_state(decider, key).result() for decider, key in wanted] == [("x", "y")] * 4
+    assert [engine.deciders.state(decider, key) for decider, key in wanted] == [("x", "y")] * 4
     names = {Address(tenant="default", definition=decider.type, key=key).name for decider, key in wanted}
     assert len(names) == len(wanted)
 
@@ -322,25 +322,25 @@ def test_equal_commands_count_once_within_the_window_when_asked_for(place: Place
     same = canonical_hash({"type": "Add", "by": 1})
     for minutes in (0, 59):
         engine.advance(minutes=minutes)
-        engine.execute(Counter, Add("c-1"), command_id=same).result()
-    assert engine.load_state(Counter, "c-1").result() == 1
+        engine.deciders.execute(Counter, Add("c-1"), command_id=same)
+    assert engine.deciders.state(Counter, "c-1") == 1
     engine.advance(hours=2)
-    engine.execute(Counter, Add("c-1"), command_id=same).result()
-    assert engine.load_state(Counter, "c-1").result() == 2
+    engine.deciders.execute(Counter, Add("c-1"), command_id=same)
+    assert engine.deciders.state(Counter, "c-1") == 2
     for _ in range(2):
-        engine.execute(Counter, Add("c-1")).result()
-    assert engine.load_state(Counter, "c-1").result() == 4
+        engine.deciders.execute(Counter, Add("c-1"))
+    assert engine.deciders.state(Counter, "c-1") == 4
 
 
 def test_messages_between_deciders_arrive_once_and_in_order(place: Place) -> None:
     """A decision can tell another instance, of another type too; the messages are part of its commit."""
     engine = place.engine().register(Sender()).register(Receiver())
     for number in range(4):
-        engine.execute(Sender, Send(f"s-{number}", "r-1", number)).result()
+        engine.deciders.execute(Sender, Send(f"s-{number}", "r-1", number))
     engine.drain()
     senders = [f"s-{number}" for number in range(4)]
-    assert engine.load_state(Receiver, "r-1").result() == Purse(6, senders)
-    assert [engine.load_state(Sender, key).result() for key in senders] == ["confirmed"] * 4
+    assert engine.deciders.state(Receiver, "r-1") == Purse(6, senders)
+    assert [engine.deciders.state(Sender, key) for key in senders] == ["confirmed"] * 4
 
 
 def test_a_message_can_name_its_target_and_an_id(place: Place) -> None:
@@ -354,10 +354,10 @@ def test_a_message_can_name_its_target_and_an_id(place: Place) -> None:
         return decision.with_message(told).with_message(told)
 
     engine = place.engine().register(Puppet(choose)).register(Doll())
-    engine.execute(Puppet, Do("p-1", "tell")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "tell"))
     engine.drain()
-    assert engine.load_state(Doll, "d-1").result() == ("told",)
-    target = engine.get(Doll, "d-1").result().id
+    assert engine.deciders.state(Doll, "d-1") == ("told",)
+    target = engine.deciders.get(Doll, "d-1").id
 
     def choose_by_id(state: Notes, command: Do, moment: Moment) -> Answer:
         return Decision.event(Noted("x")).with_message(
@@ -365,23 +365,23 @@ def test_a_message_can_name_its_target_and_an_id(place: Place) -> None:
         )
 
     second = place.engine().register(Puppet(choose_by_id)).register(Doll())
-    second.execute(Puppet, Do("p-2", "tell")).result()
+    second.deciders.execute(Puppet, Do("p-2", "tell"))
     second.drain()
-    assert second.load_state(Doll, "d-1").result() == ("told", "by id")
+    assert second.deciders.state(Doll, "d-1") == ("told", "by id")
 
 
 @pytest.mark.row("D-084")
 def test_a_message_for_an_unknown_type_waits_for_a_process_that_knows_it(place: Place) -> None:
     """Old code leaves the messages of a new type alone and carries out its own."""
     new = place.engine().register(Puppet()).register(Doll())
-    new.submit(Puppet, Do("p-1", "new")).result()
-    new.submit(Doll, Do("d-1", "old")).result()
+    new.deciders.submit(Puppet, Do("p-1", "new"))
+    new.deciders.submit(Doll, Do("d-1", "old"))
     old = place.engine().register(Doll())
     old.drain()
-    assert old.load_state(Doll, "d-1").result() == ("old",)
-    assert new.dead_letters().result() == []
+    assert old.deciders.state(Doll, "d-1") == ("old",)
+    assert new.dead_letters.list() == []
     new.drain()
-    assert new.load_state(Puppet, "p-1").result() == ("new",)
+    assert new.deciders.state(Puppet, "p-1") == ("new",)
 
 
 @contextmanager
@@ -400,19 +400,19 @@ def test_a_command_can_be_accepted_in_the_callers_own_transaction(live: Live) ->
     """What is rolled back was never accepted; what is committed is carried out."""
     engine = live.engine().register(Counter()).start_worker()
     with suppress(ZeroDivisionError), transaction(live) as connection:
-        engine.submit(Counter, Add("c-1", 100), connection=connection).result()
+        engine.deciders.submit(Counter, Add("c-1", 100), connection=connection)
         raise ZeroDivisionError
     with transaction(live) as connection:
-        engine.submit(Counter, Add("c-1", 1), connection=connection).result()
-    eventually(lambda: engine.instances().result())
-    assert engine.load_state(Counter, "c-1").result() == 1
+        engine.deciders.submit(Counter, Add("c-1", 1), connection=connection)
+    eventually(engine.instances.list)
+    assert engine.deciders.state(Counter, "c-1") == 1
 
 
 def test_a_connection_to_something_else_is_refused(live: Live) -> None:
     """Only a connection of the engine's own driver can carry a command."""
     engine = live.engine().register(Counter())
     with pytest.raises(ConfigurationError, match="connection to"):
-        engine.submit(Counter, Add("c-1"), connection=object()).result()
+        engine.deciders.submit(Counter, Add("c-1"), connection=object())
 
 
 def test_sql_alone_can_submit_a_command(postgres_dsn: str) -> None:
@@ -422,47 +422,49 @@ def test_sql_alone_can_submit_a_command(postgres_dsn: str) -> None:
             connection.execute(
                 "select holdfast.submit('order', 'Place', $${\"workflow_id\": \"o-1\", \"amount\": 7}$$, key => 'o-1')"
             )
-        eventually(lambda: engine.instances().result())
-        assert engine.load_state(Order, "o-1").result().amount == 7
-        assert engine.load_events(Order, "o-1").result()[0].actor == "postgres"
+        eventually(engine.instances.list)
+        assert engine.deciders.state(Order, "o-1").amount == 7
+        assert engine.deciders.history(Order, "o-1")[0].actor == "postgres"
 
 
 def test_a_message_that_cannot_be_read_is_buried_with_its_reason(place: Place) -> None:
     """Data that does not fit its command is of no use to anybody: the message does not block its neighbours; its letter says why."""
     engine = place.engine().register(Order())
-    good = engine._message(engine.registry.get("default", "order"), PlaceOrder("o-1", 1), command_id="", comment="")
+    good = engine.futures.deciders._message(
+        engine.registry.get("default", "order"), PlaceOrder("o-1", 1), command_id="", comment=""
+    )
     bad = [
         msgspec.structs.replace(good, data=b"\xff"),
         msgspec.structs.replace(good, data=b'{"workflow_id": 7}'),
     ]
     place.store.writer().accept([*bad, good], place.clock.now())
     engine.advance(hours=1)
-    assert [letter.reason for letter in engine.dead_letters().result()] == ["bad_payload", "bad_payload"]
-    assert engine.load_state(Order, "o-1").result().amount == 1
+    assert [letter.reason for letter in engine.dead_letters.list()] == ["bad_payload", "bad_payload"]
+    assert engine.deciders.state(Order, "o-1").amount == 1
 
 
 @pytest.mark.parametrize("key", ["", "x" * 513, "\x00", "\ud800"])
 def test_keys_and_ids_that_no_database_can_keep_are_refused(place: Place, key: str) -> None:
     """An instance's key and a command's id are text of a bounded size; the refusal comes before any write."""
     engine = place.engine().register(Counter())
-    for call in (engine.execute, engine.submit):
+    for call in (engine.deciders.execute, engine.deciders.submit):
         with pytest.raises(PayloadError):
-            call(Counter, Add(key)).result()
+            call(Counter, Add(key))
         if key:
             with pytest.raises(PayloadError, match="command id"):
-                call(Counter, Add("c-1"), command_id=key).result()
-    assert engine.instances().result() == []
-    assert engine.inbox_depth().result() == 0
+                call(Counter, Add("c-1"), command_id=key)
+    assert engine.instances.list() == []
+    assert engine.admin.inbox_depth() == 0
 
 
 def test_tenants_do_not_wait_for_one_another(place: Place) -> None:
     """The same key of two tenants is two queues: a message that fails holds back its own tenant's alone."""
     engine = place.engine(PATIENT).register(puppet := failing(times=1))
     for tenant, what in (("red", "A"), ("red", "B"), ("blue", "C")):
-        engine.as_tenant(tenant).submit(Puppet, Do("p-1", what)).result()
+        engine.as_tenant(tenant).deciders.submit(Puppet, Do("p-1", what))
     engine.drain()
-    assert engine.inbox_depth().result() == 2
-    assert engine.as_tenant("blue").load_state(Puppet, "p-1").result() == ("C",)
+    assert engine.admin.inbox_depth() == 2
+    assert engine.as_tenant("blue").deciders.state(Puppet, "p-1") == ("C",)
     puppet.left[0] = 0  # type: ignore[attr-defined]
     engine.advance(MINUTE)
-    assert engine.as_tenant("red").load_state(Puppet, "p-1").result() == ("A", "B")
+    assert engine.as_tenant("red").deciders.state(Puppet, "p-1") == ("A", "B")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Actor, Decision, Engine, Header, InstanceQuery, Moment, PayloadError, RequestContext, Saga
+from holdfast import Actor, Decision, Engine, InstanceInfo, Moment, PayloadError, RequestContext, Saga
 from holdfast.testing.manual import START
 from support.engines import Place
 from support.samples import Answer, Do, Doll, Noted, Notes, Puppet
@@ -27,12 +27,12 @@ def labelled(**labels: Any) -> Puppet:
 
 def found(engine: Engine, **attributes: Any) -> list[str]:
     """The keys of those that have these values, newest first."""
-    return [each.key for each in engine.instances(InstanceQuery(attributes=attributes)).result()]
+    return [each.key for each in engine.instances.list(attributes=attributes)]
 
 
-def row(engine: Engine, key: str) -> Header:
+def row(engine: Engine, key: str) -> InstanceInfo:
     """The row of an instance."""
-    (header,) = engine.instances(InstanceQuery(key=key)).result()
+    (header,) = engine.instances.list(key=key)
     return header
 
 
@@ -46,7 +46,7 @@ def test_instances_are_found_by_what_a_decision_says(place: Place) -> None:
         )
     )
     for what in ("red", "blue", "odd"):
-        engine.execute(Puppet, Do(what, what)).result()
+        engine.deciders.execute(Puppet, Do(what, what))
         engine.advance(seconds=1)
     assert found(engine, size=3) == ["blue", "red"]
     assert found(engine, size=3, colour="red") == ["red"]
@@ -61,7 +61,7 @@ def test_values_are_laid_over_one_another(place: Place) -> None:
     """A later decision changes what it names and takes away what it names None; the rest stays, also in another process."""
     puppet = labelled(first={"a": 1, "b": 1}, second={"b": 2, "c": 2}, third={"a": None})
     for what in ("first", "second", "third"):
-        place.engine().register(puppet).execute(Puppet, Do("p-1", what)).result()
+        place.engine().register(puppet).deciders.execute(Puppet, Do("p-1", what))
     engine = place.engine().register(puppet)
     assert row(engine, "p-1").attributes == {"b": 2, "c": 2}
     assert found(engine, a=1) == found(engine, b=1) == []
@@ -72,26 +72,24 @@ def test_a_page_is_cut_after_the_filter(place: Place) -> None:
     """The page is full as long as there is enough that has the value, however much younger there is without it."""
     engine = place.engine().register(labelled(yes={"is": "yes"}, no={"is": "no"})).register(Doll())
     for number in range(3):
-        engine.execute(Puppet, Do(f"yes-{number}", "yes")).result()
+        engine.deciders.execute(Puppet, Do(f"yes-{number}", "yes"))
         engine.advance(seconds=1)
     for number in range(5):
-        engine.execute(Puppet, Do(f"no-{number}", "no")).result()
-        engine.execute(Doll, Do(f"bare-{number}", "")).result()
-    query = InstanceQuery(attributes={"is": "yes"}, limit=2)
-    page = engine.instances(query).result()
+        engine.deciders.execute(Puppet, Do(f"no-{number}", "no"))
+        engine.deciders.execute(Doll, Do(f"bare-{number}", ""))
+    page = engine.instances.list(attributes={"is": "yes"}, limit=2)
     assert [each.key for each in page] == ["yes-2", "yes-1"]
-    rest = engine.instances(InstanceQuery(attributes={"is": "yes"}, limit=2, before=page[-1].id)).result()
+    rest = engine.instances.list(attributes={"is": "yes"}, limit=2, before=page[-1].id)
     assert [each.key for each in rest] == ["yes-0"]
 
 
 def test_values_are_not_found_by_other_tenants(place: Place) -> None:
     """A list shows the instances of one tenant, whatever it is asked for."""
     engine = place.engine().register(labelled(a={"is": "a"}))
-    engine.execute(Puppet, Do("p-1", "a")).result()
-    asked = InstanceQuery(attributes={"is": "a"})
-    assert engine.as_tenant("rival").instances(asked).result() == []
-    assert engine.instances(InstanceQuery(attributes={"is": "a"}, key="p-2")).result() == []
-    assert [each.key for each in engine.instances(InstanceQuery(attributes={"is": "a"}, key="p-1")).result()] == ["p-1"]
+    engine.deciders.execute(Puppet, Do("p-1", "a"))
+    assert engine.as_tenant("rival").instances.list(attributes={"is": "a"}) == []
+    assert engine.instances.list(attributes={"is": "a"}, key="p-2") == []
+    assert [each.key for each in engine.instances.list(attributes={"is": "a"}, key="p-1")] == ["p-1"]
 
 
 @pytest.mark.parametrize(
@@ -109,18 +107,18 @@ def test_values_that_no_database_could_find_are_refused(place: Place, labels: Ma
     """The command is refused with a sentence, and nothing is written."""
     engine = place.engine().register(labelled(bad=labels))
     with pytest.raises(PayloadError, match="search attribute"):
-        engine.execute(Puppet, Do("p-1", "bad")).result()
-    assert engine.instances().result() == []
+        engine.deciders.execute(Puppet, Do("p-1", "bad"))
+    assert engine.instances.list() == []
 
 
 def test_an_instance_has_only_so_many_values(place: Place) -> None:
     """However many decisions they come from; those that are taken away do not count."""
     many = {f"n{number}": number for number in range(50)}
     engine = place.engine().register(labelled(many=many, more={"one": 1}, other={"one": 1, "n0": None}))
-    engine.execute(Puppet, Do("p-1", "many")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "many"))
     with pytest.raises(PayloadError, match="51 search attributes"):
-        engine.execute(Puppet, Do("p-1", "more")).result()
-    engine.execute(Puppet, Do("p-1", "other")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "more"))
+    engine.deciders.execute(Puppet, Do("p-1", "other"))
     assert row(engine, "p-1").attributes.keys() == {*many, "one"} - {"n0"}
 
 
@@ -128,9 +126,9 @@ def test_a_row_says_who_started_it_and_where(place: Place) -> None:
     """The actor and the part of the tenant of the first command; later commands change neither."""
     engine = place.engine().register(Puppet())
     first = RequestContext(actor=Actor(id="ada"), partition="berlin")
-    engine.acting(first).execute(Puppet, Do("p-1", "a")).result()
+    engine.acting(first).deciders.execute(Puppet, Do("p-1", "a"))
     second = RequestContext(actor=Actor(id="bob"), partition="paris")
-    place.engine().register(Puppet()).acting(second).execute(Puppet, Do("p-1", "b")).result()
+    place.engine().register(Puppet()).acting(second).deciders.execute(Puppet, Do("p-1", "b"))
     assert (row(engine, "p-1").started_by, row(engine, "p-1").partition) == ("ada", "berlin")
 
 
@@ -142,16 +140,16 @@ def test_a_row_says_since_when_it_is_paused(place: Place) -> None:
         if is_broken:
             raise ValueError("broken")
 
-    engine = place.engine().register(Saga("order", dlq=True).step("a", work, retries=1).build())
-    engine.start("order", {}, key="o-1").result()
+    engine = place.engine().register(Saga("order", dlq=True).step("a", work, attempts=1).build())
+    engine.start("order", {}, key="o-1")
     engine.drain()
     paused = row(engine, "o-1")
     assert (paused.status, paused.paused_at) == ("paused", paused.updated_at)
     engine.advance(hours=1)
     assert row(engine, "o-1").paused_at == paused.paused_at
     is_broken = False
-    (letter,) = engine.dead_letters().result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
     assert (row(engine, "o-1").status, row(engine, "o-1").paused_at) == ("completed", None)
 
@@ -162,7 +160,7 @@ def test_a_row_says_when_it_must_have_ended(place: Place) -> None:
     engine.register(Saga("slow", deadline=HOUR).wait("rest", timedelta(minutes=30)).step("a", lambda: None).build())
     engine.register(Saga("late", deadline=HOUR).wait("rest", timedelta(hours=3)).build())
     for name in ("slow", "late"):
-        engine.start(name, {}, key=name).result()
+        engine.start(name, {}, key=name)
     assert [row(engine, name).deadline_at for name in ("slow", "late")] == [START + HOUR] * 2
     engine.advance(minutes=31)
     assert row(engine, "slow").deadline_at is None

@@ -337,9 +337,9 @@ def test_the_engine_in_memory_is_the_real_one() -> None:
     """Without a URL an engine for tests runs on SQLite in memory, with a clock of the test's own."""
     with ManualEngine().register(Order(), Shop()) as engine:
         begun = engine.clock.now()
-        engine.execute(Order, PlaceOrder("o-1", 5)).result()
+        engine.deciders.execute(Order, PlaceOrder("o-1", 5))
         engine.advance(hours=72)
-        assert engine.load_state(Order, "o-1").result().status == "shipped"
+        assert engine.deciders.state(Order, "o-1").status == "shipped"
         assert (engine.clock.now() - begun).total_seconds() == 72 * 3600
 
 
@@ -347,8 +347,8 @@ def test_the_engine_in_memory_is_the_real_one() -> None:
 def test_engines_in_memory_share_nothing() -> None:
     """Each has a database of its own."""
     with ManualEngine().register(Counter()) as first, ManualEngine().register(Counter()) as second:
-        first.execute(Counter, Add("c-1")).result()
-        assert second.instances().result() == []
+        first.deciders.execute(Counter, Add("c-1"))
+        assert second.instances.list() == []
 
 
 def test_time_only_goes_forward() -> None:
@@ -366,9 +366,9 @@ def test_handlers_may_be_coroutines_in_tests_too() -> None:
 
     def play() -> tuple[str, ...]:
         with ManualEngine().register(Puppet(act), handle) as engine:
-            engine.execute(Puppet, Do("p-1", "x")).result()
+            engine.deciders.execute(Puppet, Do("p-1", "x"))
             engine.drain()
-            return engine.load_state(Puppet, "p-1").result()
+            return engine.deciders.state(Puppet, "p-1")
 
     async def inside() -> tuple[str, ...]:
         return play()

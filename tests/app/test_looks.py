@@ -47,30 +47,30 @@ def busy(*writers: Any) -> Iterator[None]:
 def test_an_instance_is_seen_at_one_moment(live: Live) -> None:
     """While others commit without a pause, version, state and history of every look are of the same moment."""
     engines = [live.engine().register(Counter()) for _ in range(2)]
-    engines[0].execute(Counter, Add("c-1")).result()
+    engines[0].deciders.execute(Counter, Add("c-1"))
 
     def write(engine: Engine) -> None:
-        for reply in [engine.execute(Counter, Add("c-1")) for _ in range(20)]:
+        for reply in [engine.futures.deciders.execute(Counter, Add("c-1")) for _ in range(20)]:
             reply.result()
 
     with busy(*(lambda engine=engine: write(engine) for engine in engines)):
         for _ in range(LOOKS):
-            seen = engines[0].get(Counter, "c-1").result()
+            seen = engines[0].deciders.get(Counter, "c-1")
             assert seen.version == seen.state == len(seen.history) == seen.history[-1].sequence
 
 
 def test_a_decider_is_verified_at_one_moment(live: Live) -> None:
     """Its row, its snapshot and its history are compared as of one commit, however many others come meanwhile."""
     engine = live.engine(msgspec.structs.replace(QUICK, snapshot_events=3)).register(Counter())
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
 
     def write() -> None:
-        for reply in [engine.execute(Counter, Add("c-1")) for _ in range(20)]:
+        for reply in [engine.futures.deciders.execute(Counter, Add("c-1")) for _ in range(20)]:
             reply.result()
 
     with busy(write):
         for _ in range(LOOKS):
-            assert engine.verify(Counter, "c-1").result().differences == []
+            assert engine.deciders.verify(Counter, "c-1").differences == []
 
 
 @pytest.mark.parametrize("snapshot_events", [2, 100])
@@ -80,7 +80,7 @@ def test_a_history_is_verified_in_one_reading(
     """Each event is read once to be folded, and once more only where a snapshot stands between it and the state."""
     engine = place.engine(Settings(snapshot_events=snapshot_events)).register(Counter())
     for _ in range(5):
-        engine.execute(Counter, Add("c-1")).result()
+        engine.deciders.execute(Counter, Add("c-1"))
     read: list[int] = []
     for reader in (PostgresReader, SQLiteReader):
 
@@ -90,7 +90,7 @@ def test_a_history_is_verified_in_one_reading(
             return found
 
         monkeypatch.setattr(reader, "load", counted)
-    assert engine.verify(Counter, "c-1").result().is_sound
+    assert engine.deciders.verify(Counter, "c-1").is_sound
     assert sum(read) == (5 + 1 if snapshot_events == 2 else 5)
 
 
@@ -98,17 +98,17 @@ def test_a_history_is_verified_in_one_reading(
 def test_a_workflow_is_seen_at_one_moment(live: Live) -> None:
     """A step that is completed has left nothing in hand, and the list agrees with itself, whatever is going on."""
     engine = live.engine().register(Saga("quick").step("a", _work).step("b", _work).build()).start_worker()
-    running: list[InstanceId] = [engine.start("quick").result()]
+    running: list[InstanceId] = [engine.start("quick").id]
 
     def write() -> None:
-        running.append(engine.start("quick").result())
-        engine.result(running[-1]).result()
+        running.append(engine.start("quick").id)
+        engine.run(running[-1]).result()
 
     with busy(write, write):
         for _ in range(LOOKS):
             instance = running[-1]
-            assert engine.verify(instance).result().differences == []
-            steps = engine.steps(instance).result()
+            assert engine.instances.verify(instance).differences == []
+            steps = engine.run(instance).steps()
             assert all(each.retry_count == 1 for each in steps if each.status in {"running", "completed"})
 
 
@@ -140,13 +140,13 @@ def test_a_history_is_read_without_folding_it(place: Place) -> None:
     """Just when `evolve` fails, somebody has to look at the events."""
     engine = place.engine().register(Counter())
     for _ in range(4):
-        engine.execute(Counter, Add("c-1")).result()
+        engine.deciders.execute(Counter, Add("c-1"))
     place.must_fold = False
     fragile = place.engine().register(Fragile())
     with pytest.raises(ReplayError):
-        fragile.load_state(Fragile, "c-1").result()
-    assert [each.event for each in fragile.load_events(Fragile, "c-1").result()] == [Added(1)] * 4
-    page = fragile.load_events(Fragile, "c-1", after=1, limit=2).result()
+        fragile.deciders.state(Fragile, "c-1")
+    assert [each.event for each in fragile.deciders.history(Fragile, "c-1")] == [Added(1)] * 4
+    page = fragile.deciders.history(Fragile, "c-1", after=1, limit=2)
     assert [each.sequence for each in page] == [2, 3]
 
 
@@ -175,14 +175,14 @@ def eventful(engine: ManualEngine) -> list[InstanceId]:
     engine.register(Saga("dead", dlq=True).parallel("many", task("e", "e", max_retries=1), task("f", "f")).build())
     for name, failures in {"a": 0, "undo a": 1, "b": 1, "c": 0, "bad": 99, "d": 2, "e": 3, "f": 0}.items():
         engine.handle(name, Trial(failures))
-    instances = [engine.start(name).result() for name in ("rolled", "asking", "dead", "dead")]
+    instances = [engine.start(name).id for name in ("rolled", "asking", "dead", "dead")]
     engine.advance(hours=1)
-    (asked,) = engine.tasks().result()
-    engine.decide(asked.step_id, "confirmed", decided_by="ann").result()
+    (asked,) = engine.tasks.list()
+    engine.acting("ann").tasks.decide(asked.step_id, "confirmed")
     engine.advance(hours=1)
-    letters = engine.dead_letters(source="step").result()
-    engine.requeue(letters[0].id).result()
-    engine.cancel(instances[3], "enough")
+    letters = engine.dead_letters.list(source="step")
+    engine.dead_letters.requeue(letters[0].id)
+    engine.futures.run(instances[3]).cancel("enough")
     engine.advance(hours=1)
     return instances
 
@@ -192,11 +192,11 @@ def test_a_page_of_a_history_reads_like_the_whole(place: Place) -> None:
     engine = place.engine()
     seen: set[str] = set()
     for instance in eventful(engine):
-        whole = engine.events(instance).result()
+        whole = engine.run(instance).history()
         seen |= {each.event_type for each in whole}
         for after in range(len(whole) + 1):
-            assert engine.events(instance, after=after).result() == whole[after:]
-            assert engine.events(instance, after=after, limit=3).result() == whole[after : after + 3]
+            assert engine.run(instance).history(after=after) == whole[after:]
+            assert engine.run(instance).history(after=after, limit=3) == whole[after : after + 3]
     assert {"step_retry", "compensation_retry", "step_withdrawn", "cancellation_started", "step_requeued"} <= seen
 
 
@@ -209,7 +209,7 @@ def test_a_page_of_a_long_history_costs_no_more_than_of_a_short_one(
     for number in range(120):
         saga = saga.step(f"s{number}", _work)
     engine.register(saga.build())
-    instance = engine.start("long").result()
+    instance = engine.start("long").id
     engine.drain()
     read: list[int] = []
     original = PostgresReader.events if place.url.startswith("postgresql") else SQLiteReader.events
@@ -221,7 +221,7 @@ def test_a_page_of_a_long_history_costs_no_more_than_of_a_short_one(
 
     for reader in (PostgresReader, SQLiteReader):
         monkeypatch.setattr(reader, "events", counted)
-    (entry,) = engine.events(instance, after=200, limit=1).result()
+    (entry,) = engine.run(instance).history(after=200, limit=1)
     assert entry.sequence == 201
     assert sum(read) <= 101
 
@@ -234,46 +234,46 @@ def test_pages_of_a_list_are_full_until_the_last(place: Place) -> None:
     saga = Saga("waiting").step("work", "work").build()
     engine = place.engine().register(saga).register(Counter())
     for number in range(5):
-        engine.start("waiting").result()
-        engine.execute(Counter, Add(f"c-{number}")).result()
+        engine.start("waiting")
+        engine.deciders.execute(Counter, Add(f"c-{number}"))
         place.clock.move(SECOND)
     worker = place.engine().handle("work", _work)
     assert worker.execute_next()
-    new = [engine.start("waiting").result()]
+    new = [engine.start("waiting").id]
     place.clock.move(SECOND)
-    new.append(engine.start("waiting").result())
-    pages = [engine.list_instances(status="pending", limit=3).result()]
+    new.append(engine.start("waiting").id)
+    pages = [engine.runs.list(status="pending", limit=3)]
     while pages[-1].next is not None:
-        pages.append(engine.list_instances(status="pending", limit=3, cursor=pages[-1].next).result())
+        pages.append(engine.runs.list(status="pending", limit=3, cursor=pages[-1].next))
     assert [len(page.items) for page in pages] == [3, 3]
     assert {each.status for page in pages for each in page.items} == {"pending"}
     assert [each.id for each in pages[0].items[:2]] == new[::-1]
-    done = engine.list_instances(status=("completed", "running"), limit=3).result()
+    done = engine.runs.list(status=("completed", "running"), limit=3)
     assert ([each.status for each in done.items], done.next) == (["completed"], None)
 
 
 def test_instances_of_deciders_are_in_no_list_of_workflows(place: Place) -> None:
     """Also where the decider is not registered: what an instance is, its row says."""
-    place.engine().register(Counter()).execute(Counter, Add("c-1")).result()
+    place.engine().register(Counter()).deciders.execute(Counter, Add("c-1"))
     other = place.engine().register(Saga("waiting").step("work", "work").build())
-    instance = other.start("waiting").result()
-    assert [each.id for each in other.list_instances().result().items] == [instance]
-    assert [each.id for each in other.list_instances(status="running").result().items] == []
-    everything = other.instances().result()
+    instance = other.start("waiting").id
+    assert [each.id for each in other.runs.list().items] == [instance]
+    assert [each.id for each in other.runs.list(status="running").items] == []
+    everything = other.instances.list()
     assert sorted((each.kind, each.definition) for each in everything) == [("decider", "counter"), ("saga", "waiting")]
 
 
 def test_what_a_worker_has_in_hand_is_running(place: Place) -> None:
     """Not pending, in the list as in the instance itself, from the moment it is claimed."""
     engine = place.engine().register(Saga("waiting").step("work", "work").build())
-    instance = engine.start("waiting").result()
+    instance = engine.start("waiting").id
     seen = Ledger()
 
     def look(ctx: StepContext) -> None:
         for word in ("pending", "running"):
-            page = engine.list_instances(status=word).result()
+            page = engine.runs.list(status=word)
             seen.add((word, tuple(each.status for each in page.items)))
-        seen.add(engine.get(instance).result().status)
+        seen.add(engine.run(instance).describe().status)
 
     place.engine().handle("work", look).drain()
     assert seen.entries == [("pending", ()), ("running", ("running",)), "running"]
@@ -291,11 +291,11 @@ def test_a_handler_knows_the_business_key(place: Place) -> None:
 
     engine = place.engine().register(Puppet(act), handle)
     engine.handle("work", lambda ctx: seen.add(ctx.key)).register(Saga("s").step("work", "work").build())
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    engine.start("s", key="o-1").result()
-    engine.start("s").result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    engine.start("s", key="o-1")
+    engine.start("s")
     engine.drain()
     assert sorted(map(str, seen.entries)) == ["", "o-1", "p-1"]
-    engine.start("s", key="o-2").result()
+    engine.start("s", key="o-2")
     place.engine().handle("work", lambda ctx: seen.add(f"elsewhere {ctx.key}")).drain()
     assert seen.entries[-1] == "elsewhere o-2"

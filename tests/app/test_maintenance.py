@@ -45,15 +45,15 @@ def test_a_saga_takes_no_further_step_in_maintenance(live: Live, gate: threading
 
     saga = Saga("s").step("a", first).step("b", third if is_plain else second).build()
     engine = live.engine().register(saga).start_worker()
-    instance = engine.start("s").result()
+    instance = engine.start("s").id
     arrives(inside)
-    engine.maintain("pause").result()
+    engine.admin.pause_processing()
     gate.set()
-    eventually(lambda: engine.steps(instance).result()[0].status == "completed")
+    eventually(lambda: engine.run(instance).steps()[0].status == "completed")
     (waiting,), _ = store_of(engine).reader(DEFAULT_TENANT).work(instance)
     assert (waiting.owner, waiting.attempts, steps.entries) == (None, 0, ["first"])
-    engine.maintain("").result()
-    engine.result(instance).result(timeout=30)
+    engine.admin.resume_processing()
+    engine.run(instance).result(timeout=30)
     assert len(steps.entries) == 2
 
 
@@ -62,12 +62,12 @@ def test_a_new_command_has_nothing_done_in_maintenance(live: Live) -> None:
     """In the process that works too: what the command asks for waits, untried."""
     ledger = Ledger()
     engine = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start_worker()
-    engine.maintain("pause").result()
+    engine.admin.pause_processing()
     for number in range(5):
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
-    waiting = [engine.get(Puppet, f"p-{number}").result().effects[0] for number in range(5)]
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
+    waiting = [engine.deciders.get(Puppet, f"p-{number}").effects[0] for number in range(5)]
     assert [(each.worker, each.attempts) for each in waiting] == [(None, 0)] * 5
-    engine.maintain("").result()
+    engine.admin.resume_processing()
     eventually(lambda: len(ledger.entries) == 5)
 
 
@@ -82,16 +82,16 @@ def test_what_waits_for_a_thread_is_not_begun_in_maintenance(live: Live, gate: t
 
     patient = msgspec.structs.replace(QUICK, threads=1, lease=timedelta(minutes=10))  # By itself it gives nothing back.
     engine = live.engine(patient).register(Puppet(act), hold).start_worker()
-    engine.execute(Puppet, Do("p-0", "0")).result()
+    engine.deciders.execute(Puppet, Do("p-0", "0"))
     eventually(lambda: begun.entries)
     for number in range(1, 4):
-        engine.execute(Puppet, Do(f"p-{number}", str(number))).result()
-    engine.maintain("pause").result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", str(number)))
+    engine.admin.pause_processing()
     eventually(lambda: len(engine.runtime.worker.held()) == 1)
     gate.set()
     eventually(lambda: not engine.runtime.worker.held())
     assert begun.entries == [("0", 1)]
-    engine.maintain("").result()
+    engine.admin.resume_processing()
     eventually(lambda: len(begun.entries) == 4)
     assert sorted(begun.entries) == [(str(number), 1) for number in range(4)]  # type: ignore[type-var]
 
@@ -100,13 +100,13 @@ def test_what_waits_for_a_thread_is_not_begun_in_maintenance(live: Live, gate: t
 def test_a_worker_that_starts_in_maintenance_takes_nothing(live: Live) -> None:
     """Its process may have heard of it long before."""
     engine = live.engine().register(Puppet(act), lambda context, effect: None)
-    engine.maintain("pause").result()
+    engine.admin.pause_processing()
     engine.start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    (waiting,) = engine.get(Puppet, "p-1").result().effects
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    (waiting,) = engine.deciders.get(Puppet, "p-1").effects
     assert waiting.attempts == 0
-    engine.maintain("").result()
-    eventually(lambda: not engine.backlog().result())
+    engine.admin.resume_processing()
+    eventually(lambda: not engine.admin.backlog())
 
 
 def test_a_beat_that_was_under_way_does_not_end_maintenance(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_beat_that_was_under_way_does_not_end_maintenance(place: Place, monkey
 
     def overtaken(*claims: object, **facts: object) -> Beat:
         answer = beat(*claims, **facts)  # type: ignore[arg-type]
-        engine.maintain("pause").result()
+        engine.admin.pause_processing()
         return answer
 
     monkeypatch.setattr(heart.workers, "beat", overtaken)
@@ -146,14 +146,14 @@ def test_projections_stand_still_in_maintenance(place: Place) -> None:
     """Nothing reads on while the operator works on the database; afterwards nothing is missing."""
     seen = Seen()
     engine = place.engine().register(Counter()).project(seen)
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     engine.drain()
-    engine.maintain("pause").result()
-    engine.execute(Counter, Add("c-2")).result()
+    engine.admin.pause_processing()
+    engine.deciders.execute(Counter, Add("c-2"))
     engine.drain()
     engine.runtime.projecting.step()
     assert seen.events == ["c-1"]
-    engine.maintain("").result()
+    engine.admin.resume_processing()
     engine.drain()
     assert seen.events == ["c-1", "c-2"]
 
@@ -169,11 +169,11 @@ def test_messages_in_hand_are_given_back_in_maintenance(place: Place) -> None:
 
     engine = place.engine().register(Puppet(choose))
     for what in ("first", "pause", "third", "fourth"):
-        engine.submit(Puppet, Do("p-1", what)).result()
+        engine.deciders.submit(Puppet, Do("p-1", what))
     assert engine.runtime.due_work.deliver() == 4
-    assert engine.load_state(Puppet, "p-1").result() == ("first", "pause")
+    assert engine.deciders.state(Puppet, "p-1") == ("first", "pause")
     engine.runtime.due_work.chores.drain()
-    assert [each.attempts for each in engine.messages().result()] == [0, 0]
+    assert [each.attempts for each in engine.inbox.list()] == [0, 0]
     engine.service.watch.tell("")
     engine.drain()
-    assert engine.load_state(Puppet, "p-1").result() == ("first", "pause", "third", "fourth")
+    assert engine.deciders.state(Puppet, "p-1") == ("first", "pause", "third", "fourth")

@@ -47,10 +47,10 @@ class Watched(Order):
 def test_observed_inputs_leave_one_row_each(place: Place) -> None:
     """With observation on, every input leaves its type and time, skipped ones too, whichever way it came."""
     engine = place.engine(WATCHING).register(Order(), Shop())
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
     engine.drain()
-    engine.execute(Order, Cancel("o-1")).result()
-    seen = engine.observations("order").result()
+    engine.deciders.execute(Order, Cancel("o-1"))
+    seen = engine.deciders.observations("order")
     assert [(each.input, each.skipped) for each in seen] == [
         ("Place", False),
         ("Pay", False),
@@ -58,8 +58,8 @@ def test_observed_inputs_leave_one_row_each(place: Place) -> None:
         ("Cancel", True),
     ]
     assert {each.at for each in seen} == {place.clock.now()}
-    assert engine.observations(instance=seen[0].instance).result() == seen
-    assert engine.observations("puppet").result() == []
+    assert engine.deciders.observations(instance=seen[0].instance) == seen
+    assert engine.deciders.observations("puppet") == []
 
 
 @pytest.mark.row("D-092", "D-103")
@@ -68,11 +68,11 @@ def test_observation_changes_nothing_else(place: Place) -> None:
     histories = []
     for number, settings in enumerate((Settings(), WATCHING)):
         engine = place.engine(settings).register(Order(), Shop())
-        engine.execute(Order, PlaceOrder(f"o-{number}", 5)).result()
+        engine.deciders.execute(Order, PlaceOrder(f"o-{number}", 5))
         engine.drain()
-        histories.append([each.event for each in engine.load_events(Order, f"o-{number}").result()])
+        histories.append([each.event for each in engine.deciders.history(Order, f"o-{number}")])
     assert histories[0] == histories[1]
-    assert len({each.instance for each in engine.observations().result()}) == 1
+    assert len({each.instance for each in engine.deciders.observations()}) == 1
 
 
 @pytest.mark.row("D-092")
@@ -84,9 +84,9 @@ def test_the_results_of_transactional_effects_are_observed_too(place: Place) -> 
         return decision if command.what == "done" else decision.with_effect(Act("x"), transactional=True)
 
     engine = place.engine(WATCHING).register(Puppet(choose), lambda context, effect: Do("p-1", "done"))
-    engine.execute(Puppet, Do("p-1", "go")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "go"))
     engine.drain()
-    assert len(engine.observations("puppet").result()) == 2
+    assert len(engine.deciders.observations("puppet")) == 2
 
 
 @pytest.mark.row("D-099", "D-100", "D-102")
@@ -94,11 +94,11 @@ def test_observed_moves_are_counted(place: Place) -> None:
     """Each triple of state, input and next state is counted, in the words of the decider; what never happened does not show."""
     engine = place.engine(WATCHING).register(Watched(), Shop())
     for number in range(3):
-        engine.execute(Watched, PlaceOrder(f"o-{number}", 5)).result()
-    engine.execute(Watched, Cancel("o-2")).result()
+        engine.deciders.execute(Watched, PlaceOrder(f"o-{number}", 5))
+    engine.deciders.execute(Watched, Cancel("o-2"))
     engine.drain()
     moves = {
-        (move.from_status, move.input, move.to_status): move.count for move in engine.transitions("watched").result()
+        (move.from_status, move.input, move.to_status): move.count for move in engine.deciders.transitions("watched")
     }
     assert moves[("", "Place", "placed")] == 3
     assert moves[("placed", "Pay", "paid")] == 2
@@ -111,9 +111,9 @@ def test_observed_moves_are_counted(place: Place) -> None:
 def test_what_was_observed_can_be_drawn(place: Place) -> None:
     """The machine of observed moves shows the paths that were taken, with their counts."""
     engine = place.engine(WATCHING).register(Order(), Shop())
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
     engine.drain()
-    machine = engine.observed_machine("order").result()
+    machine = engine.deciders.observed_machine("order")
     assert [(each.input, each.target, each.count) for each in machine.transitions] == [
         ("Place", "running", 1),
         ("Pay", "running", 1),
@@ -127,8 +127,8 @@ def test_what_was_observed_can_be_drawn(place: Place) -> None:
 def test_an_instance_shows_its_history_and_its_pending_work(place: Place) -> None:
     """One call gives status, state, events, effects and timers of an instance."""
     engine = place.engine().register(Order())
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
-    found = engine.get(Order, "o-1").result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
+    found = engine.deciders.get(Order, "o-1")
     assert (found.definition, found.key, found.tenant, found.status) == ("order", "o-1", "default", "running")
     assert (found.version, found.created_at, found.completed_at) == (1, place.clock.now(), None)
     assert [each.type for each in found.history] == ["Placed"]
@@ -141,8 +141,8 @@ def test_an_instance_shows_who_works_for_it(live: Live) -> None:
     """While a handler runs, its effect names the worker."""
     gate = threading.Event()
     engine = live.engine().register(Puppet(act), lambda context, effect: arrives(gate)).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    (effect,) = eventually(lambda: [each for each in engine.get(Puppet, "p-1").result().effects if each.worker])
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    (effect,) = eventually(lambda: [each for each in engine.deciders.get(Puppet, "p-1").effects if each.worker])
     assert (effect.worker, effect.attempts) == (identity_of(engine), 1)
     gate.set()
 
@@ -183,12 +183,12 @@ def test_an_author_can_describe_a_workflow(place: Place) -> None:
     """A view says what a state is, where it can go, with which effects and timers, and what the whole looks like."""
     view: StateMachineView[OrderState] = OrderView()
     engine = place.engine().register(Order())
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
-    state = engine.load_state(Order, "o-1").result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
+    state = engine.deciders.state(Order, "o-1")
     assert view.state_info(state) == StateInfo(status="placed", fields={"amount": "5"})
     (move,) = view.transitions(state)
     assert (move.input, move.target, move.effects, move.timers) == ("Pay", "paid", ("Deliver",), ())
-    engine.execute(Order, Pay("o-1")).result()
+    engine.deciders.execute(Order, Pay("o-1"))
     assert view.state_info(OrderState("shipped", 5)).is_terminal
     graph = view.machine()
     assert graph is not None
@@ -216,10 +216,10 @@ def test_a_description_can_be_drawn_as_mermaid_and_dot() -> None:
 def test_a_timeout_is_an_observed_move(place: Place) -> None:
     """Timers are inputs too."""
     engine = place.engine(WATCHING).register(Watched())
-    engine.execute(Watched, PlaceOrder("o-1", 5)).result()
+    engine.deciders.execute(Watched, PlaceOrder("o-1", 5))
     engine.advance(PATIENCE + timedelta(seconds=1))
     assert ("placed", "TimeOut", "cancelled", 1) in [
-        (move.from_status, move.input, move.to_status, move.count) for move in engine.transitions("watched").result()
+        (move.from_status, move.input, move.to_status, move.count) for move in engine.deciders.transitions("watched")
     ]
 
 
@@ -227,9 +227,9 @@ def test_a_timeout_is_an_observed_move(place: Place) -> None:
 def test_the_drawing_has_the_words_of_the_decider(place: Place) -> None:
     """A decider that says more than its status, as the reason of it, is drawn with the states of its own."""
     engine = place.engine(WATCHING).register(Watched(), Shop())
-    engine.execute(Watched, PlaceOrder("o-1", 5)).result()
+    engine.deciders.execute(Watched, PlaceOrder("o-1", 5))
     engine.drain()
-    machine = engine.observed_machine("watched").result()
+    machine = engine.deciders.observed_machine("watched")
     assert [(each.status, each.is_terminal) for each in machine.states] == [
         ("placed", False),
         ("paid", False),

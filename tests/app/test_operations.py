@@ -16,8 +16,8 @@ from holdfast import (
     Engine,
     Fail,
     Failure,
-    InstanceQuery,
     Message,
+    MissingHandler,
     Moment,
     NotFoundError,
     PayloadError,
@@ -27,7 +27,6 @@ from holdfast import (
     StoppedError,
 )
 from holdfast.runtime.telemetry import HandlerMissing, Happening
-from holdfast.store.findings import Unhandled
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import DEFAULT_TENANT, Maintenance
 from support.engines import AT_ONCE, QUICK, Live, Place
@@ -59,50 +58,38 @@ def test_maintenance_pauses_all_processing(place: Place) -> None:
     """While paused no effect, timer or message is touched; commands are still taken; afterwards work goes on."""
     shop = Shop()
     engine = place.engine().register(Order(), shop)
-    engine.maintain("pause").result()
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
-    engine.submit(Order, PlaceOrder("o-2", 5)).result()
+    engine.admin.pause_processing()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
+    engine.deciders.submit(Order, PlaceOrder("o-2", 5))
     place.engine().register(Order(), shop).advance(hours=2)
     engine.advance(hours=2)
     assert shop.ledger.entries == []
-    assert {(each.kind, each.count) for each in engine.backlog().result()} == {
+    assert {(each.kind, each.count) for each in engine.admin.backlog()} == {
         ("effect", 1),
         ("timer", 1),
         ("inbox", 1),
     }
-    engine.maintain("").result()
+    engine.admin.resume_processing()
     engine.drain()
-    assert engine.load_state(Order, "o-2").result().status == "shipped"
+    assert engine.deciders.state(Order, "o-2").status == "shipped"
 
 
 @pytest.mark.row("D-091")
 def test_maintenance_may_refuse_commands_as_well(place: Place) -> None:
-    """With "refuse" every call for a change is answered by a retryable error; reading goes on."""
+    """When commands are refused, every call for a change is answered by a retryable error; reading goes on."""
     engine = place.engine().register(Counter())
-    engine.execute(Counter, Add("c-1")).result()
-    engine.maintain("refuse").result()
+    engine.deciders.execute(Counter, Add("c-1"))
+    engine.admin.refuse_commands()
     engine.drain()
-    for call in (engine.execute, engine.submit):
+    for call in (engine.deciders.execute, engine.deciders.submit):
         with pytest.raises(StoppedError, match="maintenance") as caught:
-            call(Counter, Add("c-1")).result()
+            call(Counter, Add("c-1"))
         assert (caught.value.code, caught.value.retryable) == ("stopped", True)
-    assert engine.load_state(Counter, "c-1").result() == 1
-    engine.maintain("").result()
+    assert engine.deciders.state(Counter, "c-1") == 1
+    engine.admin.resume_processing()
     engine.drain()
-    engine.execute(Counter, Add("c-1")).result()
-    assert engine.load_state(Counter, "c-1").result() == 2
-
-
-@pytest.mark.parametrize("word", ["bogus", "Pause", None, True])
-def test_a_word_that_is_no_maintenance_mode_changes_nothing(place: Place, word: object) -> None:
-    """Whoever mistypes it hears which words there are, and work goes on."""
-    shop = Shop()
-    engine = place.engine().register(Order(), shop)
-    with pytest.raises(PayloadError, match="is no maintenance mode; it must be 'pause', 'refuse' or ''"):
-        engine.maintain(word).result()  # type: ignore[arg-type]
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
-    engine.drain()
-    assert engine.load_state(Order, "o-1").result().status == "shipped"
+    engine.deciders.execute(Counter, Add("c-1"))
+    assert engine.deciders.state(Counter, "c-1") == 2
 
 
 @pytest.mark.row("D-091")
@@ -111,11 +98,11 @@ def test_health_says_that_maintenance_holds_work_back(live: Live, mode: Maintena
     """In every process, for as long as it lasts; it is what operators asked for, and no problem."""
     engines = [live.engine().register(Counter()), live.engine().register(Counter()).start_worker()]
     assert [engine.health().maintenance for engine in engines] == ["", ""]
-    engines[0].maintain(mode).result()
+    (engines[0].admin.pause_processing if mode == "pause" else engines[0].admin.refuse_commands)()
     for engine in engines:
         eventually(lambda engine=engine: engine.health().maintenance == mode)  # type: ignore[misc]
         assert engine.health().is_healthy
-    engines[0].maintain("").result()
+    engines[0].admin.resume_processing()
     for engine in engines:
         eventually(lambda engine=engine: engine.health().maintenance == "")  # type: ignore[misc]
 
@@ -126,16 +113,16 @@ def test_maintenance_reaches_running_processes(live: Live) -> None:
     ledger = Ledger()
     worker = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start_worker()
     operator = live.engine().register(Puppet(act))
-    operator.maintain("refuse").result()
-    eventually(lambda: isinstance(worker.execute(Puppet, Do("p-0", "x")).exception(), StoppedError))
-    operator.maintain("pause").result()
-    eventually(lambda: worker.execute(Puppet, Do("p-1", "x")).exception() is None)
+    operator.admin.refuse_commands()
+    eventually(lambda: isinstance(worker.futures.deciders.execute(Puppet, Do("p-0", "x")).exception(), StoppedError))
+    operator.admin.pause_processing()
+    eventually(lambda: worker.futures.deciders.execute(Puppet, Do("p-1", "x")).exception() is None)
     noted = len(ledger.entries)
-    operator.execute(Puppet, Do("p-2", "paused")).result()
-    (waiting,) = operator.get(Puppet, "p-2").result().effects
+    operator.deciders.execute(Puppet, Do("p-2", "paused"))
+    (waiting,) = operator.deciders.get(Puppet, "p-2").effects
     assert waiting.attempts == 0
-    operator.maintain("").result()
-    eventually(lambda: not operator.backlog().result())
+    operator.admin.resume_processing()
+    eventually(lambda: not operator.admin.backlog())
     assert len(ledger.entries) > noted
 
 
@@ -144,14 +131,14 @@ def test_maintenance_reaches_processes_without_a_worker(live: Live) -> None:
     """A process that only takes commands hears of it too, whether it has threads or not, and of its end."""
     operator, caller = live.engine().register(Counter()), live.engine().register(Counter())
     driven = Engine(live.url, threads=False).register(Counter())
-    operator.maintain("refuse").result()
-    assert isinstance(operator.execute(Counter, Add("c-1")).exception(), StoppedError)
+    operator.admin.refuse_commands()
+    assert isinstance(operator.futures.deciders.execute(Counter, Add("c-1")).exception(), StoppedError)
     for engine in (caller, driven):
-        for call in (engine.execute, engine.submit):
+        for call in (engine.futures.deciders.execute, engine.futures.deciders.submit):
             eventually(lambda call=call: isinstance(call(Counter, Add("c-1")).exception(), StoppedError))  # type: ignore[misc]
-    operator.maintain("").result()
+    operator.admin.resume_processing()
     for engine in (caller, driven):
-        eventually(lambda engine=engine: engine.execute(Counter, Add("c-2")).exception() is None)  # type: ignore[misc]
+        eventually(lambda engine=engine: engine.futures.deciders.execute(Counter, Add("c-2")).exception() is None)  # type: ignore[misc]
     driven.stop()
 
 
@@ -159,11 +146,11 @@ def test_maintenance_reaches_processes_without_a_worker(live: Live) -> None:
 def test_maintenance_reaches_engines_that_are_driven_by_hand(place: Place) -> None:
     """They look when a command comes, unless they have looked just now."""
     operator, caller = place.engine().register(Counter()), place.engine().register(Counter())
-    caller.execute(Counter, Add("c-1")).result()
-    operator.maintain("refuse").result()
+    caller.deciders.execute(Counter, Add("c-1"))
+    operator.admin.refuse_commands()
     place.clock.move(timedelta(seconds=1))
     with pytest.raises(StoppedError):
-        caller.execute(Counter, Add("c-1")).result()
+        caller.deciders.execute(Counter, Add("c-1"))
 
 
 @pytest.mark.row("D-120")
@@ -255,9 +242,9 @@ def test_every_setting_leads_to_the_same_end(live: Live, settings: Settings) -> 
     """Settings change when and how many at a time, never what happens."""
     engine = live.engine(settings).register(Order(), Shop()).start_worker()
     for number in range(5):
-        engine.execute(Order, PlaceOrder(f"o-{number}", number)).result()
-    eventually(lambda: not engine.backlog().result())
-    assert [engine.load_state(Order, f"o-{number}").result().status for number in range(5)] == ["shipped"] * 5
+        engine.deciders.execute(Order, PlaceOrder(f"o-{number}", number))
+    eventually(lambda: not engine.admin.backlog())
+    assert [engine.deciders.state(Order, f"o-{number}").status for number in range(5)] == ["shipped"] * 5
 
 
 @pytest.mark.row("D-120")
@@ -270,7 +257,7 @@ def test_the_retry_setting_counts_for_handlers_without_a_policy(place: Place) ->
         raise ValueError("no")
 
     engine = place.engine(Settings(retry=AT_ONCE)).register(Puppet(act), broken)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     assert calls.entries == [1, 2, 3]
 
@@ -287,7 +274,7 @@ def test_a_missing_handler_is_reported_now_and_then(place: Place) -> None:
     heard: list[Happening] = []
     missing = HandlerMissing(handler="puppet", waiting=1)
     engine = place.engine(Settings(missing_handler_throttle=MINUTE)).register(Puppet(act)).listen(heard.append)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(seconds=5)
     for _ in range(3):
         engine.runtime.housekeeping.missing.look()
@@ -304,14 +291,14 @@ def test_a_missing_handler_is_reported_now_and_then(place: Place) -> None:
 def test_operators_see_which_handlers_are_missing(place: Place) -> None:
     """A handler that no live worker has is named with the work that waits for it, until somebody has it."""
     engine = place.engine().register(Puppet(act))
-    assert engine.missing_handlers().result() == []
+    assert engine.admin.missing_handlers() == []
     since = place.clock.now()
     for key in ("p-1", "p-2"):
-        engine.execute(Puppet, Do(key, "x")).result()
+        engine.deciders.execute(Puppet, Do(key, "x"))
         engine.advance(MINUTE)
-    assert engine.missing_handlers().result() == [Unhandled("puppet", 2, since)]
+    assert engine.admin.missing_handlers() == [MissingHandler(handler="puppet", waiting=2, since=since)]
     place.engine().register(Puppet(act), done).runtime.heartbeat.step()
-    assert engine.missing_handlers().result() == []
+    assert engine.admin.missing_handlers() == []
 
 
 @pytest.mark.parametrize(("dlq", "source", "calls"), [(True, "step", 3), (False, "compensation", 2)])
@@ -321,11 +308,11 @@ def test_a_dead_letter_says_how_many_calls_were_made(place: Place, *, dlq: bool,
     def broken() -> None:
         raise ValueError("no")
 
-    saga = Saga("s", dlq=dlq).step("a", broken, retries=3).on_failure("undo a", broken, retries=2)
+    saga = Saga("s", dlq=dlq).step("a", broken, attempts=3).on_failure("undo a", broken, attempts=2)
     engine = place.engine().register(saga.build())
-    engine.start("s").result()
+    engine.start("s")
     engine.advance(hours=1)
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.source, letter.attempts) == (source, calls)
 
 
@@ -337,11 +324,11 @@ def test_what_is_put_back_to_work_ages_as_the_settings_say(place: Place, setting
         raise Fail("no")
 
     engine = place.engine(settings).register(Puppet(act), broken)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    (letter,) = engine.dead_letters().result()
-    engine.requeue(letter.id).result()
-    (row,), _ = place.store.reader(DEFAULT_TENANT).work(engine.get(Puppet, "p-1").result().id)
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.requeue(letter.id)
+    (row,), _ = place.store.reader(DEFAULT_TENANT).work(engine.deciders.get(Puppet, "p-1").id)
     assert row.rank == rank_of(place.clock.now(), row.priority, ageing=settings.ageing_rate)
 
 
@@ -349,39 +336,39 @@ def test_finished_instances_are_deleted_whole_and_others_never(place: Place) -> 
     """Deletion is for instances that have ended: all of it goes, and its key is free for a new one."""
     engine = place.engine().register(Puppet(act), done)
     for what in ("x", END):
-        engine.execute(Puppet, Do("p-1", what)).result()
-    engine.execute(Puppet, Do("p-2", "x")).result()
+        engine.deciders.execute(Puppet, Do("p-1", what))
+    engine.deciders.execute(Puppet, Do("p-2", "x"))
     engine.drain()
-    ended, running = (engine.get(Puppet, key).result().id for key in ("p-1", "p-2"))
-    engine.delete(ended).result()
+    ended, running = (engine.deciders.get(Puppet, key).id for key in ("p-1", "p-2"))
+    engine.instances.delete(ended)
     for identity in (ended, running):
         with pytest.raises(NotFoundError, match="finished instance"):
-            engine.delete(identity).result()
-    assert engine.load_events(Puppet, "p-1").exception() is not None
-    engine.execute(Puppet, Do("p-1", "anew")).result()
-    assert engine.load_state(Puppet, "p-1").result() == ("anew",)
+            engine.instances.delete(identity)
+    assert engine.futures.deciders.history(Puppet, "p-1").exception() is not None
+    engine.deciders.execute(Puppet, Do("p-1", "anew"))
+    assert engine.deciders.state(Puppet, "p-1") == ("anew",)
 
 
 def test_retention_deletes_what_ended_long_ago(place: Place) -> None:
     """With `keep_finished` housekeeping removes instances that long after their end."""
     engine = place.engine(Settings(keep_finished=timedelta(hours=1))).register(Puppet())
     for key in ("p-1", "p-2"):
-        engine.execute(Puppet, Do(key, END)).result()
+        engine.deciders.execute(Puppet, Do(key, END))
         engine.advance(minutes=45)
-    assert [head.key for head in engine.instances().result()] == ["p-2"]
+    assert [head.key for head in engine.instances.list()] == ["p-2"]
 
 
 def test_tenants_do_not_see_one_another(place: Place) -> None:
     """The same type and key for two tenants are two instances, and each tenant's calls find its own only."""
     engine = place.engine().register(Counter())
     acme, bolt = engine.as_tenant("acme", actor="ann"), engine.as_tenant("bolt")
-    acme.execute(Counter, Add("c-1", 1)).result()
-    bolt.execute(Counter, Add("c-1", 10)).result()
-    assert acme.load_state(Counter, "c-1").result() == 1
-    assert bolt.load_state(Counter, "c-1").result() == 10
-    assert engine.load_state(Counter, "c-1").exception() is not None
-    assert [head.tenant for head in acme.instances().result()] == ["acme"]
-    assert acme.load_events(Counter, "c-1").result()[0].actor == "ann"
+    acme.deciders.execute(Counter, Add("c-1", 1))
+    bolt.deciders.execute(Counter, Add("c-1", 10))
+    assert acme.deciders.state(Counter, "c-1") == 1
+    assert bolt.deciders.state(Counter, "c-1") == 10
+    assert engine.futures.deciders.state(Counter, "c-1").exception() is not None
+    assert [head.tenant for head in acme.instances.list()] == ["acme"]
+    assert acme.deciders.history(Counter, "c-1")[0].actor == "ann"
 
 
 class Told(Puppet):
@@ -411,12 +398,13 @@ def test_all_that_follows_stays_with_its_tenant(place: Place) -> None:
 
     engine = place.engine().register(Told(choose), handle).register(Doll())
     red = engine.as_tenant("red")
-    red.execute(Told, Do("p-1", "go")).result()
+    red.deciders.execute(Told, Do("p-1", "go"))
     engine.advance(hours=2)
-    assert sorted(red.load_state(Told, "p-1").result()) == ["done for red", "go", "it failed", "rang"]
-    assert red.load_state(Doll, "d-1").result() == ("heard",)
-    assert {head.definition for head in red.instances().result()} == {"told", "doll"}
-    assert engine.instances().result() == []
+    notes = red.deciders.state(Told, "p-1")
+    assert sorted(notes) == ["done for red", "go", "it failed", "rang"]
+    assert red.deciders.state(Doll, "d-1") == ("heard",)
+    assert {head.definition for head in red.instances.list()} == {"told", "doll"}
+    assert engine.instances.list() == []
 
 
 @pytest.mark.parametrize("name", ["", "x" * 600, "\x00", "\ud800"])
@@ -434,29 +422,29 @@ def test_instances_are_listed_newest_first_in_pages(place: Place) -> None:
     engine = place.engine().register(Puppet()).register(Counter())
     for number in range(5):
         place.clock.move(MINUTE)
-        engine.execute(Puppet, Do(f"p-{number}", END if number % 2 else "x")).result()
-    engine.execute(Counter, Add("c-1")).result()
-    first = engine.instances(InstanceQuery(definition="puppet", limit=2)).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", END if number % 2 else "x"))
+    engine.deciders.execute(Counter, Add("c-1"))
+    first = engine.instances.list(definition="puppet", limit=2)
     assert [head.key for head in first] == ["p-4", "p-3"]
-    rest = engine.instances(InstanceQuery(definition="puppet", before=first[-1].id)).result()
+    rest = engine.instances.list(definition="puppet", before=first[-1].id)
     assert [head.key for head in rest] == ["p-2", "p-1", "p-0"]
-    ended = engine.instances(InstanceQuery(statuses=("completed",))).result()
+    ended = engine.instances.list(status=("completed",))
     assert [head.key for head in ended] == ["p-3", "p-1"]
-    assert [head.definition for head in engine.instances(InstanceQuery(key="c-1")).result()] == ["counter"]
+    assert [head.definition for head in engine.instances.list(key="c-1")] == ["counter"]
 
 
 def test_a_stopped_engine_says_so(live: Live) -> None:
     """Every call after the end is answered by the same retryable error; stopping twice does no harm."""
     engine = live.engine().register(Counter()).register(Saga("s").human("ask").build()).start_worker()
-    engine.execute(Counter, Add("c-1")).result()
-    graph = engine.definition_data("s").result()
+    engine.deciders.execute(Counter, Add("c-1"))
+    graph = engine.definitions.data("s")
     for _ in range(2):
         engine.stop()
     calls: list[Callable[[Engine], object]] = [
-        lambda each: each.execute(Counter, Add("c-1")).result(),
-        lambda each: each.submit(Counter, Add("c-1")).result(),
-        lambda each: each.load_state(Counter, "c-1").result(),
-        lambda each: each.backlog().result(),
+        lambda each: each.deciders.execute(Counter, Add("c-1")),
+        lambda each: each.deciders.submit(Counter, Add("c-1")),
+        lambda each: each.deciders.state(Counter, "c-1"),
+        lambda each: each.admin.backlog(),
         lambda each: each.register(Saga("s").human("ask").build()),
         lambda each: each.register(Doll()),
         lambda each: each.publish(graph),

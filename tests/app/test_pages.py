@@ -7,35 +7,35 @@ from typing import Any
 
 import pytest
 
-from holdfast import Engine, InstanceQuery, NotFoundError, PayloadError, Reply, Saga
+from holdfast import Engine, NotFoundError, PayloadError, Reply, Saga
 from support.engines import Place
 from support.samples import Do, Puppet
 
 LIMITS: dict[str, Callable[[Engine, int], Reply[Any]]] = {
-    "load_events": lambda engine, limit: engine.load_events(Puppet, "p-1", limit=limit),
-    "events": lambda engine, limit: engine.events(_saga(engine), limit=limit),
-    "dead_letters": lambda engine, limit: engine.dead_letters(limit=limit),
-    "tasks": lambda engine, limit: engine.tasks(limit=limit),
-    "list_instances": lambda engine, limit: engine.list_instances(limit=limit),
-    "active_instances": lambda engine, limit: engine.active_instances(limit=limit),
-    "instances": lambda engine, limit: engine.instances(InstanceQuery(limit=limit)),
+    "load_events": lambda engine, limit: engine.futures.deciders.history(Puppet, "p-1", limit=limit),
+    "events": lambda engine, limit: engine.futures.run(_saga(engine)).history(limit=limit),
+    "dead_letters": lambda engine, limit: engine.futures.dead_letters.list(limit=limit),
+    "tasks": lambda engine, limit: engine.futures.tasks.list(limit=limit),
+    "list_instances": lambda engine, limit: engine.futures.runs.list(limit=limit),
+    "active_instances": lambda engine, limit: engine.futures.runs.list(is_active=True, limit=limit),
+    "instances": lambda engine, limit: engine.futures.instances.list(limit=limit),
 }
 PLACES: dict[str, Callable[[Engine, int], Reply[Any]]] = {
-    "load_events": lambda engine, after: engine.load_events(Puppet, "p-1", after=after),
-    "events": lambda engine, after: engine.events(_saga(engine), after=after),
-    "dead_letters": lambda engine, after: engine.dead_letters(after=after),
+    "load_events": lambda engine, after: engine.futures.deciders.history(Puppet, "p-1", after=after),
+    "events": lambda engine, after: engine.futures.run(_saga(engine)).history(after=after),
+    "dead_letters": lambda engine, after: engine.futures.dead_letters.list(after=after),
 }
 
 
 def _saga(engine: Engine) -> str:
-    return str(engine.list_instances().result().items[0].id)
+    return str(engine.runs.list().items[0].id)
 
 
 def prepared(place: Place) -> Engine:
     """An engine with an instance of each kind."""
     engine = place.engine().register(Puppet()).register(Saga("ask").human("ask").build())
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    engine.start("ask").result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    engine.start("ask")
     engine.drain()
     return engine
 
@@ -65,6 +65,7 @@ def test_a_page_begins_somewhere(place: Place, name: str) -> None:
 def test_a_letter_with_an_impossible_number_is_not_found(place: Place, number: int) -> None:
     """Whatever number it is, there is no such letter."""
     engine = place.engine()
-    for call in (engine.dead_letter, engine.requeue, engine.discard):
+    letters = engine.dead_letters
+    for call in (letters.get, letters.requeue, letters.discard):
         with pytest.raises(NotFoundError, match="dead letter"):
-            call(number).result()
+            call(number)

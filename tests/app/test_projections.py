@@ -72,7 +72,7 @@ def test_a_projection_sees_every_event_once_and_in_order(place: Place) -> None:
     for _ in range(3):
         engine = place.engine().register(Counter()).project(totals)
         for number in range(3):
-            engine.execute(Counter, Add(f"c-{number}")).result()
+            engine.deciders.execute(Counter, Add(f"c-{number}"))
         engine.drain()
     rows = read(place.store)
     assert [row[0] for row in rows] == ["Added"] * 9
@@ -85,9 +85,9 @@ def test_a_failing_projection_harms_nobody(place: Place) -> None:
     totals, other = prepared(place.store), Seen()
     totals.is_broken = True
     engine = place.engine().register(Order(), Shop()).project(totals).project(other)
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
     engine.drain()
-    assert engine.load_state(Order, "o-1").result().status == "shipped"
+    assert engine.deciders.state(Order, "o-1").status == "shipped"
     assert other.types == ["Placed", "Paid", "$timer_cancelled", "Shipped"]
     assert read(place.store) == []
     totals.is_broken = False
@@ -117,15 +117,15 @@ def test_a_rebuild_gives_the_same_model(place: Place) -> None:
     totals = prepared(place.store)
     engine = place.engine().register(Counter()).project(totals)
     for number in range(5):
-        engine.execute(Counter, Add(f"c-{number}")).result()
+        engine.deciders.execute(Counter, Add(f"c-{number}"))
     engine.drain()
     before = read(place.store)
-    engine.rebuild("totals").result()
+    engine.projections.rebuild("totals")
     assert read(place.store) == []
     engine.drain()
     assert read(place.store) == before
     with pytest.raises(NotFoundError, match="projection"):
-        engine.rebuild("nothing").result()
+        engine.projections.rebuild("nothing")
 
 
 @pytest.mark.row("D-093")
@@ -138,7 +138,7 @@ def test_two_processes_feed_one_projection_without_doubling(live: Live) -> None:
 
     def write(number: int) -> None:
         for step in range(15):
-            engines[number % 2].execute(Counter, Add(f"c-{number}-{step % 3}")).result()
+            engines[number % 2].deciders.execute(Counter, Add(f"c-{number}-{step % 3}"))
 
     together(*[partial(write, number) for number in range(4)])
     eventually(lambda: len(read(store_of(engines[0]))) >= 60)
@@ -150,7 +150,7 @@ def test_two_processes_feed_one_projection_without_doubling(live: Live) -> None:
 def test_a_reader_never_skips_an_event_that_commits_late(live: Live) -> None:
     """A transaction that began early and commits late is not overtaken: the feed waits for it."""
     engine = live.engine().register(Counter())
-    engine.execute(Counter, Add("c-0")).result()
+    engine.deciders.execute(Counter, Add("c-0"))
     feed, writer = store_of(engine).feed(), store_of(engine).writer()
     inside, gate = threading.Event(), threading.Event()
 
@@ -164,7 +164,7 @@ def test_a_reader_never_skips_an_event_that_commits_late(live: Live) -> None:
     thread = threading.Thread(target=linger)
     thread.start()
     assert inside.wait(20)
-    pending = engine.execute(Counter, Add("c-1"))
+    pending = engine.futures.deciders.execute(Counter, Add("c-1"))
     before = {event.position for event in feed.read(after=0, limit=100)}
     gate.set()
     thread.join()
@@ -205,8 +205,8 @@ def test_events_come_in_the_words_of_their_decider(place: Place) -> None:
     """Decoded, and with the definition, key and tenant of their instance, for deciders and for workflows."""
     kept = Kept()
     engine = place.engine().register(Counter()).register(Saga("s").step("work", "work").build()).project(kept)
-    engine.execute(Counter, Add("c-1", 7), comment="because").result()
-    instance = engine.as_tenant("rival", actor="ann").start("s", {"n": 1}, key="o-1").result()
+    engine.deciders.execute(Counter, Add("c-1", 7), comment="because")
+    instance = engine.as_tenant("rival", actor="ann").start("s", {"n": 1}, key="o-1").id
     engine.drain()
     first, second = kept.events[:2]
     assert (first.event, first.definition, first.key, first.tenant) == (Added(7), "counter", "c-1", "default")
@@ -228,10 +228,10 @@ def test_events_come_in_the_words_of_their_decider(place: Place) -> None:
 @pytest.mark.row("D-093")
 def test_events_of_unknown_deciders_are_not_decoded(place: Place) -> None:
     """A projection may pass over what belongs to other services; the engine's own events are plain data."""
-    place.engine().register(Counter()).execute(Counter, Add("c-1")).result()
+    place.engine().register(Counter()).deciders.execute(Counter, Add("c-1"))
     kept = Kept()
     engine = place.engine().register(Order(), Shop()).project(kept)
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
     engine.drain()
     assert (kept.events[0].definition, kept.events[0].event) == ("counter", None)
     assert [each.event for each in kept.events if each.type == "$timer_cancelled"] == [{"key": "payment"}]
@@ -250,16 +250,16 @@ class Impatient(Kept):
 def test_an_old_process_does_not_pass_over_events_of_newer_code(place: Place) -> None:
     """A projection that looks at an event which its process cannot read stands still there, for a process that can."""
     place.must_fold = False
-    place.engine().register(Puppet()).execute(Puppet, Do("p-1", "x")).result()
+    place.engine().register(Puppet()).deciders.execute(Puppet, Do("p-1", "x"))
     old, kept = Impatient(), Impatient()
     engine = place.engine().register(_Older()).project(old)
     engine.drain()
-    (state,) = engine.projections().result()
+    (state,) = engine.projections.list()
     assert (old.events, state.lag, "does not know event 'Noted'" in state.error) == ([], 1, True)
     place.engine().register(Puppet()).project(kept).drain()
     assert [each.type for each in kept.events] == ["Noted"]
     with pytest.raises(UnknownEventError):
-        assert place.engine().register(_Older()).load_state(_Older, "p-1").result()
+        assert place.engine().register(_Older()).deciders.state(_Older, "p-1")
 
 
 class _Older(Counter):
@@ -312,11 +312,11 @@ def test_only_a_rebuild_needs_a_projection_to_clear(place: Place) -> None:
     """A read model that cannot forget is fed like any other; who asks for a rebuild is told what it lacks."""
     endless: Any = Forever()
     engine = place.engine().register(Counter()).project(endless)
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     engine.drain()
     with pytest.raises(ConfigurationError, match=r"'forever' has no method `clear\(connection\)`"):
-        engine.rebuild("forever").result()
-    (state,) = engine.projections().result()
+        engine.projections.rebuild("forever")
+    (state,) = engine.projections.list()
     assert (state.lag, state.error) == (0, "")
 
 
@@ -328,24 +328,24 @@ def test_the_lag_and_the_error_of_a_projection_can_be_seen(place: Place) -> None
     """How far it is, how much is left, why it stands still and since when; all of it goes when it goes on."""
     seen = Moody()
     engine = place.engine(Settings(projection_batch=2)).register(Counter()).project(seen)
-    (new,) = engine.projections().result()
+    (new,) = engine.projections.list()
     assert (new.name, new.position, new.lag, new.updated_at, new.error) == ("moody", 0, 0, None, "")
     for _ in range(3):
-        engine.execute(Counter, Add("c-1")).result()
+        engine.deciders.execute(Counter, Add("c-1"))
     engine.drain()
-    (well,) = engine.projections().result()
+    (well,) = engine.projections.list()
     assert (well.lag, well.error, well.failed_at, well.updated_at) == (0, "", None, place.clock.now())
     seen.failure = ValueError("out of paint")
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     engine.drain()
     first = place.clock.now()
     place.engine().project(seen).advance(minutes=5)
-    (bad,) = engine.projections().result()
+    (bad,) = engine.projections.list()
     assert (bad.position, bad.lag, bad.error) == (well.position, 1, "ValueError: out of paint")
     assert (bad.failed_at, bad.updated_at) == (first, place.clock.now())
     seen.failure = None
     place.engine().project(seen).drain()
-    (again,) = engine.projections().result()
+    (again,) = engine.projections.list()
     assert (again.lag, again.error, again.failed_at) == (0, "", None)
 
 
@@ -376,7 +376,7 @@ def test_a_projection_rests_by_the_clock_of_the_engine(place: Place) -> None:
     pauses = Settings(projection_pause=timedelta(hours=1), longest_projection_pause=timedelta(hours=3))
     engine = place.engine(pauses).register(Counter()).project(moody)
     moody.failure = ValueError("no")
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     engine.drain()
     engine.advance(hours=1)
     assert moody.failures == 2
@@ -398,7 +398,7 @@ def test_whatever_a_projection_raises_it_stands_still_alone(live: Live, failure:
     )
     engine = live.engine(settings).register(Counter()).project(moody).project(steady).start_worker()
     for _ in range(3):
-        engine.execute(Counter, Add("c-1")).result()
+        engine.deciders.execute(Counter, Add("c-1"))
     eventually(lambda: steady.seen == 3)
     assert moody.seen == 0
     moody.failure = None
@@ -414,7 +414,7 @@ def test_health_names_a_projection_that_only_fails(live: Live) -> None:
     moody.failure = ValueError("no index")
     settings = Settings(unhealthy_after=timedelta(seconds=1), longest_projection_pause=timedelta(milliseconds=20))
     engine = live.engine(settings).register(Counter()).project(moody).project(Moody("steady")).start_worker()
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     (problem,) = eventually(lambda: [each for each in engine.health().problems if "projection '" in each])
     assert problem.startswith("projection 'moody': has not gone on for ")
     assert problem.endswith("ValueError: no index")
@@ -434,9 +434,9 @@ def test_a_projection_that_the_database_gives_up_on_stands_still_alone(postgres_
     """That a statement took too long is its own trouble, not that of the database."""
     steady = Moody("steady")
     with Engine(postgres_dsn).register(Counter()).project(Slow()).project(steady) as engine:
-        engine.execute(Counter, Add("c-1")).result()
+        engine.deciders.execute(Counter, Add("c-1"))
         eventually(lambda: steady.seen == 1)
-        (slow,) = eventually(lambda: [each for each in engine.projections().result() if each.error])
+        (slow,) = eventually(lambda: [each for each in engine.projections.list() if each.error])
         assert (slow.name, slow.lag) == ("moody", 1)
         assert "statement timeout" in slow.error
         assert engine.health().is_healthy
@@ -452,13 +452,13 @@ def test_a_rebuild_while_events_come_loses_and_doubles_nothing(live: Live) -> No
     totals = prepared(engine.service.store)
     engine.project(totals).start_worker()
     for number in range(300):
-        engine.execute(Counter, Add(f"c-{number % 9}")).result()
+        engine.deciders.execute(Counter, Add(f"c-{number % 9}"))
         if number % 30 == 29:
-            engine.rebuild("totals").result()
+            engine.projections.rebuild("totals")
     eventually(lambda: len(read(engine.service.store)) >= 300)
     rows = read(engine.service.store)
     assert len(rows) == len(set(rows)) == 300
-    (state,) = engine.projections().result()
+    (state,) = engine.projections.list()
     assert (state.lag, state.error) == (0, "")
 
 
@@ -470,16 +470,16 @@ def test_a_rebuild_by_a_process_without_a_worker(live: Live) -> None:
     engine.project(totals).start_worker()
     other = live.engine().project(Totals())
     for number in range(100):
-        engine.execute(Counter, Add(f"c-{number % 9}")).result()
+        engine.deciders.execute(Counter, Add(f"c-{number % 9}"))
         if number % 20 == 19:
-            other.rebuild("totals").result()
+            other.projections.rebuild("totals")
     eventually(lambda: len(read(engine.service.store)) >= 100)
     rows = read(engine.service.store)
     assert len(rows) == len(set(rows)) == 100
     with pytest.raises(NotFoundError, match="projection"):
-        other.rebuild("nothing").result()
+        other.projections.rebuild("nothing")
     with pytest.raises(NotFoundError, match="projection"):
-        engine.rebuild("nothing").result()
+        engine.projections.rebuild("nothing")
 
 
 class Stuck(Moody):
@@ -516,10 +516,10 @@ def test_a_projection_that_hangs_keeps_nobody_from_writing(
     store = SQLiteStore(str(tmp_path / "store.db"), codec="json", patience=0.3)
     endless = Endless(method)
     engine = Engine(store=store, settings=QUICK).register(Counter()).project(endless).start_worker()
-    engine.execute(Counter, Add("c-1")).result()
-    reply = engine.rebuild("endless")
+    engine.deciders.execute(Counter, Add("c-1"))
+    reply = engine.futures.projections.rebuild("endless")
     arrives(endless.inside)
-    engine.execute(Counter, Add("c-1")).result(LONG_SECONDS)
+    engine.futures.deciders.execute(Counter, Add("c-1")).result(LONG_SECONDS)
     endless.gate.set()
     if method == "clear":
         with pytest.raises(TimeoutError, match="held the file's only writer"):
@@ -535,9 +535,9 @@ def test_whoever_waits_for_a_rebuild_hears_that_the_engine_was_stopped(live: Liv
     """The reply always comes."""
     stuck = Stuck()
     engine = live.engine().register(Counter()).project(stuck).start_worker()
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     arrives(stuck.inside)
-    reply: Reply[None] = engine.rebuild("stuck")
+    reply: Reply[None] = engine.futures.projections.rebuild("stuck")
     stopping = threading.Thread(target=engine.stop)
     stopping.start()
     error = reply.exception(20)
@@ -551,8 +551,8 @@ def test_a_rebuild_that_fails_says_so(live: Live) -> None:
     broken = Broken("broken")
     engine = live.engine().register(Counter()).project(broken).start_worker()
     with pytest.raises(SystemExit):
-        engine.rebuild("broken").result()
-    engine.execute(Counter, Add("c-1")).result()
+        engine.projections.rebuild("broken")
+    engine.deciders.execute(Counter, Add("c-1"))
     eventually(lambda: broken.seen == 1)
 
 
@@ -567,7 +567,7 @@ def test_nobody_is_woken_for_events_that_nobody_reads(place: Place) -> None:
     """A commit wakes the thread that feeds projections only where there is one to feed."""
     engine = place.engine().register(Counter())
     hint = engine.runtime.projecting.chores.hint
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     assert not hint.is_set()
 
     class Reader:
@@ -580,5 +580,5 @@ def test_nobody_is_woken_for_events_that_nobody_reads(place: Place) -> None:
     engine.project(Reader())
     assert hint.is_set()  # There may be events already.
     hint.clear()
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     assert hint.is_set()

@@ -49,8 +49,8 @@ from support.waiting import LONG_SECONDS, arrives, eventually, together
 def test_the_service_works_without_the_runtime(live: Live) -> None:
     """An engine that was never started takes commands and answers questions; it only does no work."""
     engine = live.engine().register(Order(), Shop())
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
-    found = engine.get(Order, "o-1").result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
+    found = engine.deciders.get(Order, "o-1")
     assert (found.state.status, len(found.effects), len(found.timers)) == ("placed", 1, 1)
     health = engine.health()
     assert (health.is_healthy, health.has_worker, health.problems) == (True, False, [])
@@ -60,13 +60,13 @@ def test_the_service_works_without_the_runtime(live: Live) -> None:
 def test_an_engine_without_threads_works_when_it_is_driven(live: Live) -> None:
     """`drain` does all that is due, `execute_next` makes one call at a time; an engine with threads refuses both."""
     with Engine(live.url, threads=False).register(Order(), Shop()) as engine:
-        engine.execute(Order, PlaceOrder("o-1", 5)).result()
+        engine.deciders.execute(Order, PlaceOrder("o-1", 5))
         assert [engine.execute_next() for _ in range(3)] == [True, True, False]
-        assert engine.load_state(Order, "o-1").result().status == "shipped"
-        engine.execute(Order, PlaceOrder("o-2", 5)).result()
+        assert engine.deciders.state(Order, "o-1").status == "shipped"
+        engine.deciders.execute(Order, PlaceOrder("o-2", 5))
         assert engine.drain() > 0
         assert engine.drain() == 0
-        assert engine.load_state(Order, "o-2").result().status == "shipped"
+        assert engine.deciders.state(Order, "o-2").status == "shipped"
         assert engine.health().is_healthy
     with pytest.raises(StoppedError):
         engine.drain()
@@ -78,15 +78,15 @@ def test_an_engine_without_threads_works_when_it_is_driven(live: Live) -> None:
 def test_an_engine_without_threads_leaves_what_it_may_not_call(live: Live) -> None:
     """A worker whose lease is in doubt gives back what it has claimed, untried."""
     with Engine(live.url, threads=False).register(Puppet(act), done) as engine:
-        engine.execute(Puppet, Do("p-1", "x")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "x"))
         engine.runtime.heartbeat.step()
         engine.runtime.worker.trust_until(0.0)
         assert engine.runtime.execute_next() == 0
         engine.runtime.intake.chores.drain()
-        (effect,) = engine.get(Puppet, "p-1").result().effects
+        (effect,) = engine.deciders.get(Puppet, "p-1").effects
         assert (effect.attempts, effect.worker) == (0, None)
         engine.drain()
-        assert engine.backlog().result() == []
+        assert engine.admin.backlog() == []
 
 
 @pytest.mark.row("D-031")
@@ -94,11 +94,11 @@ def test_run_works_until_the_shutdown_signal(live: Live) -> None:
     """`run` starts the workers and returns, stopped, once it is told to end."""
     engine = live.engine().register(Order(), Shop())
     ending = threading.Event()
-    running = threading.Thread(target=engine.run, args=(ending,))
+    running = threading.Thread(target=engine.serve, args=(ending,))
     running.start()
     other = live.engine().register(Order())
-    other.execute(Order, PlaceOrder("o-1", 5)).result()
-    eventually(lambda: other.load_state(Order, "o-1").result().status == "shipped")
+    other.deciders.execute(Order, PlaceOrder("o-1", 5))
+    eventually(lambda: other.deciders.state(Order, "o-1").status == "shipped")
     ending.set()
     running.join(10)
     assert not running.is_alive()
@@ -116,7 +116,7 @@ def test_run_gives_the_signals_back(live: Live) -> None:
 
     asking = threading.Thread(target=ask_to_end)
     asking.start()
-    engine.run()
+    engine.serve()
     asking.join()
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 
@@ -134,8 +134,8 @@ def test_one_registration_serves_calls_and_effects(place: Place) -> None:
     """A registered type is reached by typed calls, by dynamic calls and by its effects; calls to `register` chain."""
     shop, ledger = Shop(), Ledger()
     engine = place.engine().register(Order(), shop).register(Puppet(act), lambda c, e: ledger.add(e))
-    engine.execute_dynamic("order", {"type": "Place", "workflow_id": "o-1", "amount": 5}).result()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute_dynamic("order", {"type": "Place", "workflow_id": "o-1", "amount": 5})
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     assert shop.ledger.entries == ["Charge", "Deliver"]
     assert len(ledger.entries) == 1
@@ -167,8 +167,8 @@ def test_effects_reach_the_handler_of_their_own_type(place: Place) -> None:
     engine = place.engine()
     engine.register(Puppet(act), lambda context, effect: puppets.add(effect))
     engine.register(Doll(act), lambda context, effect: dolls.add(effect))
-    engine.execute(Puppet, Do("x", "for the puppet")).result()
-    engine.execute(Doll, Do("x", "for the doll")).result()
+    engine.deciders.execute(Puppet, Do("x", "for the puppet"))
+    engine.deciders.execute(Doll, Do("x", "for the doll"))
     engine.drain()
     assert [entry.what for entry in puppets.entries] == ["for the puppet"]  # type: ignore[attr-defined]
     assert [entry.what for entry in dolls.entries] == ["for the doll"]  # type: ignore[attr-defined]
@@ -180,8 +180,8 @@ def test_a_type_has_many_instances(place: Place) -> None:
     engine = place.engine().register(Counter())
     for number in range(10):
         for _ in range(number + 1):
-            engine.execute(Counter, Add(f"c-{number}")).result()
-    assert [engine.load_state(Counter, f"c-{number}").result() for number in range(10)] == list(range(1, 11))
+            engine.deciders.execute(Counter, Add(f"c-{number}"))
+    assert [engine.deciders.state(Counter, f"c-{number}") for number in range(10)] == list(range(1, 11))
 
 
 @pytest.mark.row("D-036")
@@ -206,20 +206,21 @@ def test_instances_of_a_type_work_side_by_side_and_each_in_order(live: Live) -> 
     keys = [f"p-{number}" for number in range(4)]
 
     def send(what: str) -> None:
-        for reply in [engine.execute(Puppet, Do(key, what)) for key in keys for _ in range(5)]:
+        for reply in [engine.futures.deciders.execute(Puppet, Do(key, what)) for key in keys for _ in range(5)]:
             reply.result(LONG_SECONDS)
 
     together(*(partial(send, what) for what in "abcd"))
     for key in keys:
-        engine.execute(Puppet, Do(key, "meet")).result()
-    eventually(lambda: not engine.backlog().result())
+        engine.deciders.execute(Puppet, Do(key, "meet"))
+    eventually(lambda: not engine.admin.backlog())
     assert not meeting.broken
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
     assert overlaps == []
     for key in keys:
-        history = engine.load_events(Puppet, key).result()
+        history = engine.deciders.history(Puppet, key)
         assert [each.sequence for each in history] == list(range(1, 22))
-        assert Counting(engine.load_state(Puppet, key).result()) == {"a": 5, "b": 5, "c": 5, "d": 5, "meet": 1}
+        notes = engine.deciders.state(Puppet, key)
+        assert Counting(notes) == {"a": 5, "b": 5, "c": 5, "d": 5, "meet": 1}
 
 
 @pytest.mark.row("D-125")
@@ -233,8 +234,8 @@ def test_the_parts_can_be_replaced_one_by_one() -> None:
         codec=JsonCodec(),
         threads=False,
     ) as engine:
-        engine.register(Counter()).execute(Counter, Add("c-1")).result()
-        (first,) = engine.instances().result()
+        engine.register(Counter()).deciders.execute(Counter, Add("c-1"))
+        (first,) = engine.instances.list()
     assert first.created_at == start
     parts = (
         holdfast.kernel.decider.Decider,
@@ -251,9 +252,9 @@ def test_the_parts_can_be_replaced_one_by_one() -> None:
 def test_two_engines_in_one_process_share_nothing(live: Live) -> None:
     """There is no process-wide state: what one engine knows, another one does not."""
     first, second = live.engine().register(Counter()), live.engine().register(Puppet())
-    first.execute(Counter, Add("c-1")).result()
+    first.deciders.execute(Counter, Add("c-1"))
     with pytest.raises(NotFoundError, match="registered are: puppet"):
-        second.load_state(Counter, "c-1").result()
+        second.deciders.state(Counter, "c-1")
 
 
 def test_a_decider_class_that_cannot_work_is_refused_with_every_reason(place: Place) -> None:
@@ -303,11 +304,11 @@ def test_coroutines_functions_and_objects_are_handlers(live: Live) -> None:
     engine.register(Asking(act), Handling())
     engine.start_worker()
     for kind in (Puppet, Doll, Asking):
-        engine.execute(kind, Do("x", "go")).result()
+        engine.deciders.execute(kind, Do("x", "go"))
     for event in seen.values():
         arrives(event)
     assert {name for name, event in seen.items() if event.is_set()} == {"plain", "async", "object"}
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 def test_a_registration_that_fails_leaves_nothing(place: Place) -> None:
@@ -316,7 +317,7 @@ def test_a_registration_that_fails_leaves_nothing(place: Place) -> None:
     with pytest.raises(ConfigurationError, match="two arguments"):
         engine.register(Counter(), lambda effect: None)  # type: ignore[arg-type]
     engine.register(Counter(), lambda context, effect: None)
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
 
 
 def test_a_stopped_engine_is_not_started_again(live: Live) -> None:
@@ -342,14 +343,14 @@ def test_an_engine_opens_and_closes_in_async_code(live: Live) -> None:
 
     async def play() -> None:
         async with live.engine().register(Puppet(act), work) as engine:
-            await engine.execute(Puppet, Do("p-1", "x"))
+            await engine.aio.deciders.execute(Puppet, Do("p-1", "x"))
             await asyncio.to_thread(arrives, begun)
             ending = asyncio.create_task(let_it_end(engine))
         assert may_end.is_set(), "the event loop turned while the engine was stopping"
         await ending
 
     asyncio.run(play())
-    assert live.engine().register(Puppet(act)).load_state(Puppet, "p-1").result() == ("x", "done")
+    assert live.engine().register(Puppet(act)).deciders.state(Puppet, "p-1") == ("x", "done")
 
 
 def test_an_engine_without_threads_takes_part_in_async_code() -> None:
@@ -357,8 +358,8 @@ def test_an_engine_without_threads_takes_part_in_async_code() -> None:
 
     async def play() -> None:
         async with Engine("sqlite://", threads=False).register(Counter()) as engine:
-            await engine.execute(Counter, Add("c-1"))
-            assert await engine.load_state(Counter, "c-1") == 1
+            await engine.aio.deciders.execute(Counter, Add("c-1"))
+            assert await engine.aio.deciders.state(Counter, "c-1") == 1
             raise LookupError
 
     with pytest.raises(LookupError):

@@ -13,7 +13,6 @@ from holdfast import (
     EffectContext,
     Engine,
     Fail,
-    InstanceQuery,
     Message,
     Moment,
     PayloadError,
@@ -34,7 +33,7 @@ REQUEST = RequestContext(actor=ADA, trace="00-trace-01", partition="berlin")
 
 def recorded(engine: Engine, key: str = "p-1", decider: Any = Puppet) -> list[Recorded]:
     """The history of an instance."""
-    return engine.load_events(decider, key).result()
+    return engine.deciders.history(decider, key)
 
 
 def asked(events: list[Recorded]) -> list[tuple[str, str, str]]:
@@ -69,7 +68,7 @@ def test_whatever_follows_from_a_command_has_its_trace(place: Place) -> None:
         return Do("p-1", "worked")
 
     engine = place.engine().register(Puppet(far), handle).register(Doll())
-    engine.acting(REQUEST).execute(Puppet, Do("p-1", "begin")).result()
+    engine.acting(REQUEST).deciders.execute(Puppet, Do("p-1", "begin"))
     engine.advance(hours=2)
     assert heard == [("ada", "00-trace-01")]
     assert asked(recorded(engine)) == [BY_ADA, SYSTEM, SYSTEM]
@@ -82,13 +81,13 @@ def test_a_child_has_the_trace_and_the_partition_of_its_parent(place: Place) -> 
     engine.handle("work", lambda: None)
     engine.register(Saga("child").step("a", "work").build())
     engine.register(Saga("parent").call("sub", "child").build())
-    parent = engine.acting(REQUEST).start("parent", {}).result()
+    parent = engine.acting(REQUEST).start("parent", {}).id
     engine.drain()
-    (child,) = engine.list_instances(parent=parent).result().items
-    entries = engine.events(parent).result() + engine.events(child.id).result()
+    (child,) = engine.runs.list(parent=parent).items
+    entries = engine.run(parent).history() + engine.run(child.id).history()
     assert {each.trace for each in entries} == {"00-trace-01"}
     assert {each.on_behalf_of for each in entries if each.actor == "ada"} == {"grace"}
-    rows = {each.id: (each.partition, each.started_by) for each in engine.instances(InstanceQuery()).result()}
+    rows = {each.id: (each.partition, each.started_by) for each in engine.instances.list()}
     assert rows == {parent: ("berlin", "ada"), child.id: ("berlin", "system")}
 
 
@@ -100,7 +99,7 @@ def test_roles_and_capabilities_survive_the_inbox(place: Place) -> None:
         seen.append((moment.actor, moment.partition))
         return Decision.event(Noted(command.what))
 
-    place.engine().register(Puppet(look)).acting(REQUEST).submit(Puppet, Do("p-1", "later")).result()
+    place.engine().register(Puppet(look)).acting(REQUEST).deciders.submit(Puppet, Do("p-1", "later"))
     engine = place.engine().register(Puppet(look))
     engine.drain()
     assert seen == [(ADA, "berlin")]
@@ -118,11 +117,11 @@ def test_a_message_that_gave_up_is_decided_for_the_same_actor_when_it_is_put_bac
         return Rejection(code="closed", message="come back later") if is_closed else Decision.event(Noted("in"))
 
     engine = place.engine().register(Puppet(look))
-    engine.acting(REQUEST).submit(Puppet, Do("p-1", "later")).result()
+    engine.acting(REQUEST).deciders.submit(Puppet, Do("p-1", "later"))
     engine.advance(days=1)
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     is_closed = False
-    engine.requeue(letter.id).result()
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
     assert set(seen) == {ADA}
     assert asked(recorded(engine)) == [BY_ADA]
@@ -138,10 +137,10 @@ def test_an_effect_that_gave_up_is_put_back_for_the_same_actor(place: Place) -> 
             raise Fail("no stamps")
 
     engine = place.engine().register(Puppet(far), handle)
-    engine.acting(REQUEST).execute(Puppet, Do("p-1", "begin")).result()
+    engine.acting(REQUEST).deciders.execute(Puppet, Do("p-1", "begin"))
     engine.drain()
-    (letter,) = engine.dead_letters().result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
     assert heard == [(ADA, "00-trace-01")] * 2
 
@@ -155,7 +154,7 @@ def test_a_step_handler_knows_for_whom_it_works(place: Place) -> None:
 
     engine = place.engine()
     engine.register(Saga("order").step("a", work).step("b", work).build())
-    engine.acting(REQUEST).start("order", {}).result()
+    engine.acting(REQUEST).start("order", {})
     engine.drain()
     assert heard == [("ada", "00-trace-01"), ("system", "00-trace-01")]
 
@@ -168,7 +167,7 @@ def test_a_transactional_call_goes_on_under_the_trace(place: Place) -> None:
         return decision.with_effect(Act("pay"), transactional=True) if command.what == "begin" else decision
 
     engine = place.engine().register(Puppet(choose), lambda _context, _effect: Do("p-1", "paid"))
-    engine.acting(REQUEST).execute(Puppet, Do("p-1", "begin")).result()
+    engine.acting(REQUEST).deciders.execute(Puppet, Do("p-1", "begin"))
     engine.drain()
     assert asked(recorded(engine)) == [BY_ADA, SYSTEM]
 
@@ -181,7 +180,7 @@ def test_an_engine_that_is_used_without_a_context_writes_none(place: Place) -> N
         return timer.with_message(Message(decider="doll", command=Do("d-1", "c")))
 
     engine = place.engine().register(Puppet(all_kinds)).register(Doll())
-    engine.execute(Puppet, Do("p-1", "begin")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "begin"))
     schema = "holdfast." if place.url.startswith("postgres") else ""
     with place.store.writer().unit() as unit, unit.lend() as lent:
         connection: Any = lent
@@ -221,7 +220,7 @@ def test_a_request_that_is_sent_again_starts_nothing_more(place: Place) -> None:
     """The idempotency key of a request is that of the start that it brings, in whichever process it arrives."""
     asked = RequestContext(actor=ADA, idempotency_key="r-1")
     saga = Saga("order").step("a", lambda: None).build()
-    first, second = (place.engine().register(saga).acting(asked).start("order", {}).result() for _ in range(2))
+    first, second = (place.engine().register(saga).acting(asked).start("order", {}).id for _ in range(2))
     assert first == second
 
 
@@ -230,6 +229,6 @@ def test_live_engines_keep_the_trace(live: Live) -> None:
     engine = live.engine().register(Saga("order").step("a", lambda: None).step("b", lambda: None).build())
     engine.start_worker()
     calls = engine.acting(REQUEST)
-    instance = calls.start("order", {}).result()
-    calls.result(instance).result(30)
-    assert {each.trace for each in engine.events(instance).result()} == {"00-trace-01"}
+    instance = calls.start("order", {}).id
+    calls.run(instance).result(30)
+    assert {each.trace for each in engine.run(instance).history()} == {"00-trace-01"}

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Decision, Ignored, Moment, NotFoundError, Settings
-from holdfast.store.shapes import DeadLetter
+from holdfast import DeadLetter, Decision, Ignored, Moment, NotFoundError, Settings
 from holdfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import AT_ONCE, Place
@@ -46,25 +45,25 @@ class Stage:
 
     def do(self, what: str) -> None:
         """Have it do something."""
-        self.engine.execute(Puppet, Do("p-1", what)).result()
+        self.engine.deciders.execute(Puppet, Do("p-1", what))
 
     def bury(self) -> DeadLetter:
         """Set a timer and let it give up; its letter."""
         self.do("set")
         self.engine.advance(2 * HOUR)
-        (letter,) = self.engine.dead_letters().result()
+        (letter,) = self.engine.dead_letters.list()
         self.do("look")  # The instance is remembered as it is now: without a timer.
         return letter
 
     @property
     def notes(self) -> Notes:
         """What it has done."""
-        return self.engine.load_state(Puppet, "p-1").result()
+        return self.engine.deciders.state(Puppet, "p-1")
 
     @property
     def timers(self) -> list[str]:
         """The keys of the timers that are set."""
-        return [each.key for each in self.engine.get(Puppet, "p-1").result().timers]
+        return [each.key for each in self.engine.deciders.get(Puppet, "p-1").timers]
 
 
 @pytest.fixture
@@ -77,26 +76,26 @@ def stage(place: Place) -> Stage:
 def test_a_requeued_message_is_the_same_command(stage: Stage) -> None:
     """It keeps id, comment and actor: carried out meanwhile under its id, it is not carried out again."""
     engine = stage.engine
-    engine.submit(Puppet, Do("p-1", "pay"), command_id="c-1", comment="why").result()
+    engine.deciders.submit(Puppet, Do("p-1", "pay"), command_id="c-1", comment="why")
     engine.drain()
     stage.is_broken = False
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.command_id, letter.comment, letter.attempts) == ("c-1", "why", 3)
-    engine.execute(Puppet, Do("p-1", "pay"), command_id="c-1").result()
-    engine.requeue(letter.id).result()
+    engine.deciders.execute(Puppet, Do("p-1", "pay"), command_id="c-1")
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
-    assert (stage.notes, engine.dead_letters().result(), engine.inbox_depth().result()) == (("pay",), [], 0)
+    assert (stage.notes, engine.dead_letters.list(), engine.admin.inbox_depth()) == (("pay",), [], 0)
 
 
 @pytest.mark.row("D-060")
 def test_a_requeued_message_says_what_it_said(stage: Stage) -> None:
     """What it leads to carries the comment and the actor of whoever sent it."""
-    stage.engine.as_tenant("default", actor="ada").submit(Puppet, Do("p-1", "pay"), comment="why").result()
+    stage.engine.as_tenant("default", actor="ada").deciders.submit(Puppet, Do("p-1", "pay"), comment="why")
     stage.engine.drain()
     stage.is_broken = False
-    stage.engine.requeue(stage.engine.dead_letters().result()[0].id).result()
+    stage.engine.dead_letters.requeue(stage.engine.dead_letters.list()[0].id)
     stage.engine.drain()
-    (event,) = stage.engine.load_events(Puppet, "p-1").result()
+    (event,) = stage.engine.deciders.history(Puppet, "p-1")
     assert (event.actor, event.comment) == ("ada", "why")
 
 
@@ -104,15 +103,15 @@ def test_a_requeued_message_says_what_it_said(stage: Stage) -> None:
 def test_a_requeued_timer_is_due_at_once(stage: Stage) -> None:
     """It fires under its key, with its attempts reset; the history tells who put it back."""
     letter = stage.bury()
-    stage.engine.as_tenant("default", actor="ada").requeue(letter.id).result()
-    assert (stage.timers, stage.engine.dead_letters().result()) == ([KEY], [])
-    (_, event) = stage.engine.load_events(Puppet, "p-1").result()
+    stage.engine.as_tenant("default", actor="ada").dead_letters.requeue(letter.id)
+    assert (stage.timers, stage.engine.dead_letters.list()) == ([KEY], [])
+    (_, event) = stage.engine.deciders.history(Puppet, "p-1")
     assert (event.type, event.event, event.actor) == ("$timer_requeued", {"key": KEY}, "ada")
     stage.engine.drain()
-    (again,) = stage.engine.dead_letters().result()
+    (again,) = stage.engine.dead_letters.list()
     assert (again.name, again.number, again.attempts) == (KEY, letter.number, 3)
     stage.is_broken = False
-    stage.engine.requeue(again.id).result()
+    stage.engine.dead_letters.requeue(again.id)
     stage.engine.drain()
     assert (stage.notes, stage.timers) == (("set", "rang"), [])
 
@@ -124,14 +123,14 @@ def test_a_requeued_timer_is_known_to_its_instance(stage: Stage) -> None:
         stage.is_broken = True
         letter = stage.bury()
         other = stage.another()
-        other.requeue(letter.id).result()  # Behind the back of the first engine.
+        other.dead_letters.requeue(letter.id)  # Behind the back of the first engine.
         stage.is_broken = False
         stage.do(what)
         assert stage.timers == ([KEY] if what == "set" else [])
         if what == "set":
             stage.engine.advance(2 * HOUR)
     assert stage.notes == ("set", "cancel", "set", "set", "rang", "set", END)
-    assert stage.engine.dead_letters().result() == []
+    assert stage.engine.dead_letters.list() == []
 
 
 @pytest.mark.row("D-060", "D-067")
@@ -140,8 +139,8 @@ def test_a_newer_timer_stands(stage: Stage) -> None:
     letter = stage.bury()
     stage.is_broken = False
     stage.do("set")
-    stage.another().requeue(letter.id).result()
-    assert (stage.timers, stage.engine.dead_letters().result()) == ([KEY], [])
+    stage.another().dead_letters.requeue(letter.id)
+    assert (stage.timers, stage.engine.dead_letters.list()) == ([KEY], [])
     stage.engine.advance(2 * HOUR)
     assert stage.notes == ("set", "set", "rang")
 
@@ -151,8 +150,8 @@ def test_a_timer_of_an_instance_that_has_ended_stays_dead(stage: Stage) -> None:
     """There is nothing to wake: the letter goes and the history says nothing."""
     letter = stage.bury()
     stage.do(END)
-    stage.another().requeue(letter.id).result()
-    assert (stage.timers, stage.engine.dead_letters().result(), stage.notes) == ([], [], ("set", END))
+    stage.another().dead_letters.requeue(letter.id)
+    assert (stage.timers, stage.engine.dead_letters.list(), stage.notes) == ([], [], ("set", END))
 
 
 @pytest.mark.row("D-060")
@@ -161,12 +160,13 @@ def test_a_dead_timer_is_requeued_once(stage: Stage) -> None:
     letter = stage.bury()
     stage.is_broken = False
     late = stage.another()
-    stage.engine.requeue(letter.id).result()
+    before = late.futures.dead_letters._letter(letter)
+    stage.engine.dead_letters.requeue(letter.id)
     stage.engine.drain()
     with pytest.raises(NotFoundError):
-        late._restore_timer(letter)  # It had looked at the letter before.
+        late.futures.dead_letters._restore_timer(before)  # It had looked at the letter before.
     with pytest.raises(NotFoundError):
-        late.requeue(letter.id).result()
+        late.dead_letters.requeue(letter.id)
     late.drain()
     assert stage.notes == ("set", "rang")
 
@@ -178,57 +178,57 @@ def test_a_message_that_nobody_can_read_can_be_buried_and_discarded(stage: Stage
     """An operator finds it, moves it to the dead letters and forgets it; what waited behind it is carried out."""
     engine = stage.engine
     for what in ("unheard of", "behind"):
-        engine.submit(Puppet, Do("p-1", what)).result()
+        engine.deciders.submit(Puppet, Do("p-1", what))
     Desk(stage.place.store).run(
         "update {0}inbox set type = 'Misspelt', version = 7 where id = (select min(id) from {0}inbox)"
     )
     engine.advance(2 * HOUR)
-    assert (engine.inbox_depth().result(), engine.dead_letters().result()) == (2, [])
-    (found,) = engine.messages(type="Misspelt").result()
-    assert (found.address.key, found.version, found.address.definition) == ("p-1", 7, "puppet")
-    engine.bury_message(found.id).result()
+    assert (engine.admin.inbox_depth(), engine.dead_letters.list()) == (2, [])
+    (found,) = engine.inbox.list(type="Misspelt")
+    assert (found.key, found.version, found.definition) == ("p-1", 7, "puppet")
+    engine.inbox.bury(found.id)
     engine.drain()
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.source, letter.type, letter.version, letter.attempts) == ("inbox", "Misspelt", 7, 0)
     assert (letter.reason, letter.error) == ("given_up", "given up by an operator")
-    assert (stage.notes, engine.inbox_depth().result()) == (("behind",), 0)
-    engine.discard(letter).result()
-    assert engine.dead_letters().result() == []
+    assert (stage.notes, engine.admin.inbox_depth()) == (("behind",), 0)
+    engine.dead_letters.discard(letter)
+    assert engine.dead_letters.list() == []
 
 
 def test_a_message_that_was_buried_can_come_back(stage: Stage) -> None:
     """Once there is code that reads it, it is requeued as the command that it was."""
     engine = stage.engine
     stage.is_broken = False
-    engine.submit(Puppet, Do("p-1", "pay"), command_id="c-1").result()
-    (found,) = engine.messages().result()
-    engine.bury_message(found).result()
+    engine.deciders.submit(Puppet, Do("p-1", "pay"), command_id="c-1")
+    (found,) = engine.inbox.list()
+    engine.inbox.bury(found)
     engine.drain()
-    engine.requeue(engine.dead_letters().result()[0]).result()
+    engine.dead_letters.requeue(engine.dead_letters.list()[0])
     engine.drain()
-    assert (stage.notes, engine.dead_letters().result()) == (("pay",), [])
+    assert (stage.notes, engine.dead_letters.list()) == (("pay",), [])
 
 
 def test_messages_are_listed_by_page_and_by_what_they_say(stage: Stage) -> None:
     """In the order of acceptance, of one tenant, of a definition or with a command; whoever is too late hears that it is gone."""
     engine = stage.engine.register(Counter())
     for number in range(3):
-        engine.submit(Puppet, Do(f"p-{number}", "x")).result()
-    engine.submit(Counter, Add("c-1")).result()
-    whole = engine.messages().result()
-    assert [each.address.key for each in whole] == ["p-0", "p-1", "p-2", "c-1"]
-    assert engine.messages(limit=2).result() == whole[:2]
-    assert engine.messages(after=whole[1].id).result() == whole[2:]
-    assert engine.messages(definition="counter").result() == engine.messages(type="Add").result() == whole[3:]
-    assert engine.as_tenant("other").messages().result() == []
+        engine.deciders.submit(Puppet, Do(f"p-{number}", "x"))
+    engine.deciders.submit(Counter, Add("c-1"))
+    whole = engine.inbox.list()
+    assert [each.key for each in whole] == ["p-0", "p-1", "p-2", "c-1"]
+    assert engine.inbox.list(limit=2) == whole[:2]
+    assert engine.inbox.list(after=whole[1].id) == whole[2:]
+    assert engine.inbox.list(definition="counter") == engine.inbox.list(type="Add") == whole[3:]
+    assert engine.as_tenant("other").inbox.list() == []
     with pytest.raises(NotFoundError, match="message"):
-        engine.as_tenant("other").bury_message(whole[0].id).result()
+        engine.as_tenant("other").inbox.bury(whole[0].id)
     engine.drain()
     with pytest.raises(NotFoundError, match="message"):
-        engine.bury_message(whole[0]).result()
+        engine.inbox.bury(whole[0])
     with pytest.raises(NotFoundError, match="give the message, or its id"):
-        engine.bury_message("first").result()  # type: ignore[arg-type]
-    assert engine.dead_letters().result() == []
+        engine.inbox.bury("first")  # type: ignore[arg-type]
+    assert engine.dead_letters.list() == []
 
 
 def test_letters_are_found_and_counted_by_business_key(place: Place) -> None:
@@ -241,12 +241,12 @@ def test_letters_are_found_and_counted_by_business_key(place: Place) -> None:
 
     engine = place.engine(Settings(command_retry=AT_ONCE)).register(Puppet(choose))
     for key in ("p-1", "p-2"):
-        engine.execute(Puppet, Do(key, "set")).result()
-    engine.submit(Puppet, Do("p-1", "pay")).result()
+        engine.deciders.execute(Puppet, Do(key, "set"))
+    engine.deciders.submit(Puppet, Do("p-1", "pay"))
     engine.advance(2 * HOUR)
-    found = engine.dead_letters(key="p-1").result()
+    found = engine.dead_letters.list(key="p-1")
     assert sorted(letter.source for letter in found) == ["inbox", "timer"]
-    counts = [engine.count_dead_letters(key=key).result() for key in ("p-1", "p-2", "p-3", "")]
+    counts = [engine.dead_letters.count(key=key) for key in ("p-1", "p-2", "p-3", "")]
     assert counts == [2, 1, 0, 3]
-    assert engine.count_dead_letters(source="timer", definition="puppet").result() == 2
-    assert engine.as_tenant("other").count_dead_letters().result() == 0
+    assert engine.dead_letters.count(source="timer", definition="puppet") == 2
+    assert engine.as_tenant("other").dead_letters.count() == 0

@@ -60,19 +60,19 @@ class Names:
 def is_kept(engine: Engine, key: str = "p-1") -> bool:
     """Whether an instance outlives a round of housekeeping."""
     engine.runtime.housekeeping.prune()
-    return engine.get(Puppet, key).exception() is None
+    return engine.futures.deciders.get(Puppet, key).exception() is None
 
 
 def identity_of(engine: Engine, key: str = "p-1") -> InstanceId:
     """The id of an instance."""
-    return engine.get(Puppet, key).result().id
+    return engine.deciders.get(Puppet, key).id
 
 
 def test_work_that_an_ended_instance_asked_for_is_done_before_it_goes(place: Place) -> None:
     """An effect that waits keeps its instance beyond `keep_finished`; once it was called, the instance goes."""
     calls = Ledger()
     engine = place.engine(SETTINGS).register(Puppet(end_with("late")), lambda context, effect: calls.add(effect.what))
-    engine.execute(Puppet, Do("p-1")).result()
+    engine.deciders.execute(Puppet, Do("p-1"))
     engine.advance(days=5)
     assert is_kept(engine)
     engine.advance(days=6)
@@ -87,19 +87,19 @@ def test_a_dead_letter_keeps_its_instance(place: Place) -> None:
         raise Fail("no")
 
     engine = place.engine(SETTINGS).register(Puppet(end_with("x")), fail)
-    engine.execute(Puppet, Do("p-1")).result()
+    engine.deciders.execute(Puppet, Do("p-1"))
     engine.advance(days=5)
     assert is_kept(engine)
-    (letter,) = engine.dead_letters().result()
-    engine.discard(letter).result()
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.discard(letter)
     assert not is_kept(engine)
 
 
 def test_a_message_that_waits_keeps_its_target(place: Place) -> None:
     """A command that was accepted for an ended instance is answered by it, and not by a new one under its key."""
     engine = place.engine(SETTINGS).register(Puppet())
-    engine.execute(Puppet, Do("p-1", END)).result()
-    engine.submit(Puppet, Do("p-1", "too late")).result()
+    engine.deciders.execute(Puppet, Do("p-1", END))
+    engine.deciders.submit(Puppet, Do("p-1", "too late"))
     place.clock.move(5 * DAY)
     assert is_kept(engine)
     engine.drain()
@@ -116,10 +116,10 @@ def test_events_outlive_a_projection_that_is_behind(place: Place) -> None:
     engine = place.engine(settings).register(Puppet()).project(names)
     housekeeper = place.engine(SETTINGS).register(Puppet())
     for key in ("p-1", "p-2"):
-        engine.execute(Puppet, Do(key, END)).result()
+        engine.deciders.execute(Puppet, Do(key, END))
     engine.advance(days=5)
     assert is_kept(housekeeper)
-    (state,) = engine.projections().result()
+    (state,) = engine.projections.list()
     assert (state.lag, names.seen) == (2, [])
     names.is_broken = False
     engine.drain()
@@ -130,7 +130,7 @@ def test_events_outlive_a_projection_that_is_behind(place: Place) -> None:
 def test_a_projection_counts_from_the_moment_it_is_registered(place: Place) -> None:
     """It has not read anything yet, and still no event is deleted under it."""
     engine = place.engine(SETTINGS).register(Puppet())
-    engine.execute(Puppet, Do("p-1", END)).result()
+    engine.deciders.execute(Puppet, Do("p-1", END))
     place.clock.move(5 * DAY)
     names = Names()
     engine.project(names)
@@ -144,19 +144,19 @@ def test_a_projection_that_nobody_feeds_any_more_can_be_dropped(place: Place, ca
     """Housekeeping says whom it waits for; one that is dropped holds nothing back, and one that is fed here is not dropped."""
     old = place.engine(SETTINGS).register(Puppet()).project(Names())
     with pytest.raises(ConflictError, match="this process feeds the projection 'names'"):
-        old.drop_projection("names").result()
+        old.projections.drop("names")
     engine = place.engine(SETTINGS).register(Puppet())
-    engine.execute(Puppet, Do("p-1", END)).result()
+    engine.deciders.execute(Puppet, Do("p-1", END))
     engine.advance(days=5)
     assert is_kept(engine)
     assert is_kept(engine)
     said = [record.getMessage() for record in caplog.records if "projection" in record.getMessage()]
     assert len(said) == 1
     assert "'names'" in said[0]
-    engine.drop_projection("names").result()
+    engine.projections.drop("names")
     with pytest.raises(NotFoundError, match="projection"):
-        engine.drop_projection("names").result()
-    assert engine.projections().result() == []
+        engine.projections.drop("names")
+    assert engine.projections.list() == []
     assert not is_kept(engine)
 
 
@@ -165,26 +165,26 @@ def test_a_command_id_outlives_its_instance(place: Place, *, deletes: bool) -> N
     """However the instance went, a command with an id that was used is not carried out again within `keep_receipts`."""
     calls = Ledger()
     engine = place.engine(SETTINGS).register(Puppet(end_with("pay")), lambda context, effect: calls.add(effect.what))
-    engine.execute(Puppet, Do("p-1"), command_id="pay-1").result()
+    engine.deciders.execute(Puppet, Do("p-1"), command_id="pay-1")
     engine.drain()
     if deletes:
-        engine.delete(identity_of(engine)).result()
+        engine.instances.delete(identity_of(engine))
     else:
         engine.advance(days=5)
     assert not is_kept(engine)
-    engine.execute(Puppet, Do("p-1"), command_id="pay-1").result()
+    engine.deciders.execute(Puppet, Do("p-1"), command_id="pay-1")
     engine.drain()
     assert calls.entries == ["pay"]
     engine.advance(days=31)
     engine.runtime.housekeeping.prune()
-    engine.execute(Puppet, Do("p-1"), command_id="pay-1").result()
+    engine.deciders.execute(Puppet, Do("p-1"), command_id="pay-1")
     engine.drain()
     assert calls.entries == ["pay", "pay"]
 
 
 def leave_effect(engine: ManualEngine) -> None:
     """The instance has ended, and its effect waits."""
-    engine.execute(Puppet, Do("p-1")).result()
+    engine.deciders.execute(Puppet, Do("p-1"))
 
 
 def leave_letter(engine: ManualEngine) -> None:
@@ -196,14 +196,14 @@ def leave_letter(engine: ManualEngine) -> None:
 def leave_message(engine: ManualEngine) -> None:
     """The instance has ended, all it asked for is done, and a message for it waits."""
     leave_letter(engine)
-    engine.discard(engine.dead_letters().result()[0]).result()
-    engine.submit(Puppet, Do("p-1")).result()
+    engine.dead_letters.discard(engine.dead_letters.list()[0])
+    engine.deciders.submit(Puppet, Do("p-1"))
 
 
 def leave_events(engine: ManualEngine) -> None:
     """The instance has ended, and a projection has not read how."""
     leave_letter(engine)
-    engine.discard(engine.dead_letters().result()[0]).result()
+    engine.dead_letters.discard(engine.dead_letters.list()[0])
     engine.project(Names())
 
 
@@ -226,13 +226,13 @@ def test_a_deletion_says_what_it_would_destroy(place: Place, said: str) -> None:
     LEFT[said](engine)
     identity = identity_of(engine)
     with pytest.raises(ConflictError, match=said) as caught:
-        engine.delete(identity).result()
+        engine.instances.delete(identity)
     assert "force=True" in str(caught.value)
-    assert engine.get(Puppet, "p-1").exception() is None
-    engine.delete(identity, force=True).result()
-    assert engine.get(Puppet, "p-1").exception() is not None
-    assert engine.dead_letters().result() == []
-    assert [each for each in engine.backlog().result() if each.kind == "effect"] == []
+    assert engine.futures.deciders.get(Puppet, "p-1").exception() is None
+    engine.instances.delete(identity, force=True)
+    assert engine.futures.deciders.get(Puppet, "p-1").exception() is not None
+    assert engine.dead_letters.list() == []
+    assert [each for each in engine.admin.backlog() if each.kind == "effect"] == []
 
 
 def test_what_is_needed_does_not_keep_what_is_not(place: Place) -> None:
@@ -243,14 +243,14 @@ def test_what_is_needed_does_not_keep_what_is_not(place: Place) -> None:
 
     engine = place.engine(SETTINGS).register(Puppet(act), fail)
     for number in range(5):
-        engine.execute(Puppet, Do(f"stuck-{number}", END)).result()
+        engine.deciders.execute(Puppet, Do(f"stuck-{number}", END))
     engine.drain()
     place.clock.move(timedelta(hours=1))
-    engine.execute(Puppet, Do("p-1", "done")).result()
-    engine.execute(Puppet, Do("p-1", END)).result()
+    engine.deciders.execute(Puppet, Do("p-1", "done"))
+    engine.deciders.execute(Puppet, Do("p-1", END))
     engine.drain()
-    for letter in engine.dead_letters(key="p-1").result():
-        engine.discard(letter).result()
+    for letter in engine.dead_letters.list(key="p-1"):
+        engine.dead_letters.discard(letter)
     place.clock.move(5 * DAY)
     keeper = place.store.keeper()
     (found,) = keeper.expired(ended_before=place.clock.now(), limit=1)

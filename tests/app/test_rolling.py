@@ -83,7 +83,7 @@ class Newer(Decider[tuple[str, ...], Do | Warn | Acted, Noted | Warned, Fax]):
 
 def state(place: Place, key: str = "p-1") -> tuple[str, ...]:
     """What the newest code makes of an instance."""
-    return place.engine().register(Newer()).load_state(Newer, key).result()
+    return place.engine().register(Newer()).deciders.state(Newer, key)
 
 
 @pytest.mark.row("D-080", "D-085")
@@ -91,10 +91,10 @@ def test_an_old_process_leaves_timers_that_it_cannot_read(place: Place) -> None:
     """A timer whose command it does not know stays untouched, however long; a process that knows it fires it."""
     place.must_fold = False
     new, old = place.engine().register(Newer()), place.engine().register(Puppet())
-    new.execute(Newer, Do("p-1", "remind")).result()
+    new.deciders.execute(Newer, Do("p-1", "remind"))
     old.advance(hours=5)
-    assert old.dead_letters().result() == []
-    assert [(each.attempts, each.error) for each in new.get(Newer, "p-1").result().timers] == [(0, "")]
+    assert old.dead_letters.list() == []
+    assert [(each.attempts, each.error) for each in new.deciders.get(Newer, "p-1").timers] == [(0, "")]
     new.drain()
     assert state(place) == ("set", "warned")
 
@@ -104,13 +104,13 @@ def test_an_old_process_leaves_messages_that_it_cannot_read(place: Place) -> Non
     """Such a message waits, and those of its target behind it; other targets go on."""
     place.must_fold = False
     new, old = place.engine().register(Newer()), place.engine().register(Puppet())
-    new.submit(Newer, Do("p-1", "first")).result()
-    new.submit(Newer, Warn("p-1")).result()
-    new.submit(Newer, Do("p-1", "last")).result()
-    new.submit(Newer, Do("p-2", "other")).result()
+    new.deciders.submit(Newer, Do("p-1", "first"))
+    new.deciders.submit(Newer, Warn("p-1"))
+    new.deciders.submit(Newer, Do("p-1", "last"))
+    new.deciders.submit(Newer, Do("p-2", "other"))
     old.advance(hours=5)
     assert (state(place), state(place, "p-2")) == (("first",), ("other",))
-    assert (old.inbox_depth().result(), old.dead_letters().result()) == (2, [])
+    assert (old.admin.inbox_depth(), old.dead_letters.list()) == (2, [])
     new.drain()
     assert state(place) == ("first", "warned", "last")
 
@@ -121,9 +121,9 @@ def test_an_old_process_leaves_effects_that_it_cannot_read(place: Place) -> None
     ledger = Ledger()
     new = place.engine().register(Newer())
     old = place.engine().register(Puppet(act), lambda context, effect: ledger.add("old"))
-    new.execute(Newer, Do("p-1", "fax")).result()
+    new.deciders.execute(Newer, Do("p-1", "fax"))
     old.advance(hours=5)
-    (waiting,) = new.get(Newer, "p-1").result().effects
+    (waiting,) = new.deciders.get(Newer, "p-1").effects
     assert (waiting.attempts, waiting.error, ledger.entries) == (0, "", [])
 
     def fax(context: EffectContext, effect: Fax) -> None:
@@ -137,9 +137,9 @@ def test_an_old_process_leaves_effects_that_it_cannot_read(place: Place) -> None
 def test_work_that_nobody_reads_is_reported(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     """A timer, a message and an effect that a process cannot read are named, once in a while and only if they wait for long."""
     new = place.engine().register(Newer())
-    new.execute(Newer, Do("p-1", "remind")).result()
-    new.execute(Newer, Do("p-2", "fax")).result()
-    new.submit(Newer, Warn("p-3")).result()
+    new.deciders.execute(Newer, Do("p-1", "remind"))
+    new.deciders.execute(Newer, Do("p-2", "fax"))
+    new.deciders.submit(Newer, Warn("p-3"))
     old = place.engine().register(Puppet(act), lambda context, effect: None)
     heard: list[Happening] = []
     old.listen(heard.append)
@@ -157,7 +157,7 @@ def test_work_that_nobody_reads_is_reported(place: Place, caplog: pytest.LogCapt
 def unreadable(place: Place) -> None:
     """An instance whose history holds an event of newer code."""
     place.must_fold = False
-    place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+    place.engine().register(Newer()).deciders.execute(Newer, Warn("p-1"))
 
 
 @pytest.mark.row("D-088")
@@ -167,9 +167,9 @@ def test_a_message_to_an_unreadable_instance_waits_for_newer_code(place: Place) 
     heard: list[Happening] = []
     old = place.engine().register(Puppet())
     old.listen(heard.append)
-    old.submit(Puppet, Do("p-1", "hello")).result()
+    old.deciders.submit(Puppet, Do("p-1", "hello"))
     old.advance(minutes=10)
-    assert (old.inbox_depth().result(), old.dead_letters().result()) == (1, [])
+    assert (old.admin.inbox_depth(), old.dead_letters.list()) == (1, [])
     told = [each for each in heard if isinstance(each, HistoryUnreadable)]
     assert 9 <= len(told) <= 11, "once a minute"
     assert told[0].definition == "puppet"
@@ -188,11 +188,11 @@ def test_a_timer_of_an_unreadable_instance_waits_for_newer_code(place: Place, ca
 
     place.must_fold = False
     old = place.engine().register(Puppet(ring))
-    old.execute(Puppet, Do("p-1", "set")).result()
-    place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+    old.deciders.execute(Puppet, Do("p-1", "set"))
+    place.engine().register(Newer()).deciders.execute(Newer, Warn("p-1"))
     with caplog.at_level(logging.WARNING, "holdfast"):
         old.advance(hours=1, minutes=10)
-    assert old.dead_letters().result() == []
+    assert old.dead_letters.list() == []
     assert 9 <= caplog.text.count("work of 'puppet' is left to processes with newer code") <= 11
     place.engine().register(Newer()).advance(minutes=1)
     assert state(place) == ("set", "warned", "rang")
@@ -211,13 +211,13 @@ def test_what_a_handler_did_is_handed_on_to_newer_code(place: Place, *, once: bo
 
     def work(context: EffectContext, effect: Act) -> Do:
         ledger.add(context.attempt)
-        place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+        place.engine().register(Newer()).deciders.execute(Newer, Warn("p-1"))
         return Do("p-1", "worked")
 
     old = place.engine().register(Puppet(choose), work)
-    old.execute(Puppet, Do("p-1", "go")).result()
+    old.deciders.execute(Puppet, Do("p-1", "go"))
     old.advance(minutes=1)
-    assert (ledger.entries, old.dead_letters().result()) == ([1], [])
+    assert (ledger.entries, old.dead_letters.list()) == ([1], [])
     place.engine().register(Newer()).advance(minutes=1)
     assert state(place) == ("go", "warned", "worked")
 
@@ -227,7 +227,7 @@ def test_a_direct_call_says_that_the_history_cannot_be_read(place: Place) -> Non
     """Whoever waits for an answer gets one."""
     unreadable(place)
     with pytest.raises(UnknownEventError):
-        place.engine().register(Puppet()).execute(Puppet, Do("p-1", "x")).result()
+        place.engine().register(Puppet()).deciders.execute(Puppet, Do("p-1", "x"))
 
 
 # -- sagas that a process has never met
@@ -240,39 +240,39 @@ def slow_saga(name: str = "slow") -> Saga:
 
 def test_a_worker_fires_timers_of_sagas_that_it_has_not_met(place: Place) -> None:
     """A process that has only handlers runs every published saga, from its first timer on."""
-    instance = place.engine().register(slow_saga().build()).start("slow").result()
+    instance = place.engine().register(slow_saga().build()).start("slow").id
     calls = Ledger()
     worker = place.engine().handle("work", lambda ctx: calls.add(ctx.workflow))
     worker.advance(hours=2)
-    assert (worker.get(instance).result().status, calls.entries) == ("completed", ["slow"])
+    assert (worker.run(instance).describe().status, calls.entries) == ("completed", ["slow"])
 
 
 def test_a_worker_delivers_messages_to_sagas_that_it_has_not_met(place: Place) -> None:
     """The end of a child is told to its parent by whoever is there."""
     starter = place.engine().register(Saga("child").step("work", "work").build())
     starter.register(Saga("parent").call("begin", "child").build())
-    instance = starter.start("parent").result()
+    instance = starter.start("parent").id
     worker = place.engine().handle("work", lambda ctx: None)
     worker.drain()
-    assert worker.get(instance).result().status == "completed"
+    assert worker.run(instance).describe().status == "completed"
 
 
 def test_an_instance_of_an_unmet_saga_hears_that_its_handler_is_missing(place: Place) -> None:
     """Whoever looks for missing handlers tells every instance, not only those of definitions that it knows."""
-    instance = place.engine().register(Saga("fax").step("send", "fax").build()).start("fax").result()
+    instance = place.engine().register(Saga("fax").step("send", "fax").build()).start("fax").id
     watcher = place.engine()
     heard: list[Happening] = []
     watcher.listen(heard.append)
     place.clock.move(HOUR)
     watcher.runtime.housekeeping.step()
     assert HandlerMissing(handler="fax", waiting=1) in heard
-    assert "step_skipped_missing_handler" in [each.event_type for each in watcher.events(instance).result()]
+    assert "step_skipped_missing_handler" in [each.event_type for each in watcher.run(instance).history()]
 
 
 def test_a_graph_of_newer_code_is_left_to_it(place: Place) -> None:
     """A definition in a form that this code does not know holds nothing up, and none of its work gives up."""
     starter = place.engine().register(slow_saga("next").build()).register(slow_saga("plain").build())
-    newer, plain = starter.start("next").result(), starter.start("plain").result()
+    newer, plain = starter.start("next").id, starter.start("plain").id
     newest = b'{"name": "next", "ir_version": 99}'
     stored = place.store.definitions().get(SHARED_TENANT, "next", "1")
     assert stored is not None
@@ -280,12 +280,12 @@ def test_a_graph_of_newer_code_is_left_to_it(place: Place) -> None:
     _rewrite(place, newest)
     worker = place.engine().handle("work", lambda ctx: None)
     worker.advance(hours=1, minutes=1)
-    assert worker.get(plain).result().status == "completed"
-    assert worker.dead_letters().result() == []
-    assert [each.event_type for each in worker.events(newer).result()][:2] == ["workflow_started", "step_started"]
+    assert worker.run(plain).describe().status == "completed"
+    assert worker.dead_letters.list() == []
+    assert [each.event_type for each in worker.run(newer).history()][:2] == ["workflow_started", "step_started"]
     _rewrite(place, stored.compiled)
     worker.advance(minutes=1)
-    assert worker.get(newer).result().status == "completed"
+    assert worker.run(newer).describe().status == "completed"
 
 
 def _rewrite(place: Place, compiled: bytes) -> None:
@@ -307,7 +307,7 @@ def _rewrite(place: Place, compiled: bytes) -> None:
 def test_a_command_from_sql_reaches_a_saga(postgres_dsn: str, role: str) -> None:
     """A definition that is published is a graph, also for a role that sees one tenant only; a process that never met it does it."""
     starter = ManualEngine(postgres_dsn).register(Saga("asking").wait_for("answer", "said").build())
-    instance = starter.start("asking").result()
+    instance = starter.start("asking").id
     with psycopg.connect(postgres_dsn) as connection:
         connection.execute(f"set role {role}")
         connection.execute("set holdfast.tenant = 'default'")
@@ -316,7 +316,7 @@ def test_a_command_from_sql_reaches_a_saga(postgres_dsn: str, role: str) -> None
         )
     worker = ManualEngine(postgres_dsn, seed=7)
     worker.drain()
-    assert worker.get(instance).result().status == "completed"
+    assert worker.run(instance).describe().status == "completed"
     for engine in (worker, starter):
         engine.stop()
 
@@ -344,21 +344,21 @@ def send(state: tuple[str, ...], command: Do, moment: Moment) -> Answer:
 def test_a_message_can_go_to_a_decider_of_another_service(place: Place) -> None:
     """The sender needs no class of it, only the name and the form of the command; it waits for a process that has the decider."""
     sender = place.engine().register(Puppet(send))
-    sender.execute(Puppet, Do("p-1", "tell")).result()
+    sender.deciders.execute(Puppet, Do("p-1", "tell"))
     sender.advance(hours=1)
-    assert (sender.inbox_depth().result(), sender.dead_letters().result()) == (1, [])
+    assert (sender.admin.inbox_depth(), sender.dead_letters.list()) == (1, [])
     other = place.engine().register(Counter())
     other.drain()
-    assert other.load_state(Counter, "c-1").result() == 5
+    assert other.deciders.state(Counter, "c-1") == 5
 
 
 def test_a_message_to_another_service_names_its_target(place: Place) -> None:
     """Without the class nobody can ask the command whom it is for."""
     sender = place.engine().register(Puppet(send))
     with pytest.raises(CommandError, match="must name its target"):
-        sender.execute(Puppet, Do("p-1", "nobody")).result()
+        sender.deciders.execute(Puppet, Do("p-1", "nobody"))
     with pytest.raises(NotFoundError, match="no decider or workflow 'counter'"):
-        sender.execute(Puppet, Do("p-1", "here")).result()
+        sender.deciders.execute(Puppet, Do("p-1", "here"))
 
 
 # -- which words can be read
@@ -381,7 +381,7 @@ def test_a_definition_is_met_while_others_wait_for_the_database(live: Live) -> N
     def meet() -> None:
         with engine.service.store.writer().unit() as unit:
             unit.accept([], engine.service.shared.clock.now())
-            waiting = engine.submit(Puppet, Do("p-1", "x"))
+            waiting = engine.futures.deciders.submit(Puppet, Do("p-1", "x"))
             eventually(lambda: waiting.done() or engine.service._at_desk.locked())
             met.append(engine.registry.get("default", "unmet").type)
         waiting.result(LONG_SECONDS)
@@ -409,12 +409,12 @@ def test_what_a_transactional_handler_did_is_kept_and_handed_on(place: Place) ->
         return decision.with_effect(Act("x"), transactional=True) if command.what == "go" else decision
 
     old = place.engine().register(Puppet(choose), work).listen(heard.append)
-    old.execute(Puppet, Do("p-1", "go")).result()
-    place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+    old.deciders.execute(Puppet, Do("p-1", "go"))
+    place.engine().register(Newer()).deciders.execute(Newer, Warn("p-1"))
     old.advance(minutes=1)
     newer = place.engine().register(Newer())
-    assert newer.get(Newer, "p-1").result().effects == []
-    assert (newer.inbox_depth().result(), old.dead_letters().result()) == (1, [])
+    assert newer.deciders.get(Newer, "p-1").effects == []
+    assert (newer.admin.inbox_depth(), old.dead_letters.list()) == (1, [])
     assert any(isinstance(each, HistoryUnreadable) for each in heard)
     newer.advance(minutes=1)
     assert state(place) == ("go", "warned", "worked")
@@ -437,10 +437,10 @@ def test_an_answer_that_cannot_be_handed_on_undoes_a_transactional_call(place: P
         return answer
 
     old = place.engine().register(Puppet(choose), work, retry=RetryPolicy(max_attempts=2, delay=timedelta(0)))  # type: ignore[arg-type]
-    old.execute(Puppet, Do("p-1", "go")).result()
-    place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+    old.deciders.execute(Puppet, Do("p-1", "go"))
+    place.engine().register(Newer()).deciders.execute(Newer, Warn("p-1"))
     old.drain()
-    assert (calls.entries, len(old.dead_letters().result()), old.inbox_depth().result()) == ([1], 1, 0)
+    assert (calls.entries, len(old.dead_letters.list()), old.admin.inbox_depth()) == ([1], 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -455,11 +455,11 @@ def test_what_a_handler_itself_does_wrong_counts(place: Place, answer: object, a
         calls.add(context.attempt)
         if isinstance(answer, Exception):
             raise answer
-        place.engine().register(Newer()).execute(Newer, Warn("p-1")).result()
+        place.engine().register(Newer()).deciders.execute(Newer, Warn("p-1"))
         return answer
 
     old = place.engine().register(Puppet(act), work, retry=RetryPolicy(max_attempts=2, delay=timedelta(0)))  # type: ignore[arg-type]
-    old.execute(Puppet, Do("p-1", "go")).result()
+    old.deciders.execute(Puppet, Do("p-1", "go"))
     old.drain()
     assert calls.entries == attempts
-    assert len(old.dead_letters().result()) == 1
+    assert len(old.dead_letters.list()) == 1

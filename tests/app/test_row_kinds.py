@@ -28,17 +28,17 @@ def own(place: Place) -> Iterator[Place]:
 
 def edited(engine: ManualEngine, *lines: str, key: str = "n-1") -> None:
     """One command, and so one commit."""
-    engine.execute(Notebook, Edit(key, lines)).result()
+    engine.deciders.execute(Notebook, Edit(key, lines))
 
 
 def notes(place: Place, engine: ManualEngine, tenant: str = "default") -> list[StoredNote]:
     """The notes of the first notebook."""
-    return place.store.reader(tenant).rows(NOTES, engine.get(Notebook, "n-1").result().id)
+    return place.store.reader(tenant).rows(NOTES, engine.deciders.get(Notebook, "n-1").id)
 
 
 def weights(place: Place, engine: ManualEngine) -> list[StoredWeight]:
     """Its weights."""
-    return place.store.reader("default").rows(WEIGHTS, engine.get(Notebook, "n-1").result().id)
+    return place.store.reader("default").rows(WEIGHTS, engine.deciders.get(Notebook, "n-1").id)
 
 
 def test_a_decider_writes_rows_of_a_new_kind(own: Place) -> None:
@@ -63,7 +63,7 @@ def test_what_one_commit_does_to_a_row_it_does_at_once(own: Place) -> None:
     edited(engine, "drop 3", "open 3 new", "say 3 newer", "weigh salt 2", "weigh salt 3", "unweigh salt")
     assert [row.text for row in notes(own, engine)] == ["cream", "newer"]
     assert weights(own, engine) == []
-    assert engine.verify(Notebook, "n-1").result().differences == []
+    assert engine.deciders.verify(Notebook, "n-1").differences == []
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_rows_of_a_new_kind_are_verified(own: Place, statement: str, what: str) 
     engine = own.engine().register(Notebook())
     edited(engine, "open 1 milk", "open 2 bread", "weigh flour 500")
     edited(engine, "close 2", "weigh flour 250")
-    assert engine.verify(Notebook, "n-1").result().differences == []
+    assert engine.deciders.verify(Notebook, "n-1").differences == []
     Desk(own.store).run(statement)
-    found = engine.verify(Notebook, "n-1").result().differences
+    found = engine.deciders.verify(Notebook, "n-1").differences
     assert ", ".join(each.partition(":")[0] for each in found) == what
 
 
@@ -92,9 +92,9 @@ def test_rows_of_a_new_kind_go_with_their_instance(own: Place) -> None:
     engine = own.engine().register(Notebook())
     edited(engine, "open 1 bread", key="n-2")
     edited(engine, "open 1 milk", "weigh flour 500", "finish")
-    engine.delete(engine.get(Notebook, "n-1").result().id).result()
+    engine.instances.delete(engine.deciders.get(Notebook, "n-1").id)
     with pytest.raises(NotFoundError):
-        engine.get(Notebook, "n-1").result()
+        engine.deciders.get(Notebook, "n-1")
     assert Desk(own.store).query("select text from {}test_notes") == [("bread",)]
     assert Desk(own.store).query("select name from {}test_weights") == []
 
@@ -166,7 +166,7 @@ def test_what_is_no_row_is_refused(place: Place, record: tuple[Any, str]) -> Non
     decider = Careless(good, record[0])
     engine = place.engine().register(decider)
     with pytest.raises(CommandError, match="record 1 of its Decision") as refused:
-        engine.execute(Careless, Name("c-1")).result()
+        engine.deciders.execute(Careless, Name("c-1"))
     assert record[1] in str(refused.value)
     assert flaw_of(record[0])
     assert Desk(place.store).query("select count(*) from {}steps") == [(0,)]
@@ -179,12 +179,12 @@ def test_a_row_by_itself_is_no_list_of_rows(place: Place) -> None:
     decider._records = StepOpened(number=9, node="good")  # type: ignore[assignment]
     engine = place.engine().register(decider)
     with pytest.raises(CommandError, match="gave a StepOpened as records of its Decision; give a tuple"):
-        engine.execute(Careless, Name("c-1")).result()
+        engine.deciders.execute(Careless, Name("c-1"))
 
 
 def test_a_decider_without_rows_of_is_verified_without_its_rows(place: Place) -> None:
     """Who does not tell which rows its events leave is not found unsound for rows that nobody can make again."""
     engine = place.engine().register(Careless(StepOpened(number=1, node="a")))
-    engine.execute(Careless, Name("c-1")).result()
+    engine.deciders.execute(Careless, Name("c-1"))
     assert Desk(place.store).query("select node from {}steps") == [("a",)]
-    assert engine.verify(Careless, "c-1").result().differences == []
+    assert engine.deciders.verify(Careless, "c-1").differences == []

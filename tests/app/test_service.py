@@ -68,14 +68,14 @@ def test_every_batch_of_events_comes_from_one_call_of_the_service(place: Place) 
     """Clients, effect results, timers and the inbox all pass the same door: one command for each cause in the history."""
     engine = place.engine().register(Order(), Shop())
     seen = count_submissions(engine)
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
-    engine.submit(Order, PlaceOrder("o-2", 5)).result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
+    engine.deciders.submit(Order, PlaceOrder("o-2", 5))
     engine.drain()
     silent = place.engine().register(Order())
     timed_out = count_submissions(silent)
-    silent.execute(Order, PlaceOrder("o-3", 5)).result()
+    silent.deciders.execute(Order, PlaceOrder("o-3", 5))
     silent.advance(PATIENCE)
-    histories = [silent.load_events(Order, f"o-{number}").result() for number in (1, 2, 3)]
+    histories = [silent.deciders.history(Order, f"o-{number}") for number in (1, 2, 3)]
     causes = {recorded.cause for history in histories for recorded in history}
     assert causes == {each.cause for each in (*seen, *timed_out)}
     assert len(causes) == len(seen) + len(timed_out)
@@ -85,8 +85,8 @@ def test_every_batch_of_events_comes_from_one_call_of_the_service(place: Place) 
 def test_execute_answers_none_once_the_events_are_stored(place: Place) -> None:
     """A call tells success and nothing more; when it returns, another engine reads what it led to."""
     engine = place.engine().register(Counter())
-    assert engine.execute(Counter, Add("c-1", 3)).result() is None
-    assert place.engine().register(Counter()).load_state(Counter, "c-1").result() == 3
+    assert engine.futures.deciders.execute(Counter, Add("c-1", 3)).result() is None
+    assert place.engine().register(Counter()).deciders.state(Counter, "c-1") == 3
 
 
 @pytest.mark.row("D-020")
@@ -94,20 +94,26 @@ def test_a_skipped_command_is_a_success(place: Place) -> None:
     """The answer to a command for an instance that has ended is the same as to any other."""
     engine = place.engine().register(Order())
     for command in (PlaceOrder("o-1", 5), Cancel("o-1"), Pay("o-1")):
-        assert engine.execute(Order, command).result() is None
+        assert engine.futures.deciders.execute(Order, command).result() is None
 
 
 @pytest.mark.row("D-017", "D-018")
 @pytest.mark.parametrize(
     "call",
     [
-        lambda engine: engine.execute(Order, PlaceOrder("o-1", 5)),
-        lambda engine: engine.execute_dynamic("order", {"type": "Place", "workflow_id": "o-1", "amount": 5}),
-        lambda engine: engine.execute_dynamic("order", {"workflow_id": "o-1", "amount": 5}, command="Place"),
-        lambda engine: engine.execute_dynamic(
+        lambda engine: engine.futures.deciders.execute(Order, PlaceOrder("o-1", 5)),
+        lambda engine: engine.futures.deciders.execute_dynamic(
+            "order", {"type": "Place", "workflow_id": "o-1", "amount": 5}
+        ),
+        lambda engine: engine.futures.deciders.execute_dynamic(
+            "order", {"workflow_id": "o-1", "amount": 5}, command="Place"
+        ),
+        lambda engine: engine.futures.deciders.execute_dynamic(
             "order", json.dumps({"type": "Place", "workflow_id": "o-1", "amount": 5})
         ),
-        lambda engine: engine.execute_dynamic("order", b'{"workflow_id": "o-1", "amount": 5}', command="Place"),
+        lambda engine: engine.futures.deciders.execute_dynamic(
+            "order", b'{"workflow_id": "o-1", "amount": 5}', command="Place"
+        ),
     ],
     ids=["typed", "mapping", "named", "text", "bytes"],
 )
@@ -115,7 +121,7 @@ def test_plain_data_leads_to_the_same_decision(place: Place, call: Callable[[Eng
     """Typed and dynamic calls run the same decider from the same registry, with equal events and work."""
     engine = place.engine().register(Order())
     call(engine)
-    found = engine.get(Order, "o-1").result()
+    found = engine.deciders.get(Order, "o-1")
     assert (found.state, [each.event for each in found.history]) == (OrderState("placed", 5), [Placed(5)])
     assert (len(found.effects), len(found.timers)) == (1, 1)
 
@@ -128,10 +134,10 @@ def test_a_fault_at_any_stage_of_the_commit_leaves_nothing_behind(place: Place, 
     prefix = "" if place.url.startswith("sqlite") else "holdfast."
     refuse(place, f"{prefix}{table}")
     with pytest.raises(StoreError) as caught:
-        engine.execute(Puppet, Do("p-1", "x"), command_id="k-1").result()
+        engine.deciders.execute(Puppet, Do("p-1", "x"), command_id="k-1")
     assert caught.value.code == "store_failed"
-    assert engine.instances().result() == []
-    assert engine.backlog().result() == []
+    assert engine.instances.list() == []
+    assert engine.admin.backlog() == []
 
 
 def everything(state: Notes, command: Do, moment: Moment) -> Answer:
@@ -160,8 +166,8 @@ def test_a_business_refusal_is_an_event_and_no_error(place: Place) -> None:
     """Cancelling what is paid already is answered by an event; the call succeeds."""
     engine = place.engine().register(Order())
     for command in (PlaceOrder("o-1", 5), Pay("o-1"), Cancel("o-1")):
-        engine.execute(Order, command).result()
-    found = engine.get(Order, "o-1").result()
+        engine.deciders.execute(Order, command)
+    found = engine.deciders.get(Order, "o-1")
     assert found.history[-1].event == CancelRejected("paid")
     assert found.state.status == "paid"
 
@@ -170,12 +176,12 @@ def test_a_business_refusal_is_an_event_and_no_error(place: Place) -> None:
 def test_outcomes_are_read_from_state_events_and_snapshot(place: Place) -> None:
     """A caller learns what came of a command by reading: the state, the events in order, or all of it."""
     engine = place.engine().register(Order())
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
-    engine.execute(Order, Pay("o-1")).result()
-    assert engine.load_state(Order, "o-1").result().status == "paid"
-    history = engine.load_events(Order, "o-1").result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
+    engine.deciders.execute(Order, Pay("o-1"))
+    assert engine.deciders.state(Order, "o-1").status == "paid"
+    history = engine.deciders.history(Order, "o-1")
     assert [(each.sequence, each.type) for each in history] == [(1, "Placed"), (2, "Paid"), (3, "$timer_cancelled")]
-    assert engine.get(Order, "o-1").result().history == history
+    assert engine.deciders.get(Order, "o-1").history == history
 
 
 @pytest.mark.row("D-025")
@@ -186,10 +192,10 @@ def test_a_failing_handler_does_not_touch_the_call(place: Place) -> None:
         raise Fail("no luck")
 
     engine = place.engine().register(Puppet(act), broken)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
-    assert [letter.error for letter in engine.dead_letters().result()] == ["Fail: no luck"]
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
+    assert [letter.error for letter in engine.dead_letters.list()] == ["Fail: no luck"]
 
 
 @pytest.mark.row("D-026")
@@ -197,9 +203,9 @@ def test_an_unknown_type_is_an_error_and_stores_nothing(place: Place) -> None:
     """A call for a decider that nobody registered names it and the ones that are."""
     engine = place.engine().register(Order())
     with pytest.raises(NotFoundError, match=r"no decider or workflow 'odrer'.*registered are: order") as caught:
-        engine.execute_dynamic("odrer", {"type": "Place", "workflow_id": "o-1", "amount": 5}).result()
+        engine.deciders.execute_dynamic("odrer", {"type": "Place", "workflow_id": "o-1", "amount": 5})
     assert caught.value.code == "not_found"
-    assert engine.instances().result() == []
+    assert engine.instances.list() == []
 
 
 @pytest.mark.row("D-027")
@@ -223,9 +229,9 @@ def test_a_payload_that_cannot_be_read_is_an_error_and_stores_nothing(
     """Plain data that is no command of the decider is refused with a reason."""
     engine = place.engine().register(Order())
     with pytest.raises(PayloadError, match=said) as caught:
-        engine.execute_dynamic("order", payload, command=command).result()
+        engine.deciders.execute_dynamic("order", payload, command=command)
     assert caught.value.code == "bad_payload"
-    assert engine.instances().result() == []
+    assert engine.instances.list() == []
 
 
 @pytest.mark.row("D-028")
@@ -238,13 +244,13 @@ def test_two_first_commands_at_once_make_one_instance(live: Live) -> None:
             partial(count_one, first, key),
             partial(count_one, second, key),
         )
-        assert [each.sequence for each in first.load_events(Counter, key).result()] == [1, 2]
-    assert len(first.instances().result()) == 20
+        assert [each.sequence for each in first.deciders.history(Counter, key)] == [1, 2]
+    assert len(first.instances.list()) == 20
 
 
 def count_one(engine: Engine, key: str) -> None:
     """Add one to a counter."""
-    engine.execute(Counter, Add(key)).result()
+    engine.deciders.execute(Counter, Add(key))
 
 
 @pytest.mark.row("D-029")
@@ -252,13 +258,13 @@ def count_one(engine: Engine, key: str) -> None:
 def test_an_exception_in_a_decider_persists_nothing(place: Place, where: str) -> None:
     """A decider that raises fails the command, with its own exception as the cause, and the stream stays as it was."""
     engine = place.engine().register(Stumbling(where))
-    engine.execute(Stumbling, Do("p-1", "fine")).result()
+    engine.deciders.execute(Stumbling, Do("p-1", "fine"))
     with pytest.raises(CommandError, match="stumbled") as caught:
-        engine.execute(Stumbling, Do("p-1", "stumble")).result()
+        engine.deciders.execute(Stumbling, Do("p-1", "stumble"))
     assert caught.value.code == "decider_failed"
     assert isinstance(caught.value.__cause__, ValueError)
-    engine.execute(Stumbling, Do("p-1", "again")).result()
-    assert engine.load_state(Stumbling, "p-1").result() == ("fine", "again")
+    engine.deciders.execute(Stumbling, Do("p-1", "again"))
+    assert engine.deciders.state(Stumbling, "p-1") == ("fine", "again")
 
 
 class Stumbling(Puppet):
@@ -288,10 +294,10 @@ def test_a_caller_may_wait_for_an_answer_or_await_it(live: Live) -> None:
     engine = live.engine().register(Counter())
 
     async def many() -> int:
-        await asyncio.gather(*(engine.execute(Counter, Add("c-1")) for _ in range(50)))
+        await asyncio.gather(*(engine.futures.deciders.execute(Counter, Add("c-1")) for _ in range(50)))
         with pytest.raises(NotFoundError):
-            await engine.load_state(Counter, "nobody")
-        return await engine.load_state(Counter, "c-1")
+            await engine.aio.deciders.state(Counter, "nobody")
+        return await engine.aio.deciders.state(Counter, "c-1")
 
     assert asyncio.run(many()) == 50
 
@@ -300,11 +306,11 @@ def test_errors_are_of_one_family_and_say_whether_to_try_again(place: Place) -> 
     """Whatever a call raises on purpose is a HoldfastError with a code."""
     engine = place.engine().register(Order(), done)
     failures = [
-        engine.execute(Order, Pay("o-1")).exception(),
-        engine.load_state(Order, "o-1").exception(),
-        engine.requeue(7).exception(),
-        engine.discard(7).exception(),
-        engine.rebuild("nothing").exception(),
+        engine.futures.deciders.execute(Order, Pay("o-1")).exception(),
+        engine.futures.deciders.state(Order, "o-1").exception(),
+        engine.futures.dead_letters.requeue(7).exception(),
+        engine.futures.dead_letters.discard(7).exception(),
+        engine.futures.projections.rebuild("nothing").exception(),
     ]
     for error in failures:
         assert isinstance(error, HoldfastError)
@@ -321,10 +327,12 @@ def test_a_command_that_was_carried_out_is_not_refused_the_second_time(place: Pl
             return Rejection(code="again", message="once is enough")
         return Decision.event(Noted(command.what))
 
-    place.engine().register(Puppet(once)).execute(Puppet, Do("p-1", "pay"), command_id="c-1").result()
+    place.engine().register(Puppet(once)).deciders.execute(Puppet, Do("p-1", "pay"), command_id="c-1")
     for _ in range(2):  # By a process that has never met the instance, and by one that remembers it.
         engine = place.engine().register(Puppet(once))
-        engine.execute(Puppet, Do("p-1", "pay"), command_id="c-1").result()
-        engine.execute(Puppet, Do("p-1", "pay"), command_id="c-1").result()
-        assert isinstance(engine.execute(Puppet, Do("p-1", "pay"), command_id="c-2").exception(), RejectedError)
-    assert engine.load_state(Puppet, "p-1").result() == ("pay",)
+        engine.deciders.execute(Puppet, Do("p-1", "pay"), command_id="c-1")
+        engine.deciders.execute(Puppet, Do("p-1", "pay"), command_id="c-1")
+        assert isinstance(
+            engine.futures.deciders.execute(Puppet, Do("p-1", "pay"), command_id="c-2").exception(), RejectedError
+        )
+    assert engine.deciders.state(Puppet, "p-1") == ("pay",)

@@ -50,7 +50,7 @@ def driven(live: Live, settings: Settings) -> ManualEngine:
 def _name_of_the_worker(live: Live, settings: Settings) -> object:
     with driven(live, settings) as engine:
         engine.drain()
-        return [each.name for each in engine.workers().result()]
+        return [each.name for each in engine.admin.workers()]
 
 
 def _calls_taken_at_once(live: Live, settings: Settings) -> object:
@@ -77,8 +77,8 @@ def _plain_calls_at_once(live: Live, settings: Settings) -> object:
             inside[0] -= 1
 
     engine.register(Puppet(choose), handle).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    eventually(lambda: not engine.backlog().result())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    eventually(lambda: not engine.admin.backlog())
     return peak[0]
 
 
@@ -93,7 +93,7 @@ def _most_commands_in_a_commit(live: Live, settings: Settings) -> object:
         return Decision.event(Noted(command.what))
 
     engine = live.engine(settings).register(Puppet(choose)).listen(heard.append)
-    replies = [engine.execute(Puppet, Do(f"p-{what}", what)) for what in ("first", *"abcdef")]
+    replies = [engine.futures.deciders.execute(Puppet, Do(f"p-{what}", what)) for what in ("first", *"abcdef")]
     waiting.set()
     for reply in replies:
         reply.result(LONG_SECONDS)
@@ -109,7 +109,7 @@ def _committing_threads(live: Live, settings: Settings) -> object:
         return Decision.event(Noted(command.what))
 
     engine = live.engine(settings).register(Puppet(choose))
-    for reply in [engine.execute(Puppet, Do(f"p-{number}", "x")) for number in range(40)]:
+    for reply in [engine.futures.deciders.execute(Puppet, Do(f"p-{number}", "x")) for number in range(40)]:
         reply.result(LONG_SECONDS)
     return len(threads)
 
@@ -134,7 +134,7 @@ def _seconds_until_work_is_taken_over(live: Live, settings: Settings) -> object:
 
         first.register(Puppet(act), stand_still)
         second.register(Puppet(act), take)
-        first.execute(Puppet, Do("p-1", "x")).result()
+        first.deciders.execute(Puppet, Do("p-1", "x"))
         first.drain()
     return waited[0]
 
@@ -166,7 +166,7 @@ def _role_that_a_call_is_lent_a_connection_for(live: Live, settings: Settings) -
             return lend(unit, limit, borrower)
 
         patch.setattr(kind, "lend", spied)
-        engine.execute(Puppet, Do("p-1", "x")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "x"))
         engine.drain()
     (role,) = roles
     return role
@@ -181,9 +181,9 @@ def _longest_call_that_counts(live: Live, settings: Settings) -> object:
 
         engine.register(Puppet(act), slow)
         for seconds in ("10", "20", "30"):
-            engine.execute(Puppet, Do("p-1", seconds)).result()
+            engine.deciders.execute(Puppet, Do("p-1", seconds))
             engine.drain()
-        return [each for each in engine.load_state(Puppet, "p-1").result() if each.startswith("done")][-1]
+        return [each for each in engine.deciders.state(Puppet, "p-1") if each.startswith("done")][-1]
 
 
 def _is_a_running_call_told_to_stop(live: Live, settings: Settings) -> object:
@@ -197,7 +197,7 @@ def _is_a_running_call_told_to_stop(live: Live, settings: Settings) -> object:
         told.append(context.wait_cancelled(0 if settings.shutdown_timeout else LONG_SECONDS))
 
     engine.register(Puppet(act), handle).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(begun)
     engine.stop()
     eventually(lambda: told)
@@ -206,15 +206,17 @@ def _is_a_running_call_told_to_stop(live: Live, settings: Settings) -> object:
 
 def _what_becomes_of_a_command_without_a_database(live: Live, settings: Settings) -> object:
     engine = live.engine(settings).register(Counter())
-    engine.execute(Counter, Add("c-0")).result()
+    engine.deciders.execute(Counter, Add("c-0"))
     hasty = live.engine(msgspec.structs.replace(settings, patience=timedelta(0))).register(Counter())
     with ExitStack() as stack:
         for each in (engine, hasty):
             context: Any = spoilt(live, each, "read-only")
             if each is engine or live.url.startswith("sqlite"):  # One trigger spoils the server for both.
                 stack.enter_context(context)
-        reply = engine.execute(Counter, Add("c-1"))
-        assert isinstance(hasty.execute(Counter, Add("c-2")).exception(LONG_SECONDS), StoreUnavailableError)
+        reply = engine.futures.deciders.execute(Counter, Add("c-1"))
+        assert isinstance(
+            hasty.futures.deciders.execute(Counter, Add("c-2")).exception(LONG_SECONDS), StoreUnavailableError
+        )
         if not settings.patience:
             return type(reply.exception(LONG_SECONDS)).__name__
     return reply.result(LONG_SECONDS)
@@ -230,7 +232,7 @@ def _is_an_engine_healthy_whose_committer_stands(live: Live, settings: Settings)
         return Decision.event(Noted(command.what))
 
     engine = live.engine(settings).register(Puppet(choose))
-    reply = engine.execute(Puppet, Do("p-1", "x"))
+    reply = engine.futures.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(begun)
     if settings.unhealthy_after < SECOND:
         eventually(lambda: not engine.health().is_healthy)
@@ -251,7 +253,7 @@ def _calls_of_a_failing_handler(live: Live, settings: Settings) -> object:
         raise ValueError("no")
 
     with driven(live, settings).register(Puppet(act), broken) as engine:
-        engine.execute(Puppet, Do("p-1", "x")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "x"))
         engine.advance(DAY)
     return calls
 
@@ -264,7 +266,7 @@ def _deliveries_of_a_failing_message(live: Live, settings: Settings) -> object:
         raise ValueError("no")
 
     with driven(live, settings).register(Puppet(choose)) as engine:
-        engine.submit(Puppet, Do("p-1", "x")).result()
+        engine.deciders.submit(Puppet, Do("p-1", "x"))
         engine.advance(DAY)
     return len(tried)
 
@@ -291,7 +293,7 @@ def _events_that_a_projection_takes_at_once(live: Live, settings: Settings) -> o
     reading = _Reading()
     with driven(live, settings).register(Counter()).project(reading) as engine:
         for _ in range(6):
-            engine.execute(Counter, Add("c-1")).result()
+            engine.deciders.execute(Counter, Add("c-1"))
         engine.drain()
     return reading.taken
 
@@ -308,7 +310,7 @@ def _pause_of_a_failing_projection(live: Live, settings: Settings) -> object:
     logger.addHandler(listening)
     try:
         with driven(live, settings).register(Counter()).project(_Reading(fails=True)) as engine:
-            engine.execute(Counter, Add("c-1")).result()
+            engine.deciders.execute(Counter, Add("c-1"))
             engine.drain()
     finally:
         logger.removeHandler(listening)
@@ -321,14 +323,14 @@ def _pause_of_a_failing_projection(live: Live, settings: Settings) -> object:
 def _instances_remembered(live: Live, settings: Settings) -> object:
     with driven(live, settings).register(Counter()) as engine:
         for key in ("c-1", "c-2", "c-3"):
-            engine.execute(Counter, Add(key)).result()
-        return sum(engine.service.committer.is_running(each.id) for each in engine.instances().result())
+            engine.deciders.execute(Counter, Add(key))
+        return sum(engine.service.committer.is_running(each.id) for each in engine.instances.list())
 
 
 def _events_behind_the_last_snapshot(live: Live, settings: Settings) -> object:
     with driven(live, settings).register(Counter()) as engine:
         for _ in range(9):
-            engine.execute(Counter, Add("c-1")).result()
+            engine.deciders.execute(Counter, Add("c-1"))
         address = Address(tenant="default", definition="counter", key="c-1")
         loaded = engine.service.store.reader("default").load(address)
         assert loaded is not None
@@ -337,28 +339,28 @@ def _events_behind_the_last_snapshot(live: Live, settings: Settings) -> object:
 
 def _is_a_long_note_taken(live: Live, settings: Settings) -> object:
     with driven(live, settings).register(Puppet()) as engine:
-        return not isinstance(engine.execute(Puppet, Do("p-1", "x" * 2000)).exception(), PayloadError)
+        return not isinstance(engine.futures.deciders.execute(Puppet, Do("p-1", "x" * 2000)).exception(), PayloadError)
 
 
 def _does_a_repeated_id_count_again(live: Live, settings: Settings) -> object:
     with driven(live, settings).register(Counter()) as engine:
         for _ in range(2):
-            engine.execute(Counter, Add("c-1"), command_id="once").result()
+            engine.deciders.execute(Counter, Add("c-1"), command_id="once")
             engine.advance(2 * DAY)
-        return engine.load_state(Counter, "c-1").result()
+        return engine.deciders.state(Counter, "c-1")
 
 
 def _finished_instances_after_two_days(live: Live, settings: Settings) -> object:
     with driven(live, settings).register(Puppet()) as engine:
-        engine.execute(Puppet, Do("p-1", END)).result()
+        engine.deciders.execute(Puppet, Do("p-1", END))
         engine.advance(2 * DAY)
-        return len(engine.instances().result())
+        return len(engine.instances.list())
 
 
 def _inputs_observed(live: Live, settings: Settings) -> object:
     with driven(live, settings).register(Counter()) as engine:
-        engine.execute(Counter, Add("c-1")).result()
-        return len(engine.observations().result())
+        engine.deciders.execute(Counter, Add("c-1"))
+        return len(engine.deciders.observations())
 
 
 # -- in which order, and what is told
@@ -376,7 +378,7 @@ def _order_of_an_old_and_an_urgent_call(live: Live, settings: Settings) -> objec
 
     with driven(live, settings).register(Puppet(choose), handle) as engine:
         for what in ("old", "urgent"):
-            engine.execute(Puppet, Do(what, what)).result()
+            engine.deciders.execute(Puppet, Do(what, what))
             engine.clock.move(timedelta(minutes=1))
         engine.drain()
     return called
@@ -384,7 +386,7 @@ def _order_of_an_old_and_an_urgent_call(live: Live, settings: Settings) -> objec
 
 def _is_a_handler_missing_after_ten_seconds(live: Live, settings: Settings) -> object:
     with driven(live, settings).register(Puppet(act)) as engine:
-        engine.execute(Puppet, Do("p-1", "x")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "x"))
         engine.advance(10 * SECOND)
         return bool(engine.runtime.housekeeping.missing.look())
 
@@ -397,7 +399,7 @@ def _lengths_of_the_wait_between_two_looks(live: Live, settings: Settings) -> ob
 def _reports_of_a_missing_handler_in_five_minutes(live: Live, settings: Settings) -> object:
     heard: list[Happening] = []
     with driven(live, settings).register(Puppet(act)).listen(heard.append) as engine:
-        engine.execute(Puppet, Do("p-1", "x")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "x"))
         for _ in range(5):
             engine.advance(timedelta(minutes=1))
     return sum(type(each).__name__ == "HandlerMissing" for each in heard)

@@ -16,7 +16,7 @@ import msgspec
 import pydantic
 import pytest
 
-from holdfast import ConfigurationError, MessagePackCodec, PayloadError, Saga, StepContext, UnfinishedError, handler
+from holdfast import ConfigurationError, MessagePackCodec, PayloadError, Saga, StepContext, WorkflowFailedError, handler
 from holdfast.app.step_handlers import plain
 from holdfast.testing import ManualEngine
 
@@ -56,12 +56,12 @@ DATA = {"sku": "lamp", "price": decimal.Decimal("12.50"), "due": dt.date(2030, 1
 def seen_by(function: object) -> list[object]:
     """Run one step with this handler, which notes what it sees in the list that is returned."""
     engine = ManualEngine().handle("look", function)
-    engine.register(Saga("one").step("look", "look", retries=1).build())
-    instance = engine.start("one", DATA).result()
+    engine.register(Saga("one").step("look", "look", attempts=1).build())
+    instance = engine.start("one", DATA).id
     engine.drain()
     try:
-        return [engine.result(instance).result(0)]
-    except UnfinishedError as error:
+        return [engine.run(instance).result(0)]
+    except WorkflowFailedError as error:
         return [error]
 
 
@@ -136,10 +136,10 @@ def test_a_value_with_names_of_its_own_is_taken_by_its_name() -> None:
 
     engine = ManualEngine().handle("pick", pick)
     saga = Saga("each").for_each("parcels", "lines", lambda way: way.step("pick", "pick"), item="parcel").build()
-    instance = engine.register(saga).start("each", {"lines": [{"sku": "a"}, {"sku": "b", "weight": 2}]}).result()
+    instance = engine.register(saga).start("each", {"lines": [{"sku": "a"}, {"sku": "b", "weight": 2}]}).id
     engine.drain()
     assert seen == [Parcel("a"), Parcel("b", 2)]
-    result = engine.result(instance).result()
+    result = engine.run(instance).result()
     assert isinstance(result, dict)
     assert result["parcels"] == ["a", "b"]
 
@@ -157,7 +157,7 @@ def test_what_a_parameter_means_does_not_depend_on_the_data() -> None:
 
     saga = Saga("s").step("a", whole).step("b", whole).step("c", single).build()
     engine = ManualEngine().register(saga)
-    engine.start("s", {"sku": "lamp"}).result()
+    engine.start("s", {"sku": "lamp"})
     engine.drain()
     assert seen == [["sku"], ["data", "sku"], ("surprise", "other")]
 
@@ -202,7 +202,7 @@ def test_the_context_tells_about_the_call() -> None:
 
     saga = Saga("two").step("a", by_annotation, metadata={"colour": "red"}).step("b", by_name).build()
     engine = ManualEngine().register(saga)
-    engine.start("two", DATA).result()
+    engine.start("two", DATA)
     engine.drain()
     assert seen == [("a", "two", 1, {"colour": "red"}, "lamp"), ({"first": 1}, 1, False, "default", False)]
 
@@ -218,9 +218,9 @@ def test_the_idempotency_key_is_that_of_the_step() -> None:
     def undo(ctx: StepContext) -> None:
         keys.append(ctx.idempotency_key)
 
-    saga = Saga("keys").step("a", failing, retries=2).on_failure("undo", undo).build()
+    saga = Saga("keys").step("a", failing, attempts=2).on_failure("undo", undo).build()
     engine = ManualEngine().register(saga)
-    instance = engine.start("keys").result()
+    instance = engine.start("keys").id
     engine.drain()
     assert keys[0] == keys[1] == f"{instance}:1"
     assert len(set(keys)) == 2
@@ -342,9 +342,9 @@ def test_a_default_that_is_answered_replaces_what_was_there() -> None:
         return Checked(ok=False)
 
     engine = ManualEngine().register(Saga("one").step("check", check).build())
-    instance = engine.start("one", {"ok": True}).result()
+    instance = engine.start("one", {"ok": True}).id
     engine.drain()
-    assert engine.result(instance).result() == WHOLE
+    assert engine.run(instance).result() == WHOLE
 
 
 @pytest.mark.parametrize(
@@ -514,12 +514,12 @@ def test_an_answer_that_the_codec_cannot_write_is_not_asked_for_again(answer: ob
         calls.append("count")
         return answer
 
-    saga = Saga("one").step("a", lambda: 1).on_failure("ua", lambda: calls.append("ua")).step("b", count, retries=3)
+    saga = Saga("one").step("a", lambda: 1).on_failure("ua", lambda: calls.append("ua")).step("b", count, attempts=3)
     engine = ManualEngine(codec=MessagePackCodec()).register(saga.build())
-    instance = engine.start("one").result()
+    instance = engine.start("one").id
     engine.drain()
     assert calls == ["count", "ua"]
-    error = engine.steps(instance).result()[1].error
+    error = engine.run(instance).steps()[1].error
     assert "in 'b' cannot be kept" in error
     assert "the answer was" in error
 
@@ -555,9 +555,9 @@ def test_lambdas_of_two_versions_stand_side_by_side() -> None:
     engine = ManualEngine()
     for version, saga in {1: Saga("s", 1).step("a", lambda: "one"), 2: Saga("s", 2).step("a", lambda: "two")}.items():
         engine.register(saga.build())
-        instance = engine.start("s", version=version).result()
+        instance = engine.start("s", version=version).id
         engine.drain()
-        assert engine.result(instance).result() == {"a": {1: "one", 2: "two"}[version]}
+        assert engine.run(instance).result() == {"a": {1: "one", 2: "two"}[version]}
 
 
 def test_the_input_of_a_start_must_have_names() -> None:
@@ -566,5 +566,5 @@ def test_the_input_of_a_start_must_have_names() -> None:
     engine.register(Saga("one").step("a", "h").build())
     for wrong in ([1], 7, "text"):
         with pytest.raises(PayloadError, match="must be an object with names"):
-            engine.start("one", wrong).result()
-    assert engine.list_instances().result().items == []
+            engine.start("one", wrong)
+    assert engine.runs.list().items == []

@@ -47,7 +47,7 @@ def assert_gone(live: Live, left: Callable[[], list[str]]) -> None:
     """The engine has left whole: no thread of it runs, and the database knows of no worker."""
     eventually(lambda: not left())
     witness = Engine(live.url, settings=QUICK)
-    assert witness.workers().result() == []
+    assert witness.admin.workers() == []
     witness.stop()
 
 
@@ -95,11 +95,11 @@ def test_an_engine_may_be_stopped_by_what_it_calls(live: Live, left: Callable[[]
 
     engine.register(Puppet(decide), coroutine if where == "async" else plain).listen(listen)
     engine.project(Reader(lambda: stop("projection"))).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).when_done(lambda: stop("callback"))
+    engine.futures.deciders.execute(Puppet, Do("p-1", "x")).when_done(lambda: stop("callback"))
     arrives(came_back)
     assert_gone(live, left)
     other = live.engine().register(Puppet(act), plain).start_worker()
-    eventually(lambda: other.load_state(Puppet, "p-1").result() == ("x", "done"))
+    eventually(lambda: other.deciders.state(Puppet, "p-1") == ("x", "done"))
     if where in {"plain", "async"}:
         assert calls.entries == [1]
 
@@ -126,11 +126,11 @@ def test_an_engine_may_be_stopped_from_inside_without_another_thread(
 
     monkeypatch.setattr(threading.Thread, "start", scarce)
     engine.register(Puppet(act), coroutine if is_async else plain).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(came_back)
     assert_gone(live, left)
     other = live.engine().register(Puppet(act), done).start_worker()
-    eventually(lambda: not other.backlog().result())
+    eventually(lambda: not other.admin.backlog())
 
 
 def test_a_handler_may_stop_an_engine_that_is_being_stopped(live: Live, gate: threading.Event) -> None:
@@ -144,7 +144,7 @@ def test_a_handler_may_stop_an_engine_that_is_being_stopped(live: Live, gate: th
         return Do("p-1", "done")
 
     engine.register(Puppet(act), late).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
     stopper = threading.Thread(target=engine.stop)
     stopper.start()
@@ -152,7 +152,7 @@ def test_a_handler_may_stop_an_engine_that_is_being_stopped(live: Live, gate: th
     gate.set()
     stopper.join()
     witness = live.engine().register(Puppet(act))
-    assert witness.load_state(Puppet, "p-1").result() == ("x", "done")
+    assert witness.deciders.state(Puppet, "p-1") == ("x", "done")
 
 
 def test_who_stops_a_stopping_engine_waits_for_its_end(live: Live, gate: threading.Event) -> None:
@@ -165,7 +165,7 @@ def test_who_stops_a_stopping_engine_waits_for_its_end(live: Live, gate: threadi
         ended.add("slow")
 
     engine = live.engine(SOON).register(Puppet(act), slow).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
 
     def stop() -> None:
@@ -280,14 +280,14 @@ def test_a_part_that_does_not_stop_keeps_no_other_from_it(
         raise error
 
     engine = live.engine().register(Puppet(act), hang).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
     monkeypatch.setattr(engine.runtime.worker, "stop", fail)
     with pytest.raises(type(error)):
         engine.stop()
     other = live.engine().register(Puppet(act), done).start_worker()
-    assert len(other.workers().result()) == 1
-    eventually(lambda: not other.backlog().result())
+    assert len(other.admin.workers()) == 1
+    eventually(lambda: not other.admin.backlog())
     monkeypatch.undo()
     engine.runtime.worker.stop(0.0)  # For the sake of the threads that this test leaves.
     gate.set()
@@ -303,10 +303,10 @@ def test_run_comes_back_when_the_engine_is_stopped(live: Live) -> None:
         engine.stop()
 
     engine.register(Puppet(act), stop)
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    runner = threading.Thread(target=engine.run)
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    runner = threading.Thread(target=engine.serve)
     runner.start()
     runner.join(30)
     assert not runner.is_alive()
     witness = live.engine().register(Puppet(act))
-    assert witness.backlog().result() == []
+    assert witness.admin.backlog() == []

@@ -10,9 +10,10 @@ from typing import cast
 import psycopg
 import pytest
 
-from holdfast import Engine, InstanceQuery
+from holdfast import Engine
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
+from holdfast.store.shapes import InstanceQuery
 from support.engines import QUICK, Live, Place
 from support.inside import connections_of
 from support.samples import Add, Cancel, Counter, Do, Order, Placed, Puppet, Shop
@@ -41,8 +42,8 @@ def test_the_store_is_all_that_an_engine_knows_of_a_database(place: Place) -> No
     parts = [name for name in vars(Store) if not name.startswith("_")]
     assert not [name for name in parts if not hasattr(place.store, name)]
     engine = place.engine().register(Counter())
-    engine.execute(Counter, Add("c-1")).result()
-    assert engine.load_state(Counter, "c-1").result() == 1
+    engine.deciders.execute(Counter, Add("c-1"))
+    assert engine.deciders.state(Counter, "c-1") == 1
 
 
 def test_engines_on_one_store_leave_nothing_behind(live: Live) -> None:
@@ -50,8 +51,8 @@ def test_engines_on_one_store_leave_nothing_behind(live: Live) -> None:
     store, counts = open_store(live.url), list[int]()
     for _ in range(4):
         with Engine(store=store, settings=QUICK).register(Order(), Shop()) as engine:
-            engine.execute(Order, PlaceOrder("o-1", 5)).result()
-            eventually(lambda engine=engine: engine.load_state(Order, "o-1").result().status == "shipped")  # type: ignore[misc]
+            engine.deciders.execute(Order, PlaceOrder("o-1", 5))
+            eventually(lambda engine=engine: engine.deciders.state(Order, "o-1").status == "shipped")  # type: ignore[misc]
         counts.append(_connections(live, store))
     assert counts[-1] <= counts[0] + 2
     assert [each.key for each in store.reader("default").instances(InstanceQuery())] == ["o-1"]
@@ -69,9 +70,9 @@ def _connections(live: Live, store: Store) -> int:
 def test_an_instance_is_one_row_with_an_end(live: Live) -> None:
     """There is one row for each type and key, and it shows when the instance ended."""
     engine, ask = live.engine().register(Order()), asking(live)
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
     assert ask("select definition, key, ended_at from {}instances") == [("order", "o-1", None)]
-    engine.execute(Order, Cancel("o-1")).result()
+    engine.deciders.execute(Order, Cancel("o-1"))
     assert ask("select count(*) from {}instances where ended_at is not null") == [(1,)]
 
 
@@ -81,7 +82,7 @@ def test_events_can_neither_be_changed_nor_deleted(live: Live, statement: str) -
     """The database itself keeps the history append-only."""
     engine, ask = live.engine().register(Counter()), asking(live)
     for _ in range(3):
-        engine.execute(Counter, Add("c-1")).result()
+        engine.deciders.execute(Counter, Add("c-1"))
     with pytest.raises((sqlite3.Error, psycopg.Error), match="append-only"):
         ask(statement)
     assert ask("select sequence from {}events order by sequence") == [(1,), (2,), (3,)]
@@ -92,7 +93,7 @@ def test_all_events_have_places_in_one_order(place: Place) -> None:
     """Positions grow strictly over all instances; deciding needs only the sequence of one instance."""
     engine = place.engine().register(Counter())
     for number in (1, 2, 1, 2):
-        engine.execute(Counter, Add(f"c-{number}")).result()
+        engine.deciders.execute(Counter, Add(f"c-{number}"))
     read = place.store.feed().read(after=0, limit=10)
     assert [event.sequence for event in read] == [1, 1, 2, 2]
     positions = [event.position for event in read]
@@ -103,7 +104,7 @@ def test_all_events_have_places_in_one_order(place: Place) -> None:
 def test_effects_and_timers_wait_in_tables_of_their_own(live: Live) -> None:
     """Immediate work and later commands are kept apart."""
     engine, ask = live.engine().register(Order()), asking(live)
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
     assert ask("select handler, type, attempts from {}effects") == [("order", "Charge", 0)]
     assert ask("select definition, key, type from {}timers") == [("order", "payment", "TimeOut")]
 
@@ -112,7 +113,7 @@ def test_effects_and_timers_wait_in_tables_of_their_own(live: Live) -> None:
 def test_observations_have_a_table_that_stays_empty_by_default(live: Live) -> None:
     """Nothing is observed unless it is asked for."""
     engine, ask = live.engine().register(Counter()), asking(live)
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     assert ask("select input, at from {}observations") == []
 
 
@@ -124,12 +125,12 @@ def test_the_order_of_events_is_the_order_of_commits(live: Live) -> None:
     def notes(number: int) -> Callable[[], None]:
         def write() -> None:
             for step in range(10):
-                engines[number].execute(Puppet, Do("p-1", f"{number}.{step}")).result()
+                engines[number].deciders.execute(Puppet, Do("p-1", f"{number}.{step}"))
 
         return write
 
     together(notes(0), notes(1))
-    history = engines[0].load_events(Puppet, "p-1").result()
+    history = engines[0].deciders.history(Puppet, "p-1")
     assert [each.sequence for each in history] == list(range(1, 21))
     assert [each.position for each in history] == sorted(each.position for each in history)
     for number in (0, 1):
@@ -141,7 +142,7 @@ def test_the_order_of_events_is_the_order_of_commits(live: Live) -> None:
 def test_an_event_knows_its_time_its_name_and_its_content(place: Place) -> None:
     """Each stored event carries when it was committed, what it is called, what it says, and who caused it."""
     engine = place.engine().register(Order())
-    engine.as_tenant("default", actor="ann").execute(Order, PlaceOrder("o-1", 5), comment="by phone").result()
-    (first,) = engine.load_events(Order, "o-1").result()
+    engine.as_tenant("default", actor="ann").deciders.execute(Order, PlaceOrder("o-1", 5), comment="by phone")
+    (first,) = engine.deciders.history(Order, "o-1")
     assert (first.at, first.type, first.event) == (place.clock.now(), "Placed", Placed(5))
     assert (first.actor, first.comment, bool(first.cause)) == ("ann", "by phone", True)

@@ -33,13 +33,13 @@ def test_whatever_is_heard_of_work_says_whose_it_was(place: Place) -> None:
         return Do("p-1", "worked")
 
     engine = place.engine().register(Puppet(choose), handle).listen(heard.append)
-    engine.acting(REQUEST).execute(Puppet, Do("p-1", "begin")).result()
+    engine.acting(REQUEST).deciders.execute(Puppet, Do("p-1", "begin"))
     engine.advance(minutes=5)
     (ended,) = [each for each in heard if isinstance(each, EffectEnded)]
     assert (ended.definition, ended.tenant, ended.trace, ended.waited) == ("puppet", "rival", "t-1", MINUTE)
     (fired,) = [each for each in heard if isinstance(each, TimerFired)]
     assert (fired.definition, fired.tenant) == ("puppet", "rival")
-    (header,) = engine.as_tenant("rival").instances().result()
+    (header,) = engine.as_tenant("rival").instances.list()
     lives = [each for each in heard if isinstance(each, InstanceStarted | InstanceEnded)]
     named = {"definition": "puppet", "tenant": "rival", "instance": header.id, "kind": "decider"}
     assert lives == [

@@ -52,23 +52,23 @@ def clockwork(delay: timedelta = HOUR, key: str = "") -> Puppet:
 def test_a_timer_delivers_its_command_when_due_and_not_before(place: Place) -> None:
     """The command is executed at the due time; a moment earlier nothing has happened."""
     engine = place.engine().register(clockwork())
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     engine.advance(HOUR - timedelta(microseconds=1))
-    assert engine.load_state(Puppet, "p-1").result() == ("set",)
+    assert engine.deciders.state(Puppet, "p-1") == ("set",)
     engine.advance(timedelta(microseconds=1))
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "rang")
     engine.advance(hours=24)
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "rang")
 
 
 @pytest.mark.row("D-061")
 def test_a_timer_is_part_of_the_commit(place: Place) -> None:
     """A command that fails sets no timer; a timer outlives the process that set it."""
-    place.engine().register(clockwork()).execute(Puppet, Do("p-1", "set")).result()
+    place.engine().register(clockwork()).deciders.execute(Puppet, Do("p-1", "set"))
     other = place.engine().register(clockwork())
     other.advance(HOUR)
-    assert other.load_state(Puppet, "p-1").result() == ("set", "rang")
-    assert other.backlog().result() == []
+    assert other.deciders.state(Puppet, "p-1") == ("set", "rang")
+    assert other.admin.backlog() == []
 
 
 @pytest.mark.row("D-062")
@@ -76,9 +76,9 @@ def test_a_timer_never_calls_a_handler(place: Place) -> None:
     """Timers are not effects."""
     ledger = Ledger()
     engine = place.engine().register(clockwork(), lambda context, effect: ledger.add(effect))
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     engine.advance(hours=2)
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "rang")
     assert ledger.entries == []
 
 
@@ -92,10 +92,10 @@ def test_the_state_at_the_time_of_delivery_decides(place: Place) -> None:
         return Decision.event(Noted(f"{command.what} when {state[-1]}"))
 
     engine = place.engine().register(Puppet(choose))
-    engine.execute(Puppet, Do("p-1", "place")).result()
-    engine.execute(Puppet, Do("p-1", "pay")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "place"))
+    engine.deciders.execute(Puppet, Do("p-1", "pay"))
     engine.advance(HOUR)
-    assert engine.load_state(Puppet, "p-1").result()[-1] == "timeout when pay when placed"
+    assert engine.deciders.state(Puppet, "p-1")[-1] == "timeout when pay when placed"
 
 
 @pytest.mark.row("D-064")
@@ -111,10 +111,10 @@ def test_due_timers_fire_in_the_order_of_their_times(place: Place) -> None:
         return decision
 
     engine = place.engine().register(Puppet(choose))
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     place.clock.move(HOUR)
     engine.drain()
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "1", "2", "3")
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "1", "2", "3")
 
 
 def stubborn(failures: int) -> tuple[Puppet, Ledger]:
@@ -139,13 +139,13 @@ def test_a_timer_whose_command_fails_fires_again_after_a_wait(place: Place) -> N
     puppet, _ = stubborn(2)
     policy = RetryPolicy(max_attempts=3, delay=MINUTE, backoff="fixed", jitter=0)
     engine = place.engine(Settings(command_retry=policy)).register(puppet)
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     engine.advance(HOUR)
-    (timer,) = engine.get(Puppet, "p-1").result().timers
+    (timer,) = engine.deciders.get(Puppet, "p-1").timers
     assert (timer.attempts, timer.due_at) == (1, place.clock.now() + MINUTE)
     assert "raised ValueError('not yet')" in timer.error
     engine.advance(HOUR)
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "rang")
 
 
 @pytest.mark.row("D-065")
@@ -154,45 +154,45 @@ def test_a_timer_that_fails_for_good_is_buried_and_can_be_put_back(place: Place)
     puppet, _ = stubborn(3)
     policy = RetryPolicy(max_attempts=3, delay=MINUTE, backoff="fixed", jitter=0)
     engine = place.engine(Settings(command_retry=policy)).register(puppet)
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     engine.advance(hours=24)
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.source, letter.name, letter.attempts, letter.reason) == ("timer", "k", 3, "decider_failed")
-    assert engine.get(Puppet, "p-1").result().timers == []
-    engine.requeue(letter.id).result()
+    assert engine.deciders.get(Puppet, "p-1").timers == []
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
-    assert engine.dead_letters().result() == []
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "rang")
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.row("D-066")
 def test_a_timer_whose_process_died_while_firing_fires_again(place: Place) -> None:
     """A timer that was claimed and never handed in is free again after a while, and its command counts once."""
     engine = place.engine().register(clockwork())
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     place.clock.move(HOUR)
     words = engine.registry.commands()
     claimed = place.store.timers().claim(place.clock.now(), words=words, hold=MINUTE, limit=10)
     assert len(claimed.timers) == 1
     engine.drain()
-    assert engine.load_state(Puppet, "p-1").result() == ("set",)
+    assert engine.deciders.state(Puppet, "p-1") == ("set",)
     engine.advance(MINUTE)
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "rang")
 
 
 @pytest.mark.row("D-067")
 def test_a_timer_replaces_the_pending_one_with_its_key(place: Place) -> None:
     """Setting a key again moves the timer: one row, one firing, at the later time."""
     engine = place.engine().register(clockwork(key="k"))
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     engine.advance(minutes=30)
-    engine.execute(Puppet, Do("p-1", "set")).result()
-    (timer,) = engine.get(Puppet, "p-1").result().timers
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
+    (timer,) = engine.deciders.get(Puppet, "p-1").timers
     assert (timer.key, timer.due_at) == ("k", place.clock.now() + HOUR)
     engine.advance(minutes=59)
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "set")
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "set")
     engine.advance(minutes=1)
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "set", "rang")
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "set", "rang")
 
 
 @pytest.mark.row("D-067")
@@ -200,13 +200,13 @@ def test_keys_belong_to_their_instance(place: Place) -> None:
     """The same key on another instance is another timer; timers without a key never replace one another."""
     engine = place.engine().register(clockwork(key="k"))
     for key in ("p-1", "p-2"):
-        engine.execute(Puppet, Do(key, "set")).result()
+        engine.deciders.execute(Puppet, Do(key, "set"))
     keyless = engine.register(DollClock())
     for _ in range(2):
-        keyless.execute(DollClock, Do("d-1", "set")).result()
+        keyless.deciders.execute(DollClock, Do("d-1", "set"))
     engine.advance(HOUR)
-    assert [engine.load_state(Puppet, key).result() for key in ("p-1", "p-2")] == [("set", "rang")] * 2
-    assert engine.load_state(DollClock, "d-1").result() == ("set", "set", "rang", "rang")
+    assert [engine.deciders.state(Puppet, key) for key in ("p-1", "p-2")] == [("set", "rang")] * 2
+    assert engine.deciders.state(DollClock, "d-1") == ("set", "set", "rang", "rang")
 
 
 class DollClock(Doll):
@@ -226,10 +226,10 @@ def test_a_timer_may_set_itself_again(place: Place) -> None:
         return Decision.event(Noted(str(len(state)))).with_timer_after(HOUR, Do("p-1"), key="hourly")
 
     engine = place.engine().register(Puppet(choose))
-    engine.execute(Puppet, Do("p-1")).result()
+    engine.deciders.execute(Puppet, Do("p-1"))
     engine.advance(hours=24)
-    assert len(engine.load_state(Puppet, "p-1").result()) == 25
-    assert len(engine.get(Puppet, "p-1").result().timers) == 1
+    assert len(engine.deciders.state(Puppet, "p-1")) == 25
+    assert len(engine.deciders.get(Puppet, "p-1").timers) == 1
 
 
 @pytest.mark.row("D-068")
@@ -238,9 +238,9 @@ def test_a_timer_of_another_process_is_noticed_within_the_poll_interval(live: Li
     worker = live.engine().register(clockwork(timedelta(milliseconds=300)))
     worker.start_worker()
     client = live.engine().register(clockwork(timedelta(milliseconds=300)))
-    client.execute(Puppet, Do("p-1", "set")).result()
-    eventually(lambda: client.load_state(Puppet, "p-1").result() == ("set", "rang"))
-    first, second = client.load_events(Puppet, "p-1").result()
+    client.deciders.execute(Puppet, Do("p-1", "set"))
+    eventually(lambda: client.deciders.state(Puppet, "p-1") == ("set", "rang"))
+    first, second = client.deciders.history(Puppet, "p-1")
     assert second.at - first.at >= timedelta(milliseconds=300), "never early"
 
 
@@ -248,14 +248,14 @@ def test_a_timer_of_another_process_is_noticed_within_the_poll_interval(live: Li
 def test_a_cancelled_timer_never_fires_and_leaves_an_audit_event(place: Place) -> None:
     """Cancelling by key removes the timer and records `$timer_cancelled`, which `evolve` never sees."""
     engine = place.engine().register(Order())
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
-    engine.execute(Order, Pay("o-1")).result()
-    found = engine.get(Order, "o-1").result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
+    engine.deciders.execute(Order, Pay("o-1"))
+    found = engine.deciders.get(Order, "o-1")
     assert found.timers == []
     assert (found.history[-1].type, found.history[-1].event) == ("$timer_cancelled", {"key": PAYMENT})
     engine.advance(PATIENCE * 2)
-    assert engine.load_state(Order, "o-1").result().status == "paid"
-    assert place.engine().register(Order()).load_state(Order, "o-1").result().status == "paid"
+    assert engine.deciders.state(Order, "o-1").status == "paid"
+    assert place.engine().register(Order()).deciders.state(Order, "o-1").status == "paid"
 
 
 @pytest.mark.row("D-069", "D-070")
@@ -263,10 +263,10 @@ def test_cancelling_an_unknown_key_does_nothing(place: Place) -> None:
     """There is no audit event for what was not pending, neither before it was set nor after it fired."""
     engine = place.engine().register(clockwork(key="k"))
     for what in ("cancel", "set"):
-        engine.execute(Puppet, Do("p-1", what)).result()
+        engine.deciders.execute(Puppet, Do("p-1", what))
     engine.advance(HOUR)
-    engine.execute(Puppet, Do("p-1", "cancel")).result()
-    assert [each.type for each in engine.load_events(Puppet, "p-1").result()] == ["Noted"] * 4
+    engine.deciders.execute(Puppet, Do("p-1", "cancel"))
+    assert [each.type for each in engine.deciders.history(Puppet, "p-1")] == ["Noted"] * 4
 
 
 def test_a_timer_that_was_ignored_or_buried_is_not_pending(place: Place) -> None:
@@ -289,11 +289,11 @@ def test_a_timer_that_was_ignored_or_buried_is_not_pending(place: Place) -> None
 
     engine = place.engine().register(Puppet(choose))
     for what in ("set", "doom"):
-        engine.execute(Puppet, Do("p-1", what)).result()
+        engine.deciders.execute(Puppet, Do("p-1", what))
         engine.advance(hours=2)
-        engine.execute(Puppet, Do("p-1", "cancel")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "cancel"))
         assert pending[-1] == frozenset()
-    assert [each.type for each in engine.load_events(Puppet, "p-1").result()] == ["Noted"] * 4
+    assert [each.type for each in engine.deciders.history(Puppet, "p-1")] == ["Noted"] * 4
 
 
 def test_one_decision_may_cancel_and_set_the_same_key(place: Place) -> None:
@@ -307,9 +307,9 @@ def test_one_decision_may_cancel_and_set_the_same_key(place: Place) -> None:
 
     engine = place.engine().register(Puppet(choose))
     for _ in range(2):
-        engine.execute(Puppet, Do("p-1", "set")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "set"))
     engine.advance(HOUR)
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "set", "rang")
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "set", "rang")
 
 
 def test_one_decision_may_set_and_cancel_the_same_key(place: Place) -> None:
@@ -321,10 +321,10 @@ def test_one_decision_may_set_and_cancel_the_same_key(place: Place) -> None:
 
     engine = place.engine().register(Puppet(choose))
     for what in ("both", "set", "both"):
-        engine.execute(Puppet, Do("p-1", what)).result()
-        assert len(engine.get(Puppet, "p-1").result().timers) == (what == "set")
+        engine.deciders.execute(Puppet, Do("p-1", what))
+        assert len(engine.deciders.get(Puppet, "p-1").timers) == (what == "set")
     engine.advance(HOUR)
-    told = [each.type for each in engine.load_events(Puppet, "p-1").result()]
+    told = [each.type for each in engine.deciders.history(Puppet, "p-1")]
     assert told == ["Noted", "Noted", "Noted", "$timer_cancelled"]
 
 
@@ -340,11 +340,11 @@ def test_a_timer_that_fires_is_not_pending_any_more(place: Place) -> None:
         return decision
 
     engine = place.engine().register(Puppet(choose))
-    engine.execute(Puppet, Do("p-1", "start")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "start"))
     engine.advance(hours=3.5)
     ticks = ("tick by tick", "tick by tick")
-    assert engine.load_state(Puppet, "p-1").result() == ("start by nobody", *ticks, "end by late", "tick by tick")
-    assert sorted(each.key for each in engine.get(Puppet, "p-1").result().timers) == ["late", "tick"]
+    assert engine.deciders.state(Puppet, "p-1") == ("start by nobody", *ticks, "end by late", "tick by tick")
+    assert sorted(each.key for each in engine.deciders.get(Puppet, "p-1").timers) == ["late", "tick"]
 
 
 def test_timers_without_a_key_are_nobodys_to_ask_for(place: Place) -> None:
@@ -358,7 +358,7 @@ def test_timers_without_a_key_are_nobodys_to_ask_for(place: Place) -> None:
 
     engine = place.engine().register(Puppet(choose))
     for what in ("set", "set"):
-        engine.execute(Puppet, Do("p-1", what)).result()
+        engine.deciders.execute(Puppet, Do("p-1", what))
     engine.advance(HOUR)
     assert seen == [(frozenset(), "")] * 4
 
@@ -372,12 +372,12 @@ def test_a_timer_is_for_its_own_instance(place: Place) -> None:
 
     engine = place.engine().register(Puppet(choose))
     for key in ("", "p-1"):
-        engine.execute(Puppet, Do("p-1", key)).result()
+        engine.deciders.execute(Puppet, Do("p-1", key))
     with pytest.raises(CommandError, match=r"a timer of 'puppet' .* 'p-1', .* names 'p-2': .*Message"):
-        engine.execute(Puppet, Do("p-1", "p-2")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "p-2"))
     engine.advance(HOUR)
-    assert engine.load_state(Puppet, "p-1").result() == ("", "p-1", "rang", "rang")
-    assert [each.key for each in engine.instances().result()] == ["p-1"]
+    assert engine.deciders.state(Puppet, "p-1") == ("", "p-1", "rang", "rang")
+    assert [each.key for each in engine.instances.list()] == ["p-1"]
     given(Puppet(choose)).when(Do("p-1", "p-2")).then_error(CommandError)
     given(Puppet(choose)).when(Do("p-1", "p-1")).then(Noted("p-1"))
 
@@ -387,11 +387,11 @@ def test_timers_of_an_instance_that_ended_are_dropped(place: Place) -> None:
     """With the end of the instance its timers go; nothing is retried and nothing is buried."""
     engine = place.engine().register(clockwork())
     for what in ("set", "set", END):
-        engine.execute(Puppet, Do("p-1", what)).result()
-    assert engine.get(Puppet, "p-1").result().timers == []
+        engine.deciders.execute(Puppet, Do("p-1", what))
+    assert engine.deciders.get(Puppet, "p-1").timers == []
     engine.advance(hours=24)
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "set", END)
-    assert engine.dead_letters().result() == []
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "set", END)
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.row("D-072")
@@ -399,29 +399,29 @@ def test_timers_of_an_instance_that_ended_are_dropped(place: Place) -> None:
 def test_a_delay_of_nothing_or_less_is_due_at_once(place: Place, delay: timedelta) -> None:
     """The timer fires on the next look."""
     engine = place.engine().register(clockwork(delay))
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     engine.drain()
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "rang")
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "rang")
 
 
 @pytest.mark.row("D-080", "D-084")
 def test_a_timer_of_an_unknown_type_waits_for_a_process_that_knows_it(place: Place) -> None:
     """In a rolling deployment the old code leaves the new type's timers alone, with all their attempts."""
     new = place.engine().register(clockwork())
-    new.execute(Puppet, Do("p-1", "set")).result()
+    new.deciders.execute(Puppet, Do("p-1", "set"))
     old = place.engine().register(Doll())
     old.advance(hours=2)
-    assert new.dead_letters().result() == []
-    (timer,) = new.get(Puppet, "p-1").result().timers
+    assert new.dead_letters.list() == []
+    (timer,) = new.deciders.get(Puppet, "p-1").timers
     assert timer.attempts == 0
     new.drain()
-    assert new.load_state(Puppet, "p-1").result() == ("set", "rang")
+    assert new.deciders.state(Puppet, "p-1") == ("set", "rang")
 
 
 def test_a_refused_timer_is_buried_at_once(place: Place) -> None:
     """A decider that rejects the timer's command will reject it again: the letter carries its code."""
     engine = place.engine().register(Order())
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
 
     class Stern(Order):
         def decide(self, state: object, command: object, moment: Moment) -> Answer:
@@ -429,7 +429,7 @@ def test_a_refused_timer_is_buried_at_once(place: Place) -> None:
 
     stern = place.engine().register(Stern())
     stern.advance(PATIENCE)
-    (letter,) = stern.dead_letters().result()
+    (letter,) = stern.dead_letters.list()
     assert (letter.reason, letter.attempts, letter.type) == ("no_way", 1, "TimeOut")
 
 
@@ -446,7 +446,7 @@ def test_every_instant_of_the_calendar_can_be_waited_for(place: Place) -> None:
         return decision
 
     engine = place.engine().register(Puppet(choose))
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     engine.advance(hours=2)
-    assert engine.load_state(Puppet, "p-1").result() == ("set", "first", "soon")
-    assert [timer.due_at for timer in engine.get(Puppet, "p-1").result().timers] == [LAST]
+    assert engine.deciders.state(Puppet, "p-1") == ("set", "first", "soon")
+    assert [timer.due_at for timer in engine.deciders.get(Puppet, "p-1").timers] == [LAST]

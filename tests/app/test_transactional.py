@@ -123,13 +123,13 @@ def test_a_worker_that_lost_its_claim_does_not_call_the_handler(place: Place, *,
 
     zombie = Zombie(place, register)
     zombie.engine.listen(told.append)
-    zombie.engine.execute(Puppet, Do("p-1", "x")).result()
+    zombie.engine.deciders.execute(Puppet, Do("p-1", "x"))
     zombie.claim("puppet")
     zombie.lose()
     zombie.wake()
     assert (calls, written(place.store)) == (["heir"], ["heir"])
     assert [type(each) for each in told if isinstance(each, WorkLost)] == [WorkLost]
-    assert place.engine().register(transactional()).dead_letters().result() == []
+    assert place.engine().register(transactional()).dead_letters.list() == []
 
 
 def test_a_transactional_step_of_a_lost_worker_writes_nothing(place: Place) -> None:
@@ -144,12 +144,12 @@ def test_a_transactional_step_of_a_lost_worker_writes_nothing(place: Place) -> N
         engine.handle("book", book).register(Saga("booking").step("book", "book", transactional=True).build())
 
     zombie = Zombie(place, register)
-    instance = zombie.engine.start("booking").result()
+    instance = zombie.engine.start("booking").id
     zombie.claim("book")
     zombie.lose()
     zombie.wake()
     assert written(place.store) == ["heir"]
-    assert zombie.heir.result(instance).result() == {"by": "heir"}
+    assert zombie.heir.run(instance).result() == {"by": "heir"}
 
 
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
@@ -161,14 +161,14 @@ def test_a_transactional_step_of_an_aborted_saga_writes_nothing(place: Place) ->
     def book(ctx: StepContext) -> None:
         connection: Any = ctx.connection
         connection.execute("insert into ledger values ('late')")
-        place.engine().abort(ctx.instance, "now").result()
+        place.engine().run(ctx.instance).abort("now")
 
     engine.register(Saga("booking").step("book", book, transactional=True).build())
-    instance = engine.start("booking").result()
+    instance = engine.start("booking").id
     engine.drain()
-    (found,) = engine.steps(instance).result()
-    assert (written(place.store), engine.get(instance).result().status) == ([], "aborted")
-    assert (found.status, found.retry_count, engine.backlog().result()) == ("skipped", 1, [])
+    (found,) = engine.run(instance).steps()
+    assert (written(place.store), engine.run(instance).describe().status) == ([], "aborted")
+    assert (found.status, found.retry_count, engine.admin.backlog()) == ("skipped", 1, [])
 
 
 @pytest.mark.parametrize("answers", [True, False])
@@ -186,11 +186,11 @@ def test_a_claim_that_is_lost_during_the_call_undoes_it(place: Place, *, answers
         engine.register(transactional(), handle)
 
     zombie = Zombie(place, register)
-    zombie.engine.execute(Puppet, Do("p-1", "x")).result()
+    zombie.engine.deciders.execute(Puppet, Do("p-1", "x"))
     zombie.claim("puppet")
     zombie.wake()
     assert written(place.store) == ["heir"]
-    assert zombie.engine.load_state(Puppet, "p-1").result() == (("x", "done") if answers else ("x",))
+    assert zombie.engine.deciders.state(Puppet, "p-1") == (("x", "done") if answers else ("x",))
 
 
 # -- What others do at the same time.
@@ -218,11 +218,11 @@ def test_the_victim_of_a_deadlock_is_called_again_without_losing_an_attempt(live
 
     engine.register(transactional(), handle, retry=ONCE).start_worker()
     for name in ("one", "two"):
-        engine.execute(Puppet, Do(f"p-{name}", name)).result()
+        engine.deciders.execute(Puppet, Do(f"p-{name}", name))
     for name in ("one", "two"):
-        eventually(lambda name=name: engine.load_state(Puppet, f"p-{name}").result() == (name, "done"))  # type: ignore[misc]
+        eventually(lambda name=name: engine.deciders.state(Puppet, f"p-{name}") == (name, "done"))  # type: ignore[misc]
     assert (len(attempts), set(attempts)) == (3, {1})
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
@@ -240,9 +240,9 @@ def test_a_call_that_is_undone_again_and_again_fails_in_the_end(place: Place, st
             raise RuntimeError("wrapped") from error
 
     engine = place.engine(Settings(retry=ONCE)).register(transactional(), handle)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.reason, letter.attempts, calls) == ("conflict", 1, [1] * 8)
     assert "undone 8 times in a row" in letter.error
 
@@ -260,9 +260,9 @@ def test_the_next_command_knows_what_a_transactional_handler_did(live: Live, set
     engine = live.engine(settings).register(Puppet(choose), lambda context, effect: Do("p-1", "done")).start_worker()
     ended = threading.Event()
     engine.listen(lambda happening: ended.set() if isinstance(happening, EffectEnded) else None)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(ended)
-    engine.execute(Puppet, Do("p-1", "next")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "next"))
     assert decided == ["x", "done", "next"]
 
 
@@ -279,11 +279,11 @@ def test_nobody_waits_for_a_transactional_handler(live: Live) -> None:
 
     engine = live.engine().register(transactional(), handle)
     prepared(engine.service.store)
-    engine.start_worker().execute(Puppet, Do("p-1", "x")).result()
+    engine.start_worker().deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
-    engine.execute(Puppet, Do("p-1", "done meanwhile")).result(LONG_SECONDS)
+    engine.futures.deciders.execute(Puppet, Do("p-1", "done meanwhile")).result(LONG_SECONDS)
     gate.set()
-    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done meanwhile", "done"))
+    eventually(lambda: engine.deciders.state(Puppet, "p-1") == ("x", "done meanwhile", "done"))
     assert written(engine.service.store) == ["x"]
 
 
@@ -328,7 +328,7 @@ def ending(place: Place, way: Callable[[Any], object]) -> tuple[ManualEngine, li
 
     prepared(place.store)
     engine = place.engine(Settings(retry=AT_ONCE)).register(transactional(), handle)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     return engine, attempts
 
@@ -337,11 +337,11 @@ def ending(place: Place, way: Callable[[Any], object]) -> tuple[ManualEngine, li
 def test_the_usual_ways_to_end_a_transaction_are_refused(place: Place, way: str) -> None:
     """`commit()`, `rollback()` and `with connection:` raise in the handler; nothing of the call is stored, and the engine works on."""
     engine, attempts = ending(place, WAYS[way])
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.attempts, attempts, written(place.store)) == (3, [1, 2, 3], [])
-    engine.execute(Puppet, Do("p-1", "y")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "y"))
     engine.drain()
-    assert (engine.load_state(Puppet, "p-1").result(), written(place.store)) == (
+    assert (engine.deciders.state(Puppet, "p-1"), written(place.store)) == (
         ("x", "y", "done"),
         ["after", "before"],
     )
@@ -352,12 +352,12 @@ def test_the_usual_ways_to_end_a_transaction_are_refused(place: Place, way: str)
 def test_sqlite_lets_nobody_end_a_lent_transaction(place: Place, way: str) -> None:
     """Whatever the way, the handler hears why it is refused, nothing of the call is stored, and the engine keeps its writer."""
     engine, _ = ending(place, SQLITE_WAYS[way])
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.reason, letter.attempts, written(place.store)) == ("bad_configuration", 3, [])
     assert "do not commit, roll back or close it" in letter.error
-    engine.execute(Puppet, Do("p-1", "y")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "y"))
     engine.drain()
-    assert (engine.load_state(Puppet, "p-1").result(), written(place.store)) == (
+    assert (engine.deciders.state(Puppet, "p-1"), written(place.store)) == (
         ("x", "y", "done"),
         ["after", "before"],
     )
@@ -368,10 +368,10 @@ def test_sqlite_lets_nobody_end_a_lent_transaction(place: Place, way: str) -> No
 def test_postgres_finds_out_that_a_lent_transaction_has_ended(place: Place, statement: str) -> None:
     """What a handler commits with a statement cannot be undone: so it is not called again, and the letter says what happened."""
     engine, attempts = ending(place, lambda connection: connection.execute(statement, prepare=False))
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.attempts, attempts) == (1, [1])
     assert "ended its transaction" in letter.error
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
 
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
@@ -384,7 +384,7 @@ def test_a_handler_that_commits_and_fails_is_not_called_again(place: Place) -> N
 
     engine, attempts = ending(place, end)
     assert (attempts, written(place.store)) == ([1], ["before"])
-    assert "ended its transaction" in engine.dead_letters().result()[0].error
+    assert "ended its transaction" in engine.dead_letters.list()[0].error
 
 
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
@@ -400,9 +400,9 @@ def test_a_failed_statement_cannot_be_overlooked(place: Place) -> None:
 
     prepared(place.store)
     engine = place.engine(Settings(retry=ONCE)).register(transactional(), handle)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    assert "a statement failed and the call went on" in engine.dead_letters().result()[0].error
+    assert "a statement failed and the call went on" in engine.dead_letters.list()[0].error
     assert written(place.store) == []
 
 
@@ -452,9 +452,9 @@ def test_a_handler_cannot_leave_its_connection_in_the_middle_of_something(place:
     prepared(place.store)
     engine = place.engine(Settings(retry=AT_ONCE)).register(transactional(), handle)
     for what in ("x", "y"):
-        engine.execute(Puppet, Do("p-1", what)).result()
+        engine.deciders.execute(Puppet, Do("p-1", what))
         engine.drain()
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (attempts, written(place.store)) == ([1, 2, 3, 1], ["before"])
     assert "in the middle of" in letter.error
     with contextlib.suppress(psycopg.Error):
@@ -474,7 +474,7 @@ def test_what_a_handler_registers_for_its_rows_ends_with_the_call(place: Place) 
 
     engine = place.engine().register(transactional(), handle)
     for number in range(2):
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
         engine.drain()
     assert seen == [7, "7", 7, "7"]
 
@@ -493,9 +493,9 @@ def test_savepoints_belong_to_the_handler(place: Place) -> None:
 
     prepared(place.store)
     engine = place.engine().register(transactional(), handle)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    assert (written(place.store), engine.load_state(Puppet, "p-1").result()) == (["kept"], ("x", "done"))
+    assert (written(place.store), engine.deciders.state(Puppet, "p-1")) == (["kept"], ("x", "done"))
 
 
 def test_a_handler_leaves_no_traces_on_the_connection(place: Place) -> None:
@@ -507,10 +507,10 @@ def test_a_handler_leaves_no_traces_on_the_connection(place: Place) -> None:
         return Do("p-1", "done")
 
     engine = place.engine().register(transactional(), handle).register(Counter())
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    place.engine().register(Counter()).execute(Counter, Add("c-1")).result()
-    assert engine.load_state(Puppet, "p-1").result() == ("x", "done")
+    place.engine().register(Counter()).deciders.execute(Counter, Add("c-1"))
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "done")
 
 
 class Kept:
@@ -562,15 +562,15 @@ def test_what_a_handler_keeps_is_dead_when_its_call_has_ended(tmp_path: Path, ur
     store = open_store(url.format(tmp_path))
     engine = ManualEngine(store=store).register(transactional(), kept).register(Counter())
     prepared(store)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    assert engine.count_dead_letters().result() == 0
+    assert engine.dead_letters.count() == 0
     with store.writer().unit() as unit:
         with pytest.raises((sqlite3.ProgrammingError, ConfigurationError)):
             USES[use](kept.things)
         unit.consume([])
-    engine.execute(Counter, Add("c-1")).result()
-    assert (written(store), engine.load_state(Counter, "c-1").result()) == ([], 1)
+    engine.deciders.execute(Counter, Add("c-1"))
+    assert (written(store), engine.deciders.state(Counter, "c-1")) == ([], 1)
     engine.stop()
     store.close()
 
@@ -657,10 +657,10 @@ def test_what_a_handler_does_to_its_connection_ends_with_the_call(tmp_path: Path
 def test_a_handler_cannot_set_what_others_depend_on(place: Place, setting: str) -> None:
     """Settings of the connection and of the file are the engine's; the handler hears so, and everybody goes on writing."""
     engine, _ = ending(place, lambda connection: connection.execute(f"pragma {setting}"))
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.reason, written(place.store)) == ("bad_configuration", [])
     assert f"PRAGMA {setting.split(maxsplit=1)[0]}" in letter.error
-    engine.execute(Puppet, Do("p-1", "y")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "y"))
     engine.drain()
     assert written(place.store) == ["after", "before"]
 
@@ -693,7 +693,7 @@ def test_a_projection_cannot_end_its_transaction_either(place: Place) -> None:
 
     prepared(place.store)
     engine = place.engine().register(Counter()).project(Hasty())
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     engine.drain()
     assert (written(place.store), place.store.feed().checkpoint("hasty")) == ([], 0)
 
@@ -702,13 +702,13 @@ def test_a_projection_cannot_end_its_transaction_either(place: Place) -> None:
 
 
 CALLS: dict[str, Callable[[Engine], Any]] = {
-    "execute": lambda engine: engine.execute(Counter, Add("c-1")),
-    "submit": lambda engine: engine.submit(Counter, Add("c-1")),
-    "start": lambda engine: engine.start("idle"),
-    "signal": lambda engine: engine.signal("01900000-0000-7000-8000-000000000000", "s"),
-    "result": lambda engine: engine.result("01900000-0000-7000-8000-000000000000"),
-    "maintain": lambda engine: engine.maintain("pause"),
-    "discard": lambda engine: engine.delete(engine.get(Puppet, "p-1").result().id),
+    "execute": lambda engine: engine.futures.deciders.execute(Counter, Add("c-1")),
+    "submit": lambda engine: engine.futures.deciders.submit(Counter, Add("c-1")),
+    "start": lambda engine: engine.futures.start("idle"),
+    "signal": lambda engine: engine.futures.run("01900000-0000-7000-8000-000000000000").signal("s"),
+    "result": lambda engine: engine.futures.run("01900000-0000-7000-8000-000000000000").result(),
+    "maintain": lambda engine: engine.futures.admin.pause_processing(),
+    "discard": lambda engine: engine.futures.instances.delete(engine.deciders.get(Puppet, "p-1").id),
 }
 
 
@@ -732,8 +732,8 @@ def test_a_handler_that_would_wait_for_itself_hears_so_at_once(live: Live, call:
 
     engine = live.engine().register(transactional(), handle_async if is_async else handle)
     engine.register(Counter()).register(Saga("idle").wait("w", 3600).build()).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    eventually(lambda: engine.deciders.state(Puppet, "p-1") == ("x", "done"))
     (error,) = heard
     assert isinstance(error, ConfigurationError)
     assert "connection=context.connection" in str(error)
@@ -745,9 +745,9 @@ def test_reading_inside_a_handler_goes_on(live: Live, *, is_async: bool) -> None
     seen: list[object] = []
 
     def handle(context: EffectContext, effect: Act) -> Do:
-        seen.append(engine.load_state(Puppet, "p-1").result(LONG_SECONDS))
-        seen.append(engine.definition("idle").result(LONG_SECONDS).name)
-        engine.submit(Counter, Add("c-1"), connection=context.connection).result(LONG_SECONDS)
+        seen.append(engine.futures.deciders.state(Puppet, "p-1").result(LONG_SECONDS))
+        seen.append(engine.futures.definitions.get("idle").result(LONG_SECONDS).name)
+        engine.futures.deciders.submit(Counter, Add("c-1"), connection=context.connection).result(LONG_SECONDS)
         return Do("p-1", "done")
 
     async def handle_async(context: EffectContext, effect: Act) -> Do:
@@ -755,11 +755,11 @@ def test_reading_inside_a_handler_goes_on(live: Live, *, is_async: bool) -> None
 
     engine = live.engine().register(transactional(), handle_async if is_async else handle)
     engine.register(Counter()).register(Saga("idle").wait("w", 3600).build()).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    eventually(lambda: engine.deciders.state(Puppet, "p-1") == ("x", "done"))
     assert seen == [("x",), "idle"]
-    eventually(lambda: engine.instances().result() and engine.inbox_depth().result() == 0)
-    assert eventually(lambda: engine.load_state(Counter, "c-1").exception() is None)
+    eventually(lambda: engine.instances.list() and engine.admin.inbox_depth() == 0)
+    assert eventually(lambda: engine.futures.deciders.state(Counter, "c-1").exception() is None)
 
 
 def test_reading_inside_a_handler_goes_on_in_memory() -> None:
@@ -767,14 +767,14 @@ def test_reading_inside_a_handler_goes_on_in_memory() -> None:
     seen: list[object] = []
 
     def handle(context: EffectContext, effect: Act) -> Do:
-        seen.append(engine.load_state(Puppet, "p-1").result(LONG_SECONDS))
-        seen.append(type(engine.execute(Doll, Do("d-1", "y")).exception(LONG_SECONDS)))
+        seen.append(engine.futures.deciders.state(Puppet, "p-1").result(LONG_SECONDS))
+        seen.append(type(engine.futures.deciders.execute(Doll, Do("d-1", "y")).exception(LONG_SECONDS)))
         return Do("p-1", "done")
 
     with Engine("sqlite://", settings=QUICK) as engine:
         engine.register(transactional(), handle).register(Doll())
-        engine.execute(Puppet, Do("p-1", "x")).result()
-        eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+        engine.deciders.execute(Puppet, Do("p-1", "x"))
+        eventually(lambda: engine.deciders.state(Puppet, "p-1") == ("x", "done"))
     assert seen == [("x",), ConfigurationError]
 
 
@@ -784,15 +784,15 @@ def test_an_engine_without_threads_refuses_too(place: Place) -> None:
     heard: list[BaseException | None] = []
 
     def handle(context: EffectContext, effect: Act) -> Do:
-        heard.append(engine.execute(Doll, Do("d-1", "y")).exception())
+        heard.append(engine.futures.deciders.execute(Doll, Do("d-1", "y")).exception())
         return Do("p-1", "done")
 
     engine = place.engine().register(transactional(), handle).register(Doll())
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     assert [type(error) for error in heard] == [ConfigurationError]
-    engine.execute(Doll, Do("d-1", "y")).result()
-    assert engine.load_state(Doll, "d-1").result() == ("y",)
+    engine.deciders.execute(Doll, Do("d-1", "y"))
+    assert engine.deciders.state(Doll, "d-1") == ("y",)
 
 
 def hanging(limit: timedelta | None, engine: Engine) -> tuple[threading.Event, list[BaseException]]:
@@ -813,7 +813,7 @@ def hanging(limit: timedelta | None, engine: Engine) -> tuple[threading.Event, l
 
     engine.register(transactional(timeout=limit), hang, retry=ONCE).register(Doll())
     prepared(engine.service.store)
-    engine.start_worker().execute(Puppet, Do("p-1", "x")).result()
+    engine.start_worker().deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
     return gate, met
 
@@ -823,13 +823,13 @@ def test_a_handler_cannot_keep_the_writer_beyond_its_limit(live: Live) -> None:
     """At its limit the connection is taken from a handler that hangs: everybody else goes on, and what it wrote is undone."""
     engine = live.engine()
     gate, met = hanging(timedelta(milliseconds=150), engine)
-    engine.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
-    assert [each.attempts for each in eventually(lambda: engine.dead_letters().result())] == [1]
+    engine.futures.deciders.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
+    assert [each.attempts for each in eventually(engine.dead_letters.list)] == [1]
     gate.set()
     eventually(lambda: met)
     assert ([type(error) for error in met], written(engine.service.store)) == ([sqlite3.ProgrammingError], [])
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
-    engine.execute(Doll, Do("d-1", "afterwards")).result(LONG_SECONDS)
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
+    engine.futures.deciders.execute(Doll, Do("d-1", "afterwards")).result(LONG_SECONDS)
     with engine.service.store.writer().unit() as unit, unit.lend() as lent:
         connection: Any = lent
         assert connection.execute("pragma synchronous").fetchone() == (2,)  # Of the new writer too.
@@ -840,9 +840,9 @@ def test_a_handler_without_a_limit_keeps_the_writer_no_longer_than_others_wait(t
     store = SQLiteStore(str(tmp_path / "store.db"), codec="json", patience=0.3)
     engine = Engine(store=store, settings=QUICK)
     gate, _ = hanging(None, engine)
-    engine.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
+    engine.futures.deciders.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
     gate.set()
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    (letter,) = eventually(engine.dead_letters.list)
     assert "held the file's only writer" in letter.error
     assert written(store) == []
     engine.stop()
@@ -859,12 +859,12 @@ def test_a_long_statement_is_interrupted_at_the_limit(live: Live) -> None:
         connection.execute(endless).fetchone()
 
     engine = live.engine().register(transactional(timeout=timedelta(milliseconds=150)), handle, retry=ONCE)
-    engine.register(Doll()).start_worker().execute(Puppet, Do("p-1", "x")).result()
-    engine.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    engine.register(Doll()).start_worker().deciders.execute(Puppet, Do("p-1", "x"))
+    engine.futures.deciders.execute(Doll, Do("d-1", "meanwhile")).result(LONG_SECONDS)
+    (letter,) = eventually(engine.dead_letters.list)
     assert (letter.source, letter.attempts) == ("effect", 1)
     assert "held the file's only writer for more than 0.15 s" in letter.error
-    assert engine.load_state(Doll, "d-1").result() == ("meanwhile",)
+    assert engine.deciders.state(Doll, "d-1") == ("meanwhile",)
 
 
 # -- Calls that are given up while they hold something.
@@ -902,14 +902,14 @@ def test_a_call_that_is_written_off_holds_nothing(live: Live, where: str) -> Non
 
     engine = live.engine().register(transactional(timeout=timedelta(milliseconds=150)), hang, retry=ONCE)
     prepared(engine.service.store)
-    engine.start_worker().execute(Puppet, Do("p-1", "x")).result()
+    engine.start_worker().deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    (letter,) = eventually(engine.dead_letters.list)
     assert "no answer within 0.15 s" in letter.error
     assert is_free(engine.service.store)
     gate.set()
     eventually(lambda: not engine.runtime.worker._threads.lost)
-    assert (written(engine.service.store), engine.load_state(Puppet, "p-1").result()) == ([], ("x",))
+    assert (written(engine.service.store), engine.deciders.state(Puppet, "p-1")) == ([], ("x",))
 
 
 @on_postgres
@@ -926,13 +926,13 @@ def test_the_thread_of_a_call_that_was_written_off_can_be_used_again(live: Live)
     settings = msgspec.structs.replace(QUICK, threads=1)
     engine = live.engine(settings).register(transactional(timeout=timedelta(seconds=1)), work, retry=ONCE)
     prepared(engine.service.store)
-    engine.start_worker().execute(Puppet, Do("p-hang", "hang")).result()
-    eventually(lambda: engine.dead_letters().result())
+    engine.start_worker().deciders.execute(Puppet, Do("p-hang", "hang"))
+    eventually(engine.dead_letters.list)
     gate.set()
     eventually(lambda: not engine.runtime.worker._threads.lost)
     for name in ("a", "b", "c"):
-        engine.execute(Puppet, Do(f"p-{name}", name)).result()
-        eventually(lambda name=name: engine.load_state(Puppet, f"p-{name}").result() == (name, "done"))  # type: ignore[misc]
+        engine.deciders.execute(Puppet, Do(f"p-{name}", name))
+        eventually(lambda name=name: engine.deciders.state(Puppet, f"p-{name}") == (name, "done"))  # type: ignore[misc]
     assert written(engine.service.store) == ["a", "b", "c"]
 
 
@@ -954,9 +954,9 @@ def test_a_call_that_nobody_wants_any_more_holds_nothing(live: Live, monkeypatch
 
     engine = live.engine().register(Puppet(choose), hang)
     prepared(engine.service.store)
-    engine.start_worker().execute(Puppet, Do("p-1", "x")).result()
+    engine.start_worker().deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
-    engine.execute(Puppet, Do("p-1", "stop")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "stop"))
     assert is_free(engine.service.store)
     gate.set()
     assert written(engine.service.store) == []
@@ -979,7 +979,7 @@ def test_an_engine_stops_although_a_transactional_handler_hangs(live: Live, capl
     assert "have not come back" in caplog.text
     heir = live.engine().register(transactional(), lambda context, effect: Do("p-1", "done")).start_worker()
     assert is_free(heir.service.store)
-    eventually(lambda: heir.load_state(Puppet, "p-1").result() == ("x", "done"))
+    eventually(lambda: heir.deciders.state(Puppet, "p-1") == ("x", "done"))
     gate.set()
     assert written(heir.service.store) == []
 
@@ -1008,12 +1008,12 @@ def test_an_engine_stops_although_a_projection_hangs(live: Live) -> None:
         def clear(self, connection: Any) -> None: ...
 
     engine = live.engine().register(Counter()).project(Slow()).start_worker()
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     arrives(inside)
     stop(engine)
     heir = live.engine().register(Counter())
-    heir.execute(Counter, Add("c-1")).result(LONG_SECONDS)
-    assert heir.load_state(Counter, "c-1").result() == 2
+    heir.futures.deciders.execute(Counter, Add("c-1")).result(LONG_SECONDS)
+    assert heir.deciders.state(Counter, "c-1") == 2
     gate.set()
 
 
@@ -1036,7 +1036,7 @@ def test_a_call_that_comes_back_late_leaves_no_connection_behind(live: Live) -> 
     counts = list[int]()
     for number in range(6):
         for what in ("hang", "pass"):
-            engine.execute(Puppet, Do(f"p-{number}-{what}", what)).result()
+            engine.deciders.execute(Puppet, Do(f"p-{number}-{what}", what))
         late, heir = called.get(timeout=LONG_SECONDS), called.get(timeout=LONG_SECONDS)
         assert late is not heir
         gate.release()
@@ -1082,8 +1082,8 @@ def test_a_handler_can_run_behind_the_wall_of_its_tenant(live: Live) -> None:
 
     settings = msgspec.structs.replace(QUICK, handler_role="holdfast_tenant")
     engine = live.engine(settings).register(transactional(), handle).start_worker()
-    engine.as_tenant("o'hara").execute(Puppet, Do("p-1", "own")).result()
-    eventually(lambda: engine.as_tenant("o'hara").load_state(Puppet, "p-1").result() == ("own", "done"))
+    engine.as_tenant("o'hara").deciders.execute(Puppet, Do("p-1", "own"))
+    eventually(lambda: engine.as_tenant("o'hara").deciders.state(Puppet, "p-1") == ("own", "done"))
     assert seen == [[("own",)]]
     assert shelf(live) == [("o'hara", "own"), ("rival", "secret")]
 
@@ -1094,9 +1094,9 @@ def test_a_role_that_lacks_a_right_is_told_apart_from_a_handler_that_fails(live:
     engine = live.engine(msgspec.structs.replace(QUICK, handler_role="holdfast_tenant"))
     prepared(store_of(engine))
     engine.register(transactional(retry=ONCE), lambda context, _effect: write(context, "forbidden")).start_worker()
-    engine.execute(Puppet, Do("p-1", "go")).result()
-    eventually(lambda: len(engine.dead_letters().result()) == 1)
-    (letter,) = engine.dead_letters().result()
+    engine.deciders.execute(Puppet, Do("p-1", "go"))
+    eventually(lambda: len(engine.dead_letters.list()) == 1)
+    (letter,) = engine.dead_letters.list()
     assert "the role 'holdfast_tenant'" in letter.error
     assert "permission denied for table ledger" in letter.error
 
@@ -1106,9 +1106,9 @@ def test_a_role_that_does_not_exist_is_named(live: Live) -> None:
     """A call under a role that nobody made fails with the name of the setting."""
     settings = msgspec.structs.replace(QUICK, handler_role="nobody_made_it")
     engine = live.engine(settings).register(transactional(retry=ONCE), lambda _context, _effect: None).start_worker()
-    engine.execute(Puppet, Do("p-1", "go")).result()
-    eventually(lambda: len(engine.dead_letters().result()) == 1)
-    (letter,) = engine.dead_letters().result()
+    engine.deciders.execute(Puppet, Do("p-1", "go"))
+    eventually(lambda: len(engine.dead_letters.list()) == 1)
+    (letter,) = engine.dead_letters.list()
     assert "nobody_made_it" in letter.error
     assert "Settings.handler_role" in letter.error
 
@@ -1119,5 +1119,5 @@ def test_without_a_role_a_handler_has_the_rights_of_the_engine(live: Live) -> No
     engine = live.engine()
     prepared(store_of(engine))
     engine.register(transactional(), lambda context, _effect: write(context, "own")).start_worker()
-    engine.execute(Puppet, Do("p-1", "go")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "go"))
     eventually(lambda: written(store_of(engine)) == ["own"])

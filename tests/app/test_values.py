@@ -94,19 +94,19 @@ def test_a_wrong_type_is_refused_at_the_door(place: Place, weight: object) -> No
     """A command with a field of another type never gets in, neither to be carried out nor to wait; the field is named."""
     engine = place.engine().register(Scales())
     wrong = Weigh("s-1", weight)  # type: ignore[arg-type]
-    for reply in (engine.execute(Scales, wrong), engine.submit(Scales, wrong)):
+    for reply in (engine.futures.deciders.execute(Scales, wrong), engine.futures.deciders.submit(Scales, wrong)):
         with pytest.raises(PayloadError, match=r"^Weigh\.weight must be float|^command Weigh of 'scales' .*weight"):
             reply.result()
-    assert engine.instances().result() == []
-    assert engine.inbox_depth().result() == 0
+    assert engine.instances.list() == []
+    assert engine.admin.inbox_depth() == 0
 
 
 def test_memory_and_history_hold_the_same(place: Place) -> None:
     """The state is folded from what is stored, so a restart changes nothing: not even the types of what the decider gave."""
     engine = place.engine().register(Scales())
     for weight in (1, 2.5):
-        engine.execute(Scales, Weigh("s-1", weight, ("a",))).result()
-    loaded = place.engine().register(Scales()).load_state(Scales, "s-1").result()
+        engine.deciders.execute(Scales, Weigh("s-1", weight, ("a",)))
+    loaded = place.engine().register(Scales()).deciders.state(Scales, "s-1")
     assert remembered(engine) == loaded == Scale(["float dict", "float dict"], ["a"])
 
 
@@ -115,7 +115,7 @@ def test_no_object_of_the_users_stays_in_the_engine(place: Place) -> None:
     scales = Scales()
     engine = place.engine().register(scales)
     command = Weigh("s-1", 1.0, ["good"])
-    engine.execute(Scales, command).result()
+    engine.deciders.execute(Scales, command)
     command.tags = ["evil"]
     scales.kept[0].tags.append("evil")
     assert remembered(engine) == Scale(["float dict"], ["good"])
@@ -132,8 +132,8 @@ def test_a_handler_gets_a_body_of_its_own(live: Live) -> None:
             raise ConnectionError
 
     engine = live.engine(ONE_COMMITTER).register(Scales(), load).start_worker()
-    engine.execute(Scales, Weigh("s-1", 1.0, ["good"])).result()
-    eventually(lambda: len(seen) == 2 and not engine.get(Scales, "s-1").result().effects)
+    engine.deciders.execute(Scales, Weigh("s-1", 1.0, ["good"]))
+    eventually(lambda: len(seen) == 2 and not engine.deciders.get(Scales, "s-1").effects)
     assert seen == [["good"], ["good"]]
     assert remembered(engine).tags == ["good"]
 
@@ -141,11 +141,11 @@ def test_a_handler_gets_a_body_of_its_own(live: Live) -> None:
 def test_a_handler_that_answers_in_the_wrong_type_has_failed(live: Live) -> None:
     """Its command is refused at once where it comes in, with the class and the field, and its instance goes on."""
     engine = live.engine().register(Puppet(act), lambda context, effect: Do("p-1", 7)).start_worker()  # type: ignore[arg-type]
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    (letter,) = eventually(engine.dead_letters.list)
     assert (letter.attempts, letter.reason) == (1, "handler_failed")
     assert letter.error.startswith("Fail: what the handler 'puppet' returned cannot be kept: ")
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
 
 @dataclass(frozen=True)
@@ -249,8 +249,8 @@ def test_a_state_that_would_not_come_back_has_no_snapshot(
     engine = place.engine(OFTEN).register(kind())
     for key in ("d-1", "d-2"):
         for _ in range(25):
-            engine.execute(kind, Add(key)).result()
-    state = place.engine(OFTEN).register(kind()).load_state(kind, "d-1").result()
+            engine.deciders.execute(kind, Add(key))
+    state = place.engine(OFTEN).register(kind()).deciders.state(kind, "d-1")
     assert state == (Closed(25) if kind is Base else {str(number): 1 for number in range(25)})
     assert snapshot_of(place, "d-1") is None
     told = [record for record in caplog.records if "no snapshots" in record.message]
@@ -264,12 +264,12 @@ def test_a_union_of_classes_has_snapshots(place: Place) -> None:
     """A state that is one of several classes comes back as the one that it was."""
     engine = place.engine(OFTEN).register(Union())
     for _ in range(25):
-        engine.execute(Union, Add("d-1")).result()
+        engine.deciders.execute(Union, Add("d-1"))
     snapshot = snapshot_of(place, "d-1")
     assert snapshot is not None
     assert snapshot.version == 20
     assert engine.registry.get("default", "door").restore(snapshot.data) == Open(20)
-    state = place.engine(OFTEN).register(Union()).load_state(Union, "d-1").result()
+    state = place.engine(OFTEN).register(Union()).deciders.state(Union, "d-1")
     assert (type(state), state.n) == (Closed, 25)
 
 
@@ -293,11 +293,11 @@ def test_a_state_type_that_can_never_come_back_is_told_at_registration(caplog: p
 def test_a_comment_has_a_bearable_length(place: Place, comment: str) -> None:
     """Every event of a command carries its comment, so there is a limit to it, at every door."""
     engine = place.engine().register(Counter())
-    for ask in (engine.execute, engine.submit):
+    for ask in (engine.deciders.execute, engine.deciders.submit):
         with pytest.raises(PayloadError, match="the comment"):
-            ask(Counter, Add("c-1"), comment=comment).result()
-    engine.execute(Counter, Add("c-1"), comment="x" * 65_536).result()
-    assert len(engine.load_events(Counter, "c-1").result()[0].comment) == 65_536
+            ask(Counter, Add("c-1"), comment=comment)
+    engine.deciders.execute(Counter, Add("c-1"), comment="x" * 65_536)
+    assert len(engine.deciders.history(Counter, "c-1")[0].comment) == 65_536
 
 
 def test_the_owner_of_shared_definitions_is_no_tenant(place: Place) -> None:
@@ -337,6 +337,7 @@ def test_timers_without_a_key_share_none(place: Place) -> None:
         return decision
 
     engine = place.engine().register(Puppet(choose), done)
-    engine.execute(Puppet, Do("p-1", "all")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "all"))
     engine.advance(hours=2)
-    assert sorted(engine.load_state(Puppet, "p-1").result()) == ["all", "ring 0", "ring 1", "ring 2"]
+    notes = engine.deciders.state(Puppet, "p-1")
+    assert sorted(notes) == ["all", "ring 0", "ring 1", "ring 2"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast import Decider, Decision, MessagePackCodec, Moment, NotFoundError, Settings
+from holdfast import Decider, Decision, Instance, MessagePackCodec, Moment, NotFoundError, Settings
 from holdfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import Place
@@ -18,13 +18,17 @@ from support.samples import Place as PlaceOrder
 def test_deciders_can_be_verified(place: Place) -> None:
     """By key or by id: the row, the status and the snapshot of an instance agree with its events."""
     engine = place.engine(Settings(snapshot_events=2)).register(Order(), Shop()).register(Counter())
-    engine.execute(Order, PlaceOrder("o-1", 5)).result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5))
     for _ in range(5):
-        engine.execute(Counter, Add("c-1")).result()
+        engine.deciders.execute(Counter, Add("c-1"))
     engine.drain()
     for decider, key, events in ((Order, "o-1", 4), (Counter, "c-1", 5)):
-        shown = engine.get(decider, key).result()
-        for found in (engine.verify(decider, key), engine.verify(shown.id), engine.verify(shown)):
+        shown: Instance[object] = engine.deciders.get(decider.type, key)
+        for found in (
+            engine.futures.deciders.verify(decider, key),
+            engine.futures.instances.verify(shown.id),
+            engine.futures.instances.verify(shown),
+        ):
             checked = found.result()
             assert (checked.instance, checked.version, checked.differences) == (shown.id, events, [])
 
@@ -42,18 +46,18 @@ def test_what_was_tampered_with_is_found(place: Place, statement: str, what: str
     """A row or a snapshot that the events contradict is named."""
     place.must_fold = False
     engine = place.engine(Settings(snapshot_events=1)).register(Counter()).register(Puppet())
-    engine.execute(Puppet, Do("p-1", "a state of another shape")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "a state of another shape"))
     for key in ("c-1", "c-2", "c-2"):
-        engine.execute(Counter, Add(key)).result()
+        engine.deciders.execute(Counter, Add(key))
     Desk(place.store).run(statement)
-    found = engine.verify(Counter, "c-1").result()
+    found = engine.deciders.verify(Counter, "c-1")
     assert [each.partition(":")[0] for each in found.differences] == [what]
 
 
 def test_an_instance_that_does_not_exist_cannot_be_verified(place: Place) -> None:
     """It is an error, not sound."""
     with pytest.raises(NotFoundError, match="no instance 'c-1'"):
-        place.engine().register(Counter()).verify(Counter, "c-1").result()
+        place.engine().register(Counter()).deciders.verify(Counter, "c-1")
 
 
 @dataclass
@@ -97,5 +101,5 @@ def test_what_is_not_equal_to_itself_is_no_difference() -> None:
     """NaN that came back as NaN is what the history says."""
     engine = ManualEngine(codec=MessagePackCodec(), settings=Settings(snapshot_events=1)).register(Sensor())
     for value in (1.5, math.nan, math.inf):
-        engine.execute(Sensor, Measure("s-1", value)).result()
-    assert engine.verify(Sensor, "s-1").result().differences == []
+        engine.deciders.execute(Sensor, Measure("s-1", value))
+    assert engine.deciders.verify(Sensor, "s-1").differences == []

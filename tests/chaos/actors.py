@@ -328,18 +328,18 @@ def trip(handlers: Handlers) -> SagaDefinition:
     """A saga with everything in it: a step on the loop, a wait, branches, one of them transactional, a signal, a last step that may fail."""
     return (
         Saga("trip")
-        .step("reserve", handlers.reserve, retries=40, delay=0.05, timeout=LIMIT)
-        .on_failure("release", handlers.release, retries=40, delay=0.05, timeout=LIMIT)
+        .step("reserve", handlers.reserve, attempts=40, delay=0.05, timeout=LIMIT)
+        .on_failure("release", handlers.release, attempts=40, delay=0.05, timeout=LIMIT)
         .wait("pause", 0.2)
         .fork(
             "both",
             lambda branch: branch.step(
-                "pay", handlers.pay, transactional=True, retries=40, delay=0.05, timeout=1
-            ).on_failure("refund", handlers.refund, retries=40, delay=0.05, timeout=LIMIT),
+                "pay", handlers.pay, transactional=True, attempts=40, delay=0.05, timeout=1
+            ).on_failure("refund", handlers.refund, attempts=40, delay=0.05, timeout=LIMIT),
             lambda branch: branch.wait_for("go", "go"),
         )
         .join("met")
-        .step("ship", handlers.ship, retries=40, delay=0.05, timeout=LIMIT)
+        .step("ship", handlers.ship, attempts=40, delay=0.05, timeout=LIMIT)
         .build()
     )
 

@@ -14,7 +14,7 @@ from chaos.actors import Account, AlarmSet, Moved, Rang, ReceiptPrinted
 from chaos.player import ACCOUNTS, Operation, Sample, unknown
 from chaos.plot import draw
 from chaos.stage import Stage
-from holdfast import Header, InstanceQuery
+from holdfast import InstanceInfo
 from holdfast.app.views import Recorded
 
 HEALTH_BOUND = timedelta(seconds=5)
@@ -29,10 +29,10 @@ _ALL = 1000
 def left_over(scene: Stage) -> str:
     """What is still to be done, but for alarms that are weeks away; empty if nothing is."""
     director = scene.director
-    backlog = [each for each in director.backlog().result(60) if each.kind != "timer"]
+    backlog = [each for each in director.futures.admin.backlog().result(60) if each.kind != "timer"]
     if backlog:
         return f"work that waits: {backlog}"
-    active = director.active_instances().result(60).items
+    active = director.futures.runs.list(is_active=True).result(60).items
     if active:
         return f"{len(active)} instances that have not ended, among them {active[0]}"
     near = [name for name, word in answers(scene).items() if word == "acked" and Operation.drawn(name).kind == "alarm"]
@@ -64,7 +64,7 @@ def judge(scene: Stage) -> None:
     _judge_trips(scene, words)
     assert seen(scene) == happened(scene), "the read model does not hold every event once"
     _judge_health(scene)
-    assert scene.director.dead_letters().result(60) == []
+    assert scene.director.futures.dead_letters.list().result(60) == []
 
 
 # -- accounts
@@ -73,9 +73,13 @@ def judge(scene: Stage) -> None:
 def history(scene: Stage) -> list[Recorded]:
     """All that happened to the accounts."""
     keys = [f"a-{number}" for number in range(ACCOUNTS)]
-    query = InstanceQuery(definition="account", limit=_ALL)
-    known = {header.key for header in scene.director.instances(query).result(60)}
-    return [each for key in keys if key in known for each in scene.director.load_events(Account, key).result(60)]
+    known = {each.key for each in scene.director.futures.instances.list(definition="account", limit=_ALL).result(60)}
+    return [
+        each
+        for key in keys
+        if key in known
+        for each in scene.director.futures.deciders.history(Account, key).result(60)
+    ]
 
 
 def _judge_accounts(scene: Stage, words: dict[str, str]) -> None:
@@ -120,15 +124,15 @@ def _judge_trips(scene: Stage, words: dict[str, str]) -> None:
     paid = Counter(key for _, key in rows(scene, "select trip, key from chaos_paid"))
     deeds = Counter(scene.done.lines())
     for header in _trips(scene):
-        steps = director.steps(header.id).result(60)
-        events = director.events(header.id).result(60)
+        steps = director.futures.run(header.id).steps().result(60)
+        events = director.futures.run(header.id).history().result(60)
         done = {each.step_name for each in events if each.event_type == "step_completed"}
         assert header.status in {"completed", "failed"}, header
-        assert director.verify(header.id).result(60).differences == []
+        assert director.futures.instances.verify(header.id).result(60).differences == []
         times = sum(times for key, times in paid.items() if str(key).startswith(str(header.id)))
         assert times == ("pay" in done), (header.id, times, [(step.name, step.status) for step in steps])
         if header.status == "completed":
-            result = director.result(header.id).result(60)
+            result = director.run(header.id).result(60)
             assert isinstance(result, dict)
             assert (result["list"], "spoilt" in result) == ([header.key.removeprefix("trip-")], False)
             assert deeds[f"shipped {header.id}"] >= 1
@@ -142,12 +146,12 @@ def _judge_trips(scene: Stage, words: dict[str, str]) -> None:
             }
 
 
-def _trips(scene: Stage) -> list[Header]:
-    found: list[Header] = []
-    query = InstanceQuery(definition="trip", limit=_ALL)
-    while page := scene.director.instances(query).result(60):
+def _trips(scene: Stage) -> list[InstanceInfo]:
+    found: list[InstanceInfo] = []
+    last: InstanceInfo | None = None
+    while page := scene.director.futures.instances.list(definition="trip", limit=_ALL, before=last).result(60):
         found += page
-        query = InstanceQuery(definition="trip", limit=_ALL, before=page[-1].id)
+        last = page[-1]
     return found
 
 

@@ -79,13 +79,17 @@ class Operation:
             case _:
                 self._travel(engine, doomed=chance % 4 == 0)
                 return
-        engine.execute(Account, command, command_id=self.name).result(_PATIENCE_SECONDS)
+        engine.futures.deciders.execute(Account, command, command_id=self.name).result(_PATIENCE_SECONDS)
 
     def _travel(self, engine: Engine, *, doomed: bool) -> None:
         given = {"trip": self.subject, "doomed": doomed, "list": [self.name]}
-        started = engine.start("trip", given, key=self.subject, idempotency_key=self.name).result(_PATIENCE_SECONDS)
+        started = (
+            engine.futures.start("trip", given, key=self.subject, idempotency_key=self.name)
+            .result(_PATIENCE_SECONDS)
+            .id
+        )
         with suppress(RejectedError):  # It may have ended by now, because a step of it failed for good.
-            engine.signal(started, "go", {"from": self.name}).result(_PATIENCE_SECONDS)
+            engine.futures.run(started).signal("go", {"from": self.name}).result(_PATIENCE_SECONDS)
 
 
 class Caller:
@@ -156,7 +160,7 @@ def watch(engine: Engine, folder: Path, part: str) -> None:
 
 def work(engine: Engine, _folder: Path) -> None:
     """Be a worker until told to end."""
-    engine.run()
+    engine.serve()
 
 
 def call(engine: Engine, folder: Path) -> None:

@@ -118,7 +118,7 @@ class Stage:
     def rebuild(self) -> None:
         """The read model is made anew while everything goes on."""
         self.faults["rebuilt"] += 1
-        self._order(lambda: self.director.rebuild("seen"))
+        self._order(lambda: self.director.futures.projections.rebuild("seen"))
 
     def cut_a_connection(self) -> None:
         """A connection breaks in the middle of something."""
@@ -164,7 +164,7 @@ class Stage:
 
     def lower_the_curtain(self) -> None:
         """Nothing goes wrong from here on, and nothing new is asked for."""
-        self._order(lambda: self.director.maintain(""))
+        self._order(self.director.futures.admin.resume_processing)
         self.revive()
         (self.folder / "curtain").touch()
         eventually(self._is_silent, within=120)
@@ -202,9 +202,10 @@ class Stage:
 
     def _maintain(self, mode: Literal["pause", "refuse"]) -> None:
         self.faults[mode] += 1
-        self._order(lambda: self.director.maintain(mode))
+        admin = self.director.futures.admin
+        self._order(admin.pause_processing if mode == "pause" else admin.refuse_commands)
         time.sleep(0.5 + self._chance.random() / 2)
-        self._order(lambda: self.director.maintain(""))
+        self._order(self.director.futures.admin.resume_processing)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -34,7 +34,7 @@ from support.samples import Place as PlaceOrder
 
 def placing(engine: ManualEngine) -> None:
     """One order is paid and shipped, another one times out."""
-    engine.execute(Order, PlaceOrder("o-1", 5), command_id="place").result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5), command_id="place")
     engine.drain()
 
 
@@ -43,7 +43,7 @@ ORDER = Scenario(prepare=lambda engine: engine.register(Order(), Shop()), play=p
 
 def waiting(engine: ManualEngine) -> None:
     """Nobody charges, so that the order times out."""
-    engine.execute(Order, PlaceOrder("o-1", 5), command_id="place").result()
+    engine.deciders.execute(Order, PlaceOrder("o-1", 5), command_id="place")
     engine.advance(PATIENCE + timedelta(minutes=1))
 
 
@@ -55,21 +55,21 @@ def idle_shop(engine: ManualEngine) -> None:
 TIMEOUT = Scenario(
     prepare=idle_shop,
     play=waiting,
-    outcome=lambda engine: [each.type for each in engine.load_events(Order, "o-1").result()],
+    outcome=lambda engine: [each.type for each in engine.deciders.history(Order, "o-1")],
 )
 
 
 def sending(engine: ManualEngine) -> None:
     """Two senders write to one receiver, which answers."""
     for number in (1, 2):
-        engine.submit(Sender, Send(f"s-{number}", "r-1", number), command_id=f"send-{number}").result()
+        engine.deciders.submit(Sender, Send(f"s-{number}", "r-1", number), command_id=f"send-{number}")
     engine.drain()
 
 
 def received(engine: ManualEngine) -> object:
     """What arrived; which of the two was first is not promised."""
-    purse = engine.load_state(Receiver, "r-1").result()
-    return purse.total, sorted(purse.senders), [engine.load_state(Sender, f"s-{n}").result() for n in (1, 2)]
+    purse = engine.deciders.state(Receiver, "r-1")
+    return purse.total, sorted(purse.senders), [engine.deciders.state(Sender, f"s-{n}") for n in (1, 2)]
 
 
 MESSAGES = Scenario(
@@ -91,7 +91,7 @@ def failing_first(engine: ManualEngine) -> None:
     """The effect fails until an operator has put it back."""
 
     def handle(context: EffectContext, effect: Act) -> Do:
-        if not engine.dead_letters().result() and "mended" not in engine.load_state(Told, "p-1").result():
+        if not engine.dead_letters.list() and "mended" not in engine.deciders.state(Told, "p-1"):
             raise Fail("not yet")
         return Do("p-1", "done")
 
@@ -100,11 +100,11 @@ def failing_first(engine: ManualEngine) -> None:
 
 def requeueing(engine: ManualEngine) -> None:
     """The effect dies, somebody mends the world and puts it back to work."""
-    engine.execute(Told, Do("p-1", "go"), command_id="go").result()
+    engine.deciders.execute(Told, Do("p-1", "go"), command_id="go")
     engine.advance(hours=1)
-    engine.execute(Told, Do("p-1", "mended"), command_id="mended").result()
-    for letter in engine.dead_letters().result():
-        engine.requeue(letter.id).result()
+    engine.deciders.execute(Told, Do("p-1", "mended"), command_id="mended")
+    for letter in engine.dead_letters.list():
+        engine.dead_letters.requeue(letter.id)
     engine.advance(hours=1)
 
 
@@ -128,7 +128,7 @@ class Hourly(Puppet):
 def cancelling(engine: ManualEngine) -> None:
     """A timer is set, cancelled, set again and fires; each step counts once."""
     for number, what in enumerate(("set", "cancel", "set")):
-        engine.execute(Hourly, Do("p-1", what), command_id=str(number)).result()
+        engine.deciders.execute(Hourly, Do("p-1", what), command_id=str(number))
     engine.advance(hours=2)
 
 
@@ -172,11 +172,11 @@ def test_ids_in_a_history_make_no_difference() -> None:
     """The ids of instances that a history holds are those of the run: the default outcome tells them by whose they are."""
 
     def play(engine: ManualEngine) -> None:
-        engine.execute(Namer, Do("p-1"), command_id="name").result()
-        engine.start("above", idempotency_key="once").result()
+        engine.deciders.execute(Namer, Do("p-1"), command_id="name")
+        engine.start("above", idempotency_key="once")
         engine.drain()
-        for found in engine.list_instances(definition="below", status="running").result().items:
-            engine.signal(found.id, "go").result()
+        for found in engine.runs.list(definition="below", status="running").items:
+            engine.run(found.id).signal("go")
         engine.drain()
 
     above, below = Saga("above").call("c", "below").build(), Saga("below").wait_for("w", "go").build()
@@ -193,7 +193,7 @@ def test_a_difference_says_how_to_compare_something_else() -> None:
 
     def play(engine: ManualEngine) -> None:
         runs.append(1)
-        engine.execute(Puppet, Do("p-1", str(len(runs))), command_id="once").result()
+        engine.deciders.execute(Puppet, Do("p-1", str(len(runs))), command_id="once")
 
     with pytest.raises(AssertionError, match=r"Scenario\(\.\.\., outcome=lambda engine"):
         crash_everywhere(Scenario(prepare=lambda engine: engine.register(Puppet()), play=play))
@@ -224,7 +224,7 @@ def acting(**options: object) -> Puppet:
 
 def going(engine: ManualEngine) -> None:
     """The one command of these scenarios."""
-    engine.execute(Puppet, Do("p-1", "go"), command_id="go").result()
+    engine.deciders.execute(Puppet, Do("p-1", "go"), command_id="go")
     engine.advance(hours=1)
 
 
@@ -257,7 +257,7 @@ def test_an_effect_with_once_is_never_called_twice(new_store: NewStore) -> None:
         engine.register(acting(once=True), lambda context, effect: calls.add("called"))
 
     def outcome(engine: ManualEngine) -> object:
-        called, letters = calls.count("called"), len(engine.dead_letters().result())
+        called, letters = calls.count("called"), len(engine.dead_letters.list())
         calls._entries.clear()
         assert called <= 1
         assert called or letters, "neither called nor reported"
@@ -297,7 +297,7 @@ def test_the_kit_notices_a_difference() -> None:
     """A scenario that counts twice after a crash is caught, with the point at which it happens."""
 
     def play(engine: ManualEngine) -> None:
-        engine.execute(Puppet, Do("p-1", "no id, so it counts again")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "no id, so it counts again"))
 
     with pytest.raises(AssertionError, match=r"a crash at point \d of \d changes the outcome"):
         crash_everywhere(Scenario(prepare=lambda engine: engine.register(Puppet()), play=play))
@@ -318,7 +318,7 @@ def test_a_crash_inside_a_handler_is_the_end_of_its_process() -> None:
 
     def outcome(engine: ManualEngine) -> object:
         assert isinstance(engine.clock, ManualClock)
-        return histories(engine), engine.dead_letters().result()
+        return histories(engine), engine.dead_letters.list()
 
     crash_everywhere(
         Scenario(prepare=prepare, play=going, outcome=outcome), settings=Settings(retry=RetryPolicy(max_attempts=2))

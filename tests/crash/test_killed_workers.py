@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Engine, InstanceQuery
+from holdfast import Engine
 from support.engines import Live
 from support.laborer import Book, laborer
 from support.samples import Order
@@ -32,23 +32,25 @@ def book(tmp_path: Path) -> Book:
 def place_orders(client: Engine, count: int, *, first: int = 0) -> list[str]:
     """Orders for the workers; their keys."""
     keys = [f"o-{number}" for number in range(first, first + count)]
-    for reply in [client.execute(Order, PlaceOrder(key, 1), command_id=key) for key in keys]:
+    for reply in [client.futures.deciders.execute(Order, PlaceOrder(key, 1), command_id=key) for key in keys]:
         reply.result(timeout=60)
     return keys
 
 
 def all_ended(client: Engine, count: int) -> bool:
     """Whether so many orders have ended."""
-    return len(client.instances(InstanceQuery(statuses=("completed",), limit=10_000)).result(timeout=30)) >= count
+    return len(client.futures.instances.list(status=("completed",), limit=10_000).result(timeout=30)) >= count
 
 
 def check(client: Engine, keys: list[str], book: Book) -> None:
     """Every order has its four events once, and every effect was really done at least once."""
-    histories = Tally(tuple(each.type for each in client.load_events(Order, key).result(timeout=30)) for key in keys)
+    histories = Tally(
+        tuple(each.type for each in client.futures.deciders.history(Order, key).result(timeout=30)) for key in keys
+    )
     assert histories == {tuple(HISTORY): len(keys)}
     assert len({line.split()[1] for line in book.lines("done")}) == 2 * len(keys)
-    assert client.backlog().result(timeout=30) == []
-    assert client.dead_letters().result(timeout=30) == []
+    assert client.futures.admin.backlog().result(timeout=30) == []
+    assert client.futures.dead_letters.list().result(timeout=30) == []
 
 
 @pytest.mark.row("D-053", "D-078", "D-080")
@@ -112,7 +114,7 @@ def test_a_stopped_worker_that_wakes_up_is_refused(live: Live, book: Book) -> No
         stop_between_transactions(sleeper, live.url)
         with laborer(live.url, book) as other:
             eventually(lambda: all_ended(client, 3), within=60)
-            before = [client.load_events(Order, key).result(timeout=30) for key in keys]
+            before = [client.futures.deciders.history(Order, key).result(timeout=30) for key in keys]
             book.path.with_suffix(".go").touch()
             sleeper.send_signal(signal.SIGCONT)
             eventually(lambda: len(book.lines("done")) >= 9)
@@ -120,7 +122,7 @@ def test_a_stopped_worker_that_wakes_up_is_refused(live: Live, book: Book) -> No
             other.wait(10)
         keys += place_orders(client, 2, first=3)
         eventually(lambda: all_ended(client, 5), within=60)
-        assert [client.load_events(Order, key).result(timeout=30) for key in keys[:3]] == before
+        assert [client.futures.deciders.history(Order, key).result(timeout=30) for key in keys[:3]] == before
     check(client, keys, book)
 
 
@@ -134,10 +136,10 @@ def test_a_worker_that_is_asked_to_end_finishes_what_it_does(live: Live, book: B
         worker.send_signal(signal.SIGTERM)
         book.path.with_suffix(".go").touch()
         assert ended(worker) == 0
-    assert client.load_state(Order, keys[0]).result().status in {"paid", "shipped"}
-    left = client.get(Order, keys[0]).result().effects
+    assert client.deciders.state(Order, keys[0]).status in {"paid", "shipped"}
+    left = client.deciders.get(Order, keys[0]).effects
     assert {effect.worker for effect in left} <= {None}, "what it did not begin is free at once"
-    assert client.workers().result() == []
+    assert client.admin.workers() == []
 
 
 def ended(process: subprocess.Popen[bytes]) -> int:

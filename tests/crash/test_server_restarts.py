@@ -43,7 +43,7 @@ class Load:
         step = 0
         while not self._is_over.is_set():
             word, step = f"{number}.{step}", step + 1
-            error = self._engine.execute(Puppet, Do(f"p-{step % 5}", word)).exception(timeout=60)
+            error = self._engine.futures.deciders.execute(Puppet, Do(f"p-{step % 5}", word)).exception(timeout=60)
             if error is None:
                 self.acknowledged.add(word)
             else:
@@ -54,13 +54,13 @@ class Load:
 
 def noted(engine: Engine) -> Tally[str]:
     """How often each word is noted."""
-    states = [engine.load_state(Puppet, f"p-{number}").result(timeout=60) for number in range(5)]
+    states = [engine.futures.deciders.state(Puppet, f"p-{number}").result(timeout=60) for number in range(5)]
     return Tally(word for state in states for word in state)
 
 
 def is_idle(engine: Engine) -> bool:
     """Whether nothing is left to do; a connection that broke unnoticed may need a second look."""
-    reply = engine.backlog()
+    reply = engine.futures.admin.backlog()
     return reply.exception(timeout=60) is None and not reply.result()
 
 
@@ -103,9 +103,9 @@ def test_an_engine_stops_although_its_database_is_gone() -> None:
         engine = (
             Engine(server.dsn(), settings=SETTINGS).register(Puppet(act), lambda context, effect: None).start_worker()
         )
-        engine.execute(Puppet, Do("p-1", "x")).result(timeout=30)
+        engine.futures.deciders.execute(Puppet, Do("p-1", "x")).result(timeout=30)
         server.stop("immediate")
-        reply = engine.execute(Puppet, Do("p-1", "y"))
+        reply = engine.futures.deciders.execute(Puppet, Do("p-1", "y"))
         engine.stop(timedelta(seconds=1))
         assert isinstance(reply.exception(timeout=30), HoldfastError)
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from holdfast import Decider, Decision, Effect, EffectContext, Failure, InstanceQuery, Message, Moment, Timer
-from holdfast.app.deciders import DeciderCalls
+from holdfast import Decider, Decision, Effect, EffectContext, Failure, Message, Moment, Timer
+from holdfast.app.faces.blocking import Deciders
 from holdfast.testing.specification import Then
 from support.repository import ROOT
 
@@ -33,7 +33,6 @@ def public(cls: type) -> list[str]:
         ("\n### Timer\n", Timer.__struct_fields__),
         ("\n### Message\n", Message.__struct_fields__),
         ("\n## Moment\n", (*Moment.__struct_fields__, "derive_id")),
-        ("\n`InstanceQuery`:", InstanceQuery.__struct_fields__),
     ],
 )
 def test_all_fields_are_listed(place: str, names: tuple[str, ...]) -> None:
@@ -58,8 +57,8 @@ def test_all_that_a_handler_is_told_is_listed() -> None:
 
 
 def test_all_calls_are_listed() -> None:
-    """A call for deciders is on the page, with the two that serve workflows as well."""
-    assert sorted(first_column("\n## Calls\n")) == sorted({*public(DeciderCalls), "get", "instances"})
+    """A call for deciders is on the page."""
+    assert sorted(first_column("\n## Calls\n")) == sorted(public(Deciders))
 
 
 def test_all_checks_of_the_kit_are_listed() -> None:

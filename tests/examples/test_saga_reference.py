@@ -185,17 +185,17 @@ SAGAS: dict[str, Callable[[], object]] = {
     "not_last": lambda: _joined_by_name("f", "a", "b"),
     "not_storable": lambda: Saga("s").human("a", subject=5),  # type: ignore[arg-type]
     "nothing_to_undo": lambda: Saga("s").on_failure("a", H),
-    "once": lambda: Saga("s").step("a", H, once=True, retries=2),
+    "once": lambda: Saga("s").step("a", H, once=True, attempts=2),
     "outcome": lambda: Saga("s").wait_for("a", "x", on_timeout=lambda way: way.step("b", H)),
     "priority": lambda: Saga("s").step("a", H, priority=101),
     "reserved_name": lambda: Saga("s").step("cond#a", H),
-    "retries": lambda: Saga("s").step("a", H, retries=0),
+    "attempts": lambda: Saga("s").step("a", H, attempts=0),
     "retry_backoff": lambda: Saga("s").step("a", H, backoff="more"),  # type: ignore[arg-type]
     "retry_cap": lambda: Saga("s").step("a", H, cap=-1),
     "retry_delay": lambda: Saga("s").step("a", H, delay=-1),
     "retry_factor": lambda: Saga("s").step("a", H, factor=0.5),
     "retry_jitter": lambda: Saga("s").step("a", H, jitter=2),
-    "same_option": lambda: Saga("s").step("a", H, retries=2, max_retries=2),
+    "same_option": lambda: Saga("s").step("a", H, attempts=2, max_retries=2),
     "step_name": lambda: Saga("s").step(None, H),  # type: ignore[arg-type]
     "start_after": lambda: Saga("s").step("a", H, start_after=-1),
     "stop_grace": lambda: Saga("s", stop_grace=-1).step("a", H),

@@ -74,31 +74,31 @@ def spoilt(live: Live, engine: Engine, fault: str) -> object:
 def test_a_database_that_takes_no_writes_is_waited_for_and_then_told(live: Live, fault: str) -> None:
     """After its patience every caller gets a retryable error with a reason; nothing was written; afterwards all is well."""
     engine = live.engine(IMPATIENT).register(Puppet())
-    engine.execute(Puppet, Do("p-0", "before")).result()
+    engine.deciders.execute(Puppet, Do("p-0", "before"))
     fill = "x" * 20_000  # More than fits on the pages that the file has.
     with spoilt(live, engine, fault):  # type: ignore[attr-defined]
-        replies = [engine.execute(Puppet, Do(f"p-{number}", fill)) for number in range(5)]
+        replies = [engine.futures.deciders.execute(Puppet, Do(f"p-{number}", fill)) for number in range(5)]
         errors = [reply.exception(timeout=30) for reply in replies]
     assert {type(error) for error in errors} == {StoreUnavailableError}
     assert {error.code for error in errors if isinstance(error, HoldfastError)} == {"store_unavailable"}
     assert all(isinstance(error, HoldfastError) and error.retryable for error in errors)
     assert "send it again with the same command id" in str(errors[0])
-    eventually(lambda: engine.execute(Puppet, Do("p-9", "after")).exception(timeout=30) is None)
-    assert sorted(head.key for head in engine.instances().result()) == ["p-0", "p-9"]
+    eventually(lambda: engine.futures.deciders.execute(Puppet, Do("p-9", "after")).exception(timeout=30) is None)
+    assert sorted(head.key for head in engine.instances.list()) == ["p-0", "p-9"]
 
 
 @pytest.mark.parametrize("fault", ["read-only", "full"])
 def test_a_short_spell_of_trouble_is_not_noticed(live: Live, fault: str, caplog: pytest.LogCaptureFixture) -> None:
     """Whoever waits long enough is answered when the database takes writes again, once."""
     engine = live.engine().register(Puppet())
-    engine.execute(Puppet, Do("p-0", "before")).result()
+    engine.deciders.execute(Puppet, Do("p-0", "before"))
     with spoilt(live, engine, fault):  # type: ignore[attr-defined]
-        replies = [engine.execute(Puppet, Do(f"p-{number % 2}", "x" * 20_000)) for number in range(6)]
+        replies = [engine.futures.deciders.execute(Puppet, Do(f"p-{number % 2}", "x" * 20_000)) for number in range(6)]
         eventually(lambda: "the database is away" in caplog.text)
         assert not any(reply.done() for reply in replies)
     for reply in replies:
         reply.result(timeout=30)
-    states = [engine.load_state(Puppet, f"p-{number}").result() for number in (0, 1)]
+    states = [engine.deciders.state(Puppet, f"p-{number}") for number in (0, 1)]
     assert [len(state) for state in states] == [4, 3]
 
 
@@ -119,31 +119,31 @@ def locked(live: Live) -> Iterator[None]:
 def test_a_locked_database_is_waited_for(live: Live) -> None:
     """Nobody hears of a lock: the commands wait for their turn, and readers do not wait at all."""
     engine = live.engine().register(Counter())
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     with locked(live):
-        replies = [engine.execute(Counter, Add("c-1")) for _ in range(5)]
-        assert engine.load_state(Counter, "c-1").result(timeout=30) == 1
+        replies = [engine.futures.deciders.execute(Counter, Add("c-1")) for _ in range(5)]
+        assert engine.futures.deciders.state(Counter, "c-1").result(timeout=30) == 1
         assert not any(reply.done() for reply in replies)
     for reply in replies:
         reply.result(timeout=30)
-    assert engine.load_state(Counter, "c-1").result() == 6
+    assert engine.deciders.state(Counter, "c-1") == 6
 
 
 @pytest.mark.parametrize("is_busy", [False, True])
 def test_an_engine_stops_although_others_hold_the_database(live: Live, *, is_busy: bool) -> None:
     """It waits no longer than it was told to, plus a moment: the end of its lease says goodbye for it."""
     engine = live.engine().register(Puppet(act), lambda context, effect: Do("p-1", "done")).start_worker()
-    engine.execute(Puppet, Do("p-0", "done")).result()
+    engine.deciders.execute(Puppet, Do("p-0", "done"))
     with locked(live):
-        replies = [engine.execute(Puppet, Do("p-1", "x"))] if is_busy else []
+        replies = [engine.futures.deciders.execute(Puppet, Do("p-1", "x"))] if is_busy else []
         comes_to_an_end(lambda: engine.stop(timedelta(milliseconds=200)))
     for reply in replies:
         reply.exception(timeout=30)
     heir = live.engine().register(Puppet(), lambda context, effect: None).start_worker()
-    eventually(lambda: len(heir.workers().result()) == 1)
-    eventually(lambda: not heir.backlog().result())
-    assert heir.load_state(Puppet, "p-0").result() == ("done",)
-    assert heir.dead_letters().result() == []
+    eventually(lambda: len(heir.admin.workers()) == 1)
+    eventually(lambda: not heir.admin.backlog())
+    assert heir.deciders.state(Puppet, "p-0") == ("done",)
+    assert heir.dead_letters.list() == []
 
 
 def test_database_is_locked_never_reaches_a_user(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -154,13 +154,13 @@ def test_database_is_locked_never_reaches_a_user(tmp_path: Path, caplog: pytest.
 
     def hammer(engine: Engine) -> None:
         for _ in range(15):
-            engine.execute(Counter, Add("c-1")).result(timeout=60)
-            engine.submit(Counter, Add("c-2")).result(timeout=60)
-            assert engine.load_state(Counter, "c-1").result(timeout=60) > 0
+            engine.futures.deciders.execute(Counter, Add("c-1")).result(timeout=60)
+            engine.futures.deciders.submit(Counter, Add("c-2")).result(timeout=60)
+            assert engine.futures.deciders.state(Counter, "c-1").result(timeout=60) > 0
 
     together(*[partial(hammer, engine) for engine in engines])
-    assert engines[0].load_state(Counter, "c-1").result() == 45
-    assert engines[0].inbox_depth().result() == 45
+    assert engines[0].deciders.state(Counter, "c-1") == 45
+    assert engines[0].admin.inbox_depth() == 45
     assert "the database is away" not in caplog.text
     live.close()
 
@@ -171,7 +171,7 @@ def test_a_file_that_stays_locked_is_an_error_in_our_own_words(tmp_path: Path, m
     store = SQLiteStore(str(tmp_path / "locked.db"), codec="json", patience=0.05)
     engine = Engine(store=store, settings=IMPATIENT).register(Counter())
     with locked(live):
-        error = engine.execute(Counter, Add("c-1")).exception(timeout=30)
+        error = engine.futures.deciders.execute(Counter, Add("c-1")).exception(timeout=30)
     assert isinstance(error, StoreUnavailableError)
     assert "another process holds its write lock" in str(error)
     assert "database is locked" not in str(error)
@@ -184,14 +184,14 @@ def test_work_goes_on_by_itself_after_trouble(live: Live) -> None:
     ledger = Ledger()
     engine = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start_worker()
     for number in range(3):
-        engine.execute(Puppet, Do(f"p-{number}", f"{number}")).result()
-    eventually(lambda: not engine.backlog().result())
+        engine.deciders.execute(Puppet, Do(f"p-{number}", f"{number}"))
+    eventually(lambda: not engine.admin.backlog())
     with spoilt(live, engine, "full"):  # type: ignore[attr-defined]
-        replies = [engine.execute(Puppet, Do(f"q-{number}", "x" * 20_000)) for number in range(3)]
+        replies = [engine.futures.deciders.execute(Puppet, Do(f"q-{number}", "x" * 20_000)) for number in range(3)]
         assert not any(reply.done() for reply in replies)
     for reply in replies:
         reply.result(timeout=30)
-    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: not engine.admin.backlog())
     assert len(ledger.entries) == 6
     assert engine.health().is_healthy
 
@@ -223,13 +223,13 @@ def test_tables_that_vanish_are_named(postgres_dsn: str) -> None:
     engine = live.engine().register(Order()).register(Counter())
     with psycopg.connect(postgres_dsn) as connection:
         connection.execute("alter table holdfast.timers rename to gone")
-    error = engine.execute(Order, PlaceOrder("o-1", 5)).exception(timeout=30)
+    error = engine.futures.deciders.execute(Order, PlaceOrder("o-1", 5)).exception(timeout=30)
     assert isinstance(error, SchemaMismatchError)
     assert 'relation "holdfast.timers" does not exist' in str(error)
     with psycopg.connect(postgres_dsn) as connection:
         connection.execute("alter table holdfast.gone rename to timers")
-    eventually(lambda: engine.execute(Counter, Add("c-1")).exception(timeout=30) is None)
-    assert engine.load_state(Counter, "c-1").result() == 1
+    eventually(lambda: engine.futures.deciders.execute(Counter, Add("c-1")).exception(timeout=30) is None)
+    assert engine.deciders.state(Counter, "c-1") == 1
     live.close()
 
 
@@ -264,21 +264,21 @@ def test_a_gap_in_a_history_is_noticed(place: Place) -> None:
     """An instance whose events do not follow one another is not decided on; others are."""
     engine = place.engine().register(Counter())
     for key in ("c-1", "c-1", "c-1", "c-2"):
-        engine.execute(Counter, Add(key)).result()
-    remove_event(place, engine.get(Counter, "c-1").result().id)
+        engine.deciders.execute(Counter, Add(key))
+    remove_event(place, engine.deciders.get(Counter, "c-1").id)
     place.must_fold = False
     other = place.engine().register(Counter())
     calls: list[Callable[[], Reply[None] | Reply[int]]] = [
-        lambda: other.execute(Counter, Add("c-1")),
-        lambda: other.load_state(Counter, "c-1"),
+        lambda: other.futures.deciders.execute(Counter, Add("c-1")),
+        lambda: other.futures.deciders.state(Counter, "c-1"),
     ]
     for call in calls:
         error = call().exception()
         assert isinstance(error, HoldfastError)
         assert error.code == "corrupt_history"
         assert "event 2 is missing" in str(error)
-    other.execute(Counter, Add("c-2")).result()
-    assert other.load_state(Counter, "c-2").result() == 2
+    other.deciders.execute(Counter, Add("c-2"))
+    assert other.deciders.state(Counter, "c-2") == 2
 
 
 def remove_event(place: Place, identity: object) -> None:
@@ -300,9 +300,9 @@ def remove_event(place: Place, identity: object) -> None:
 def test_an_engine_that_stops_in_an_outage_answers_everybody(live: Live) -> None:
     """Callers that wait for the database are told when the engine gives up, and the stop does not hang."""
     engine = live.engine().register(Counter()).start_worker()
-    engine.execute(Counter, Add("c-1")).result()
+    engine.deciders.execute(Counter, Add("c-1"))
     with spoilt(live, engine, "read-only"):  # type: ignore[attr-defined]
-        reply = engine.execute(Counter, Add("c-1"))
+        reply = engine.futures.deciders.execute(Counter, Add("c-1"))
         stopping = threading.Thread(target=service_of(engine).stop, args=(20.0,))
         stopping.start()
         error = reply.exception(timeout=30)
@@ -319,7 +319,7 @@ def test_a_whole_order_survives_a_server_that_hangs_up(postgres_dsn: str) -> Non
     replies = []
     with psycopg.connect(postgres_dsn, autocommit=True) as killer:
         for number in range(30):
-            replies.append(engine.execute(Order, PlaceOrder(f"o-{number}", number)))
+            replies.append(engine.futures.deciders.execute(Order, PlaceOrder(f"o-{number}", number)))
             if number % 3 == 0:
                 killer.execute(
                     "select pg_terminate_backend(pid) from pg_stat_activity "
@@ -329,13 +329,13 @@ def test_a_whole_order_survives_a_server_that_hangs_up(postgres_dsn: str) -> Non
         reply.result(timeout=60)
     states = eventually(lambda: shipped(engine, 30), within=60)
     assert states == [OrderState("shipped", number) for number in range(30)]
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
     live.close()
 
 
 def shipped(engine: Engine, count: int) -> list[OrderState] | None:
     """The states of the orders, once all of them have ended."""
-    replies = [engine.load_state(Order, f"o-{number}") for number in range(count)]
+    replies = [engine.futures.deciders.state(Order, f"o-{number}") for number in range(count)]
     if any(reply.exception(timeout=30) for reply in replies):
         return None
     states = [reply.result() for reply in replies]

@@ -259,9 +259,9 @@ def test_a_misdeed_fails_alone_with_a_code_and_a_sentence(live: Live, name: str)
     engine = live.engine(SMALL).register(misbehaving(misdeed)).register(Doll())
     batching = Batching(engine)
     with batching.one():
-        good = [engine.execute(Puppet, Do(key, "before")) for key in ("p-1", "p-bad", "p-2")]
-        bad = engine.execute(Puppet, Do("p-bad", BAD))
-        good += [engine.execute(Puppet, Do(key, "after")) for key in ("p-bad", "p-3")]
+        good = [engine.futures.deciders.execute(Puppet, Do(key, "before")) for key in ("p-1", "p-bad", "p-2")]
+        bad = engine.futures.deciders.execute(Puppet, Do("p-bad", BAD))
+        good += [engine.futures.deciders.execute(Puppet, Do(key, "after")) for key in ("p-bad", "p-3")]
     for reply in good:
         reply.result(timeout=30)
     error = bad.exception(timeout=30)
@@ -270,11 +270,9 @@ def test_a_misdeed_fails_alone_with_a_code_and_a_sentence(live: Live, name: str)
     with pytest.raises(HoldfastError, match=said):
         bad.result()
     assert 6 in batching.sizes, "they shared a batch"
-    assert engine.load_state(Puppet, "p-bad").result() == ("before", "after")
-    assert [engine.load_state(Puppet, key).result() for key in ("p-1", "p-2", "p-3")] == [("before",)] * 2 + [
-        ("after",)
-    ]
-    assert engine.backlog().result() == []
+    assert engine.deciders.state(Puppet, "p-bad") == ("before", "after")
+    assert [engine.deciders.state(Puppet, key) for key in ("p-1", "p-2", "p-3")] == [("before",)] * 2 + [("after",)]
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.parametrize("name", ["raises", "no event", "event too large", "endless timer", "unkeepable timer key"])
@@ -282,12 +280,12 @@ def test_a_misdeed_on_the_first_command_leaves_no_instance(live: Live, name: str
     """An instance whose first command fails was never born, and its key is free."""
     misdeed, code, _ = MISDEEDS[name]
     engine = live.engine(SMALL).register(misbehaving(misdeed))
-    error = engine.execute(Puppet, Do("p-bad", BAD)).exception(timeout=30)
+    error = engine.futures.deciders.execute(Puppet, Do("p-bad", BAD)).exception(timeout=30)
     assert isinstance(error, HoldfastError)
     assert error.code == code
-    assert engine.instances().result() == []
-    engine.execute(Puppet, Do("p-bad", "good")).result(timeout=30)
-    assert engine.load_state(Puppet, "p-bad").result() == ("good",)
+    assert engine.instances.list() == []
+    engine.futures.deciders.execute(Puppet, Do("p-bad", "good")).result(timeout=30)
+    assert engine.deciders.state(Puppet, "p-bad") == ("good",)
 
 
 # -- A state that can be changed in place, and a decider that does so.
@@ -335,13 +333,13 @@ def test_a_state_that_was_spoilt_before_a_failure_is_not_used_again(live: Live, 
     batching = Batching(engine)
     with batching.one():
         words = ("a", how, "how many", how, "reject", "how many")
-        replies = [engine.execute(Careless, Do("c-1", word)) for word in words]
+        replies = [engine.futures.deciders.execute(Careless, Do("c-1", word)) for word in words]
     failed = [type(reply.exception(timeout=30)) for reply in replies]
     nothing = type(None)
     assert failed == [nothing, CommandError, nothing, CommandError, RejectedError, nothing]
     assert 6 in batching.sizes
-    engine.execute(Careless, Do("c-1", "how many")).result(timeout=30)
-    assert engine.load_state(Careless, "c-1").result().stones == ["a", "1", "2", "3"]
+    engine.futures.deciders.execute(Careless, Do("c-1", "how many")).result(timeout=30)
+    assert engine.deciders.state(Careless, "c-1").stones == ["a", "1", "2", "3"]
 
 
 # -- The other functions of a decider.
@@ -398,16 +396,16 @@ def test_every_function_of_a_decider_may_fail(live: Live, where: str) -> None:
     engine = live.engine(ONE_COMMITTER).register(Broken(where)).register(Counter())
     batching = Batching(engine)
     with batching.one():
-        before = engine.execute(Counter, Add("c-1"))
-        bad = engine.execute(Broken, Do("b-1", BAD))
-        after = engine.execute(Counter, Add("c-1"))
+        before = engine.futures.deciders.execute(Counter, Add("c-1"))
+        bad = engine.futures.deciders.execute(Broken, Do("b-1", BAD))
+        after = engine.futures.deciders.execute(Counter, Add("c-1"))
     for reply in (before, after):
         reply.result(timeout=30)
     with pytest.raises(CommandError, match="'broken'") as caught:
         bad.result(timeout=30)
     assert caught.value.code == "decider_failed"
-    assert engine.load_state(Counter, "c-1").result() == 2
-    assert [head.definition for head in engine.instances().result() if head.definition == "broken"] == []
+    assert engine.deciders.state(Counter, "c-1") == 2
+    assert [head.definition for head in engine.instances.list() if head.definition == "broken"] == []
 
 
 _ESCAPES = {"exits", "interrupts", "is cancelled", "closes a generator", "fails a test", "cannot say why"}
@@ -438,7 +436,7 @@ def test_a_status_is_one_of_the_words(place: Place) -> None:
     with pytest.raises(
         CommandError, match=r"'broken' gives the status 'sleeping'; give one of running, paused, .* reason"
     ):
-        engine.execute(Broken, Do("b-1", BAD)).result()
+        engine.deciders.execute(Broken, Do("b-1", BAD))
 
 
 class Keyless(Doll):
@@ -459,14 +457,14 @@ def test_a_command_without_a_key_is_refused_wherever_it_comes_from(place: Place)
 
     engine = place.engine().register(Keyless()).register(Puppet(choose))
     for call in (
-        lambda: engine.execute(Keyless, Do("k-1", "")),
-        lambda: engine.submit(Keyless, Do("k-1", "")),
-        lambda: engine.execute(Puppet, Do("p-1", "x")),
+        lambda: engine.futures.deciders.execute(Keyless, Do("k-1", "")),
+        lambda: engine.futures.deciders.submit(Keyless, Do("k-1", "")),
+        lambda: engine.futures.deciders.execute(Puppet, Do("p-1", "x")),
     ):
         with pytest.raises(CommandError, match=told):
             call().result()
-    assert engine.instances().result() == []
-    assert engine.backlog().result() == []
+    assert engine.instances.list() == []
+    assert engine.admin.backlog() == []
     given(Keyless()).when(Do("k-1", "")).then_error(CommandError)
     given(Puppet(choose)).beside(Keyless()).when(Do("p-1", "x")).then_error(CommandError)
 
@@ -483,11 +481,11 @@ class Unclear(Puppet):
 def test_a_reason_that_cannot_be_kept_is_refused(live: Live) -> None:
     """A status is checked before anything is written, on both stores alike."""
     engine = live.engine().register(Unclear())
-    engine.execute(Unclear, Do("u-1", "good")).result()
-    error = engine.execute(Unclear, Do("u-1", BAD)).exception(timeout=30)
+    engine.deciders.execute(Unclear, Do("u-1", "good"))
+    error = engine.futures.deciders.execute(Unclear, Do("u-1", BAD)).exception(timeout=30)
     assert isinstance(error, PayloadError)
     assert "reason of a status" in str(error)
-    assert engine.load_state(Unclear, "u-1").result() == ("good",)
+    assert engine.deciders.state(Unclear, "u-1") == ("good",)
 
 
 class Contradictory(Puppet):
@@ -523,12 +521,12 @@ def test_a_status_that_contradicts_the_end_is_refused(live: Live, word: StatusWo
     decider = Contradictory(word)
     engine = live.engine().register(decider)
     with pytest.raises(CommandError, match=said):
-        engine.execute(decider, Do("c-1", what)).result(timeout=30)
-    assert engine.instances().result() == []
+        engine.futures.deciders.execute(decider, Do("c-1", what)).result(timeout=30)
+    assert engine.instances.list() == []
     told = given(decider).when(Do("c-1", what)).then_error(CommandError).answer
     assert said in str(told)
     other = END if what == "x" else "x"
-    engine.execute(decider, Do("c-1", other)).result(timeout=30)
+    engine.futures.deciders.execute(decider, Do("c-1", other)).result(timeout=30)
     given(decider).when(Do("c-1", other)).then(Noted(other))
 
 
@@ -536,9 +534,9 @@ def test_verification_finds_a_status_that_contradicts_the_end(live: Live) -> Non
     """A later release that contradicts itself about instances that are there is told so for each of them."""
     live.must_fold = False
     engine = live.engine().register(Contradictory("paused"))
-    engine.execute(Contradictory, Do("c-1", "x")).result()
+    engine.deciders.execute(Contradictory, Do("c-1", "x"))
     later = live.engine().register(Contradictory("completed"))
-    (found,) = later.verify(Contradictory, "c-1").result().differences
+    (found,) = later.deciders.verify(Contradictory, "c-1").differences
     assert found.startswith("status: 'contradictory' gives the status 'completed'")
 
 
@@ -559,11 +557,11 @@ def test_a_decider_that_fails_on_bad_news_does_not_stop_the_worker(live: Live) -
 
     settings = msgspec.structs.replace(QUICK, retry=msgspec.structs.replace(QUICK.retry, max_attempts=1))
     engine = live.engine(settings).register(Helpless(act), broken).register(Puppet(act), done).start_worker()
-    engine.execute(Helpless, Do("h-1", "x")).result()
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    engine.deciders.execute(Helpless, Do("h-1", "x"))
+    (letter,) = eventually(engine.dead_letters.list)
     assert (letter.source, letter.error) == ("effect", "ValueError: no")
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    eventually(lambda: not engine.backlog().result())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    eventually(lambda: not engine.admin.backlog())
     assert engine.health().is_healthy
 
 
@@ -573,15 +571,15 @@ def test_a_comment_that_cannot_be_kept_fails_alone(live: Live, comment: str) -> 
     engine = live.engine(ONE_COMMITTER).register(Counter())
     batching = Batching(engine)
     with batching.one():
-        good = [engine.execute(Counter, Add("c-1")) for _ in range(2)]
-        bad = engine.execute(Counter, Add("c-1"), comment=comment)
-        good.append(engine.execute(Counter, Add("c-2")))
+        good = [engine.futures.deciders.execute(Counter, Add("c-1")) for _ in range(2)]
+        bad = engine.futures.deciders.execute(Counter, Add("c-1"), comment=comment)
+        good.append(engine.futures.deciders.execute(Counter, Add("c-2")))
     for reply in good:
         reply.result(timeout=30)
     error = bad.exception(timeout=30)
     assert isinstance(error, HoldfastError)
     assert error.code == "bad_payload"
-    assert engine.load_state(Counter, "c-1").result() == 2
+    assert engine.deciders.state(Counter, "c-1") == 2
 
 
 def test_effects_have_a_priority_between_0_and_100() -> None:

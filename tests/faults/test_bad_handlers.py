@@ -69,10 +69,10 @@ def test_whatever_a_handler_raises_is_a_failed_attempt(live: Live, name: str, *,
     engine = live.engine().register(Puppet(act), broken_async if is_async else broken, retry=AT_ONCE)
     engine.register(Doll(act), lambda context, effect: good.add(effect)).start_worker()
     for number in range(3):
-        engine.execute(Doll, Do(f"d-{number}", str(number))).result()
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
-    eventually(lambda: len(engine.dead_letters().result()) == 3)
-    letters = engine.dead_letters().result()
+        engine.deciders.execute(Doll, Do(f"d-{number}", str(number)))
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
+    eventually(lambda: len(engine.dead_letters.list()) == 3)
+    letters = engine.dead_letters.list()
     assert {(letter.source, letter.attempts, letter.reason) for letter in letters} == {("effect", 3, "handler_failed")}
     assert all(letter.error.startswith(said) and len(letter.error) <= 4000 for letter in letters)
     eventually(lambda: len(good.entries) == 3)
@@ -94,15 +94,15 @@ def test_an_answer_that_is_no_command_gives_up_at_once(live: Live, result: objec
         return wrong(context, effect)
 
     engine = live.engine().register(Puppet(act), wrong_async if is_async else wrong, retry=AT_ONCE).start_worker()  # type: ignore[arg-type]
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    (letter,) = eventually(engine.dead_letters.list)
     assert (calls.entries, letter.attempts, letter.reason) == ([1], 1, "handler_failed")
     kind = type(result).__name__
     assert letter.error == (
         "Fail: the handler 'puppet' must return a command or None: "
         f"'puppet' does not declare {kind} as one of its commands; it has Do"
     )
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
 
 class Sorry(Puppet):
@@ -120,11 +120,11 @@ def test_an_instance_is_told_of_an_answer_that_is_no_command(place: Place, *, is
     decider = Sorry(act)
     decider.is_plain = is_plain  # type: ignore[misc]
     engine = place.engine(Settings(retry=AT_ONCE)).register(decider, lambda context, effect: 42)  # type: ignore[arg-type]
-    engine.execute(Sorry, Do("s-1", "x")).result()
+    engine.deciders.execute(Sorry, Do("s-1", "x"))
     engine.drain()
-    (_, told) = engine.load_state(Sorry, "s-1").result()
+    (_, told) = engine.deciders.state(Sorry, "s-1")
     assert told.startswith("done True True Fail: the handler 'sorry' must return a command or None: ")
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.parametrize("after", [1e12, timedelta(days=3_000_000), timedelta.max])
@@ -139,10 +139,10 @@ def test_an_absurd_wait_is_an_ordinary_failure(live: Live, after: timedelta | fl
 
     client = live.engine().register(Puppet(act))
     engine = live.engine().register(Puppet(act), handle).start_worker()
-    engine.execute(Puppet, Do("p-1", "bad")).result()
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    engine.deciders.execute(Puppet, Do("p-1", "bad"))
+    (letter,) = eventually(engine.dead_letters.list)
     assert (letter.error, letter.reason) == ("Retry: 429", "handler_failed")
-    client.execute(Puppet, Do("p-2", "good")).result()
+    client.deciders.execute(Puppet, Do("p-2", "good"))
     eventually(lambda: ("good", 1) in calls.entries)
     assert calls.entries[:3] == [("bad", 1), ("bad", 2), ("bad", 3)]
 
@@ -159,12 +159,12 @@ def test_an_absurd_policy_stops_nothing(live: Live) -> None:
 
     client = live.engine().register(Puppet(act))
     engine = live.engine().register(Puppet(act), handle, retry=endless).start_worker()
-    engine.execute(Puppet, Do("p-1", "bad")).result()
-    (effect,) = eventually(lambda: [each for each in engine.get(Puppet, "p-1").result().effects if each.error])
+    engine.deciders.execute(Puppet, Do("p-1", "bad"))
+    (effect,) = eventually(lambda: [each for each in engine.deciders.get(Puppet, "p-1").effects if each.error])
     assert (effect.error, effect.worker) == ("ValueError: no", None)
     assert effect.next_attempt_at is not None
     assert effect.next_attempt_at.year > 2100
-    client.execute(Puppet, Do("p-2", "good")).result()
+    client.deciders.execute(Puppet, Do("p-2", "good"))
     eventually(lambda: calls.entries == ["bad", "good"])
 
 
@@ -184,10 +184,10 @@ def test_a_failure_that_cannot_be_dealt_with_is_buried(live: Live, monkeypatch: 
     monkeypatch.setattr(FailurePolicy, "retry_effect_at", broken)
     client = live.engine().register(Puppet(act))
     engine = live.engine().register(Puppet(act), handle).start_worker()
-    engine.execute(Puppet, Do("p-1", "bad")).result()
-    client.execute(Puppet, Do("p-2", "good")).result()
-    eventually(lambda: not engine.get(Puppet, "p-2").result().effects)
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    engine.deciders.execute(Puppet, Do("p-1", "bad"))
+    client.deciders.execute(Puppet, Do("p-2", "good"))
+    eventually(lambda: not engine.deciders.get(Puppet, "p-2").effects)
+    (letter,) = eventually(engine.dead_letters.list)
     assert letter.error == "ValueError: no"
     assert engine.health().is_healthy
 
@@ -205,13 +205,13 @@ def test_a_plain_handler_that_hangs_is_given_up(live: Live) -> None:
         return Do("p-1", "done")
 
     engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=PATIENT).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    eventually(lambda: engine.deciders.state(Puppet, "p-1") == ("x", "done"))
     gate.set()
     arrives(ends)
     eventually(lambda: not engine.runtime.worker.held())
     assert calls.entries[:2] == [1, 2]
-    assert engine.load_state(Puppet, "p-1").result() == ("x", "done")
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "done")
 
 
 def test_a_coroutine_that_hangs_is_cancelled(live: Live) -> None:
@@ -225,8 +225,8 @@ def test_a_coroutine_that_hangs_is_cancelled(live: Live) -> None:
             cleaned.set()
 
     engine = live.engine().register(Puppet(act), hang, timeout=SOON, retry=ONCE).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    (letter,) = eventually(engine.dead_letters.list)
     assert (letter.reason, letter.error) == ("handler_failed", "TimeoutError: no answer within 0.15 s")
     assert cleaned.is_set()
 
@@ -239,8 +239,8 @@ def test_a_hanging_plain_handler_says_how_long_it_took(live: Live) -> None:
         .register(Puppet(act), lambda context, effect: arrives(gate), timeout=SOON, retry=ONCE)
         .start_worker()
     )
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    (letter,) = eventually(engine.dead_letters.list)
     gate.set()
     assert letter.error.startswith("TimeoutError: no answer within")
 
@@ -256,8 +256,8 @@ def test_an_effect_may_have_a_limit_of_its_own(live: Live) -> None:
 
     settings = msgspec.structs.replace(QUICK, handler_timeout=timedelta(hours=1))
     engine = live.engine(settings).register(Puppet(choose), hang, timeout=MINUTE, retry=ONCE).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    (letter,) = eventually(engine.dead_letters.list)
     assert letter.error == "TimeoutError: no answer within 0.15 s"
 
 
@@ -267,12 +267,12 @@ def test_hanging_handlers_do_not_starve_the_others(live: Live) -> None:
     engine = live.engine().register(Puppet(act), lambda context, effect: arrives(gate), concurrency=2)
     engine.register(Doll(act), lambda context, effect: good.add(effect)).start_worker()
     for number in range(4):
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
     for number in range(4):
-        engine.execute(Doll, Do(f"d-{number}", str(number))).result()
+        engine.deciders.execute(Doll, Do(f"d-{number}", str(number)))
     eventually(lambda: len(good.entries) == 4)
     assert {Act(str(number)) for number in range(4)} == set(good.entries)
-    assert [each.attempts for key in range(4) for each in engine.get(Puppet, f"p-{key}").result().effects] == [
+    assert [each.attempts for key in range(4) for each in engine.deciders.get(Puppet, f"p-{key}").effects] == [
         1,
         1,
         0,
@@ -292,7 +292,7 @@ def test_an_old_attempt_that_ends_does_not_hide_the_new_one(live: Live) -> None:
 
     twice = RetryPolicy(max_attempts=2, delay=timedelta(0), jitter=0)
     engine = live.engine().register(Puppet(act), hang, timeout=timedelta(seconds=2), retry=twice).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside[0])
     first = engine.runtime.worker.held()[0].fence
     arrives(inside[1])
@@ -309,15 +309,15 @@ def test_an_effect_that_cannot_be_read_is_not_touched(place: Place) -> None:
     class Other(Puppet):
         """The same type after a deployment that removed the effect."""
 
-    place.engine().register(Puppet(act)).execute(Puppet, Do("p-1", "x")).result()
+    place.engine().register(Puppet(act)).deciders.execute(Puppet, Do("p-1", "x"))
     with place.store.writer().unit() as unit, unit.lend() as connection:
         prefix = "" if place.url.startswith("sqlite") else "holdfast."
         connection.execute(f"update {prefix}effects set type = 'Gone'")  # type: ignore[attr-defined]
     ledger = Ledger()
     engine = place.engine().register(Other(act), lambda context, effect: ledger.add(effect))
     engine.advance(hours=1)
-    (waiting,) = engine.get(Other, "p-1").result().effects
-    assert (waiting.type, waiting.attempts, engine.dead_letters().result(), ledger.entries) == ("Gone", 0, [], [])
+    (waiting,) = engine.deciders.get(Other, "p-1").effects
+    assert (waiting.type, waiting.attempts, engine.dead_letters.list(), ledger.entries) == ("Gone", 0, [], [])
     assert [each.word.type for each in engine.runtime.housekeeping.unread.look()] == ["Gone"]
 
 
@@ -359,15 +359,15 @@ def test_a_statement_that_fails_in_a_transactional_handler_fails_the_attempt(pla
     """A unique key that the handler's own statement violates is no race of the engine: it is tried again and given up."""
     prepared(place.store)
     engine = place.engine(Settings(retry=AT_ONCE)).register(transactional(), writing)
-    engine.execute(Puppet, Do("p-1", "same")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "same"))
     engine.drain()
-    engine.execute(Puppet, Do("p-1", "same")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "same"))
     engine.drain()
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.attempts, letter.reason) == (3, "handler_failed")
     assert letter.error.startswith(("IntegrityError: ", "UniqueViolation: "))
     assert written(place.store) == ["same"]
-    assert engine.load_state(Puppet, "p-1").result() == ("same", "done", "same")
+    assert engine.deciders.state(Puppet, "p-1") == ("same", "done", "same")
 
 
 def test_a_refused_result_undoes_what_the_handler_wrote(place: Place) -> None:
@@ -379,9 +379,9 @@ def test_a_refused_result_undoes_what_the_handler_wrote(place: Place) -> None:
 
     prepared(place.store)
     engine = place.engine(Settings(retry=AT_ONCE)).register(transactional(), wrong)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert letter.attempts == 1
     assert "must return a command or None: 'puppet' does not declare str as one of its commands" in letter.error
     assert written(place.store) == []
@@ -395,10 +395,10 @@ def test_a_transactional_handler_may_return_nothing(place: Place) -> None:
 
     prepared(place.store)
     engine = place.engine().register(transactional(), silent)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     assert written(place.store) == ["x"]
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 def test_a_transactional_handler_may_be_a_coroutine(live: Live) -> None:
@@ -411,8 +411,8 @@ def test_a_transactional_handler_may_be_a_coroutine(live: Live) -> None:
     engine = live.engine().register(transactional(), waiting)
     prepared(engine.service.store)
     engine.start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    eventually(lambda: engine.deciders.state(Puppet, "p-1") == ("x", "done"))
     assert written(engine.service.store) == ["x"]
 
 
@@ -430,14 +430,14 @@ def test_a_transactional_handler_that_hangs_writes_nothing(live: Live) -> None:
     engine = live.engine().register(transactional(timeout=SOON), hang, retry=ONCE).listen(heard.append)
     prepared(engine.service.store)
     engine.start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    (letter,) = eventually(engine.dead_letters.list)
     assert "no answer within" in letter.error
     gate.set()
     eventually(lambda: [each for each in heard if isinstance(each, EffectEnded)])
     assert written(engine.service.store) == []
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
 
 SCRIPT = """
@@ -467,7 +467,7 @@ def test_a_process_can_end_although_a_plain_handler_hangs(live: Live) -> None:
     ended = subprocess.run(command, timeout=30, check=False, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, "stopped\n"), ended.stderr
     engine = live.engine().register(Puppet(act), done)
-    (effect,) = engine.get(Puppet, "p-1").result().effects
+    (effect,) = engine.deciders.get(Puppet, "p-1").effects
     assert (effect.attempts, effect.worker) == (1, None)
 
 
@@ -482,6 +482,6 @@ def test_handlers_are_called_with_what_was_asked_for(place: Place) -> None:
 
     engine = place.engine(Settings(retry=AT_ONCE)).register(Puppet(act), sometimes)
     for what in ("good", "bad", "fine"):
-        engine.execute(Puppet, Do(f"p-{what}", what)).result()
+        engine.deciders.execute(Puppet, Do(f"p-{what}", what))
     engine.drain()
     assert set(seen.entries) == {("good", 1), ("bad", 1), ("bad", 2), ("bad", 3), ("fine", 1)}

@@ -28,16 +28,16 @@ def broken(context: EffectContext, effect: object) -> None:
 
 
 CALLS: dict[str, Callable[[Engine, int], Reply[object]]] = {
-    "submit": lambda engine, letter: engine.submit(Puppet, Do("p-9", "done")),  # type: ignore[dict-item,return-value]
-    "requeue": lambda engine, letter: engine.requeue(letter),  # type: ignore[dict-item,return-value]
-    "discard": lambda engine, letter: engine.discard(letter),  # type: ignore[dict-item,return-value]
-    "backlog": lambda engine, letter: engine.backlog(),  # type: ignore[dict-item,return-value]
-    "workers": lambda engine, letter: engine.workers(),  # type: ignore[dict-item,return-value]
-    "inbox_depth": lambda engine, letter: engine.inbox_depth(),  # type: ignore[dict-item,return-value]
-    "messages": lambda engine, letter: engine.messages(),  # type: ignore[dict-item,return-value]
-    "projections": lambda engine, letter: engine.projections(),  # type: ignore[dict-item,return-value]
-    "maintain": lambda engine, letter: engine.maintain(""),  # type: ignore[dict-item,return-value]
-    "missing_handlers": lambda engine, letter: engine.missing_handlers(),  # type: ignore[dict-item,return-value]
+    "submit": lambda engine, letter: engine.futures.deciders.submit(Puppet, Do("p-9", "done")),  # type: ignore[dict-item,return-value]
+    "requeue": lambda engine, letter: engine.futures.dead_letters.requeue(letter),  # type: ignore[dict-item,return-value]
+    "discard": lambda engine, letter: engine.futures.dead_letters.discard(letter),  # type: ignore[dict-item,return-value]
+    "backlog": lambda engine, letter: engine.futures.admin.backlog(),  # type: ignore[dict-item,return-value]
+    "workers": lambda engine, letter: engine.futures.admin.workers(),  # type: ignore[dict-item,return-value]
+    "inbox_depth": lambda engine, letter: engine.futures.admin.inbox_depth(),  # type: ignore[dict-item,return-value]
+    "messages": lambda engine, letter: engine.futures.inbox.list(),  # type: ignore[dict-item,return-value]
+    "projections": lambda engine, letter: engine.futures.projections.list(),  # type: ignore[dict-item,return-value]
+    "maintain": lambda engine, letter: engine.futures.admin.resume_processing(),  # type: ignore[dict-item,return-value]
+    "missing_handlers": lambda engine, letter: engine.futures.admin.missing_handlers(),  # type: ignore[dict-item,return-value]
 }
 
 
@@ -59,14 +59,14 @@ def test_a_line_that_was_cut_at_rest_is_not_noticed(
     monkeypatch.setattr("holdfast.store.postgres.connections._REST_SECONDS", 0.0)
     live = Live(postgres_dsn)
     engine = live.engine().register(Puppet(act), broken).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    (letter,) = eventually(lambda: engine.dead_letters().result())
-    engine.inbox_depth().result()  # So that the line is there to be cut.
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    (letter,) = eventually(engine.dead_letters.list)
+    engine.admin.inbox_depth()  # So that the line is there to be cut.
     cut_all(postgres_dsn)
     CALLS[name](engine, letter.id).result(timeout=30)
     if name == "submit":
-        eventually(lambda: engine.inbox_depth().result() == 0)
-        assert engine.load_state(Puppet, "p-9").result() == ("done",)
+        eventually(lambda: engine.admin.inbox_depth() == 0)
+        assert engine.deciders.state(Puppet, "p-9") == ("done",)
     live.close()
 
 
@@ -100,23 +100,23 @@ def test_a_submitted_command_waits_for_the_database(
     """Within the patience of its caller it is accepted, once, with or without an id."""
     engine = live.engine().register(Puppet(note))
     with full(live, engine):
-        reply = engine.submit(Puppet, Do("p-1", "x"), command_id=command_id)
+        reply = engine.futures.deciders.submit(Puppet, Do("p-1", "x"), command_id=command_id)
         eventually(lambda: "the database is away" in caplog.text)
         assert not reply.done()
     reply.result(timeout=30)
     engine.start_worker()
-    eventually(lambda: engine.inbox_depth().result() == 0)
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    eventually(lambda: engine.admin.inbox_depth() == 0)
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
 
 def test_a_submitted_command_does_not_wait_for_ever(live: Live) -> None:
     """After its patience the caller is told, and nothing was accepted."""
     engine = live.engine(IMPATIENT).register(Puppet(note))
     with full(live, engine):
-        error = engine.submit(Puppet, Do("p-1", "x")).exception(timeout=30)
+        error = engine.futures.deciders.submit(Puppet, Do("p-1", "x")).exception(timeout=30)
     assert isinstance(error, StoreUnavailableError)
     assert not error.may_be_done
-    assert engine.inbox_depth().result() == 0
+    assert engine.admin.inbox_depth() == 0
 
 
 def test_nobody_waits_for_the_database_of_a_stopped_engine(live: Live, caplog: pytest.LogCaptureFixture) -> None:
@@ -124,7 +124,7 @@ def test_nobody_waits_for_the_database_of_a_stopped_engine(live: Live, caplog: p
     patient = msgspec.structs.replace(QUICK, patience=timedelta(minutes=10))
     engine = live.engine(patient).register(Puppet(note))
     with full(live, engine):
-        reply = engine.submit(Puppet, Do("p-1", "x"))
+        reply = engine.futures.deciders.submit(Puppet, Do("p-1", "x"))
         eventually(lambda: "the database is away" in caplog.text)
         stopping = threading.Thread(target=engine.service.stop, args=(20.0,))
         stopping.start()
@@ -148,13 +148,13 @@ def test_a_command_whose_acceptance_is_unknown_is_not_accepted_twice(
     """Without an id its caller is told that nobody knows; with one it is sent again, and counts once."""
     live = Live(proxy.url)
     engine = live.engine().register(Puppet(note))
-    engine.submit(Puppet, Do("p-1", "first")).result(timeout=30)
+    engine.futures.deciders.submit(Puppet, Do("p-1", "first")).result(timeout=30)
 
     def accepting(link: Link, _data: bytes) -> bool:
         return ACCEPTED in link.said
 
     proxy.cut(accepting, mode)
-    error = engine.submit(Puppet, Do("p-1", "x"), command_id=command_id).exception(timeout=30)
+    error = engine.futures.deciders.submit(Puppet, Do("p-1", "x"), command_id=command_id).exception(timeout=30)
     assert proxy.cuts == 1
     if command_id:
         assert error is None
@@ -163,7 +163,7 @@ def test_a_command_whose_acceptance_is_unknown_is_not_accepted_twice(
         assert error.may_be_done
         assert "Whether the command was accepted is unknown" in str(error)
     engine.start_worker()
-    eventually(lambda: engine.inbox_depth().result() == 0)
-    assert engine.load_state(Puppet, "p-1").result() == ("first", "x")
+    eventually(lambda: engine.admin.inbox_depth() == 0)
+    assert engine.deciders.state(Puppet, "p-1") == ("first", "x")
     live.url = postgres_dsn
     live.close()

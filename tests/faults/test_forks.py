@@ -93,6 +93,6 @@ def test_an_engine_belongs_to_the_process_that_opened_it(live: Live, how: str, w
     ended = subprocess.run(command, timeout=90, check=False, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, "went on\n"), ended.stderr
     witness = live.engine().register(Puppet(note), done)
-    assert witness.load_state(Puppet, "p-1").result() == ("before", "called back", "after")
+    assert witness.deciders.state(Puppet, "p-1") == ("before", "called back", "after")
     if not live.url.startswith("sqlite"):
-        assert witness.load_state(Puppet, "p-3").result() == ("child",)
+        assert witness.deciders.state(Puppet, "p-3") == ("child",)

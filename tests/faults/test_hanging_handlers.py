@@ -42,15 +42,15 @@ def test_a_thread_that_hangs_is_replaced(live: Live, gate: threading.Event) -> N
     engine = live.engine(FEW).register(Puppet(act), hang, timeout=SOON, retry=ONCE, concurrency=1)
     engine.register(Doll(act), lambda context, effect: good.add(effect)).start_worker()
     for number in range(2):
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
-    eventually(lambda: len(engine.dead_letters().result()) == 2)
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
+    eventually(lambda: len(engine.dead_letters.list()) == 2)
     for number in range(4):
-        engine.execute(Doll, Do(f"d-{number}", str(number))).result()
+        engine.deciders.execute(Doll, Do(f"d-{number}", str(number)))
     eventually(lambda: len(good.entries) == 4)
     eventually(lambda: engine.health().is_healthy)
     gate.set()
     eventually(lambda: engine.runtime.worker._threads.lost == 0)
-    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: not engine.admin.backlog())
     assert engine.runtime.worker._slots._total == 0
     assert len(hung.entries) == 2
 
@@ -60,21 +60,21 @@ def test_when_all_threads_hang_others_do_the_work(live: Live, gate: threading.Ev
     engine = live.engine(FEW).register(Puppet(act), lambda context, effect: arrives(gate), timeout=SOON, retry=ONCE)
     engine.register(Doll(act), lambda context, effect: Do("", "done here")).start_worker()
     for number in range(4):
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
-    eventually(lambda: len(engine.dead_letters().result()) == 4)
-    engine.execute(Doll, Do("d-0", "x")).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
+    eventually(lambda: len(engine.dead_letters.list()) == 4)
+    engine.deciders.execute(Doll, Do("d-0", "x"))
     said = "handler threads: 4 have hung past the limits of their calls; 0 of 2 are left"
     eventually(lambda: said in engine.health().problems)
     other = live.engine(FEW).register(Doll(act), lambda context, effect: Do("", "done there")).start_worker()
-    eventually(lambda: other.load_state(Doll, "d-0").result() == ("x", "done there"))
-    engine.execute(Doll, Do("d-1", "x")).result()
-    eventually(lambda: other.load_state(Doll, "d-1").result() == ("x", "done there"))
+    eventually(lambda: other.deciders.state(Doll, "d-0") == ("x", "done there"))
+    engine.deciders.execute(Doll, Do("d-1", "x"))
+    eventually(lambda: other.deciders.state(Doll, "d-1") == ("x", "done there"))
     gate.set()
     eventually(lambda: engine.health().is_healthy)
     other.stop()
-    engine.execute(Doll, Do("d-2", "x")).result()
-    eventually(lambda: engine.load_state(Doll, "d-2").result() == ("x", "done here"))
-    assert {letter.definition for letter in engine.dead_letters().result()} == {"puppet"}
+    engine.deciders.execute(Doll, Do("d-2", "x"))
+    eventually(lambda: engine.deciders.state(Doll, "d-2") == ("x", "done here"))
+    assert {letter.definition for letter in engine.dead_letters.list()} == {"puppet"}
 
 
 def test_what_was_given_back_was_not_tried(live: Live, gate: threading.Event) -> None:
@@ -88,11 +88,11 @@ def test_what_was_given_back_was_not_tried(live: Live, gate: threading.Event) ->
     settings = msgspec.structs.replace(FEW, threads=1)
     engine = live.engine(settings).register(Puppet(act), hang)
     engine.register(Doll(act), lambda context, effect: calls.add(context.attempt), retry=ONCE).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
-    engine.execute(Doll, Do("d-1", "x")).result()
-    eventually(lambda: engine.get(Doll, "d-1").result().effects[0].worker is None)
-    assert engine.get(Doll, "d-1").result().effects[0].attempts == 0
+    engine.deciders.execute(Doll, Do("d-1", "x"))
+    eventually(lambda: engine.deciders.get(Doll, "d-1").effects[0].worker is None)
+    assert engine.deciders.get(Doll, "d-1").effects[0].attempts == 0
     gate.set()
     eventually(lambda: calls.entries == [1])
 
@@ -111,13 +111,13 @@ def test_a_call_that_an_abort_left_behind_is_given_up(
 
     saga = Saga("s").step("hang", hang).build()
     engine = live.engine(FEW).register(saga).start_worker()
-    instance = engine.start("s").result()
+    instance = engine.start("s").id
     arrives(inside)
     other = engine if stops == "here" else live.engine(FEW).register(saga)
-    other.abort(instance, "now").result()
-    eventually(lambda: not engine.backlog().result())
+    other.run(instance).abort("now")
+    eventually(lambda: not engine.admin.backlog())
     eventually(lambda: engine.runtime.worker._slots._total == 0)
-    (step,) = engine.steps(instance).result()
+    (step,) = engine.run(instance).steps()
     assert (step.status, step.retry_count) == ("skipped", 1)
 
 
@@ -138,13 +138,13 @@ def test_a_coroutine_that_does_not_listen_is_given_up(live: Live, monkeypatch: p
         return Do("p-1", "done too late")
 
     engine = live.engine().register(Puppet(act), stubborn, timeout=SOON, concurrency=1).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    eventually(lambda: engine.deciders.state(Puppet, "p-1") == ("x", "done"))
     assert engine.runtime.worker._loop is not None
     engine.runtime.worker._loop.call_soon(ends.set)
     eventually(lambda: "ended" in ledger.entries)
     eventually(lambda: engine.runtime.worker._slots._total == 0)
-    assert engine.load_state(Puppet, "p-1").result() == ("x", "done")
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "done")
 
 
 def test_a_coroutine_that_blocks_past_its_limit_is_too_late(live: Live) -> None:
@@ -155,10 +155,10 @@ def test_a_coroutine_that_blocks_past_its_limit_is_too_late(live: Live) -> None:
         return Do("p-1", "done too late")
 
     engine = live.engine().register(Puppet(act), rude, timeout=SOON, retry=ONCE).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    (letter,) = eventually(lambda: engine.dead_letters().result())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    (letter,) = eventually(engine.dead_letters.list)
     assert letter.error == "TimeoutError: no answer within 0.05 s"
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
 
 def test_an_event_loop_that_stands_keeps_nothing_from_others(live: Live, gate: threading.Event) -> None:
@@ -171,23 +171,23 @@ def test_an_event_loop_that_stands_keeps_nothing_from_others(live: Live, gate: t
         return Do("", "done")
 
     engine = live.engine(FEW).register(Puppet(act), rude).register(Doll(act), polite).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    engine.execute(Doll, Do("d-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    engine.deciders.execute(Doll, Do("d-1", "x"))
     said = "event loop: an async handler has not let it turn for "
     eventually(lambda: any(each.startswith(said) for each in engine.health().problems))
     other = live.engine(FEW).register(Doll(act), polite).start_worker()
-    eventually(lambda: other.load_state(Doll, "d-1").result() == ("x", "done"))
+    eventually(lambda: other.deciders.state(Doll, "d-1") == ("x", "done"))
     gate.set()
     eventually(lambda: engine.health().is_healthy)
     other.stop()
-    engine.execute(Doll, Do("d-2", "x")).result()
-    eventually(lambda: engine.load_state(Doll, "d-2").result() == ("x", "done"))
-    assert engine.dead_letters().result() == []
+    engine.deciders.execute(Doll, Do("d-2", "x"))
+    eventually(lambda: engine.deciders.state(Doll, "d-2") == ("x", "done"))
+    assert engine.dead_letters.list() == []
 
 
 def is_done(engine: Engine, key: str, what: str) -> bool:
     """Whether the puppet has heard of the end of what it asked for."""
-    return engine.load_state(Puppet, key).result() == (what, f"done {what}")
+    return engine.deciders.state(Puppet, key) == (what, f"done {what}")
 
 
 async def leaves_an_exit() -> None:
@@ -216,10 +216,10 @@ def test_nothing_that_a_coroutine_leaves_behind_ends_the_event_loop(live: Live, 
 
     engine = live.engine().register(Puppet(act), handle).start_worker()
     for number, what in enumerate(("bad", "good")):
-        engine.execute(Puppet, Do(f"p-{number}", what)).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", what))
         eventually(partial(is_done, engine, f"p-{number}", what))
     eventually(lambda: engine.health().is_healthy)
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.parametrize("slots", ["plain", "async", "process"])
@@ -243,14 +243,14 @@ def test_slots_that_are_taken_for_good_are_told(live: Live, gate: threading.Even
         live.engine().register(Puppet(act)).register(Doll(act))
     )  # Nobody is refused a slot in the worker's own process.
     for number in range(2):
-        caller.execute(Puppet, Do(f"p-{number}", "x")).result()
+        caller.deciders.execute(Puppet, Do(f"p-{number}", "x"))
     eventually(lambda: len(engine.runtime.worker.held()) == 2)
-    caller.execute(Doll if slots == "process" else Puppet, Do("waiting", "x")).result()
+    caller.deciders.execute(Doll if slots == "process" else Puppet, Do("waiting", "x"))
     whose = "of the process" if slots == "process" else "of 'puppet'"
     said = rf"slots: all 2 {whose} have been busy for \d+ s with calls that have no limit, and more wait"
     eventually(lambda: any(re.match(said, each) for each in engine.health().problems))
     gate.set()
-    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: not engine.admin.backlog())
     eventually(lambda: engine.health().is_healthy)
 
 
@@ -273,8 +273,8 @@ def test_busy_slots_are_no_problem_by_themselves(
         told.append(jams.problem())
 
     engine.register(Puppet(act), work, concurrency=1, timeout=limit)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     if waits:
-        engine.execute(Puppet, Do("p-2", "x")).result()
+        engine.deciders.execute(Puppet, Do("p-2", "x"))
     assert engine.execute_next()
     assert [bool(each) for each in told] == [is_told]

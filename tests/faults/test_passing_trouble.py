@@ -72,9 +72,9 @@ def test_an_instance_is_told_of_the_end_of_its_effect_however_long_it_takes(
         raise ValueError("no")
 
     engine = live.engine().register(Told(choose), fail, retry=ONCE).start_worker()
-    engine.execute(Told, Do("p-1", "work")).result()
-    eventually(lambda: engine.load_state(Told, "p-1").result() == ("work", "done without x"))
-    assert (unlucky.left, engine.dead_letters().result()) == (0, [])
+    engine.deciders.execute(Told, Do("p-1", "work"))
+    eventually(lambda: engine.deciders.state(Told, "p-1") == ("work", "done without x"))
+    assert (unlucky.left, engine.dead_letters.list()) == (0, [])
 
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: error.code)
@@ -89,9 +89,9 @@ def test_what_a_handler_came_to_is_handed_in_again(
         return Do("p-1", "done")
 
     engine = live.engine().register(Told(choose), work, retry=ONCE).start_worker()
-    engine.execute(Told, Do("p-1", "work")).result()
-    eventually(lambda: engine.load_state(Told, "p-1").result() == ("work", "done"))
-    assert (unlucky.left, calls.entries, engine.dead_letters().result()) == (0, [1], [])
+    engine.deciders.execute(Told, Do("p-1", "work"))
+    eventually(lambda: engine.deciders.state(Told, "p-1") == ("work", "done"))
+    assert (unlucky.left, calls.entries, engine.dead_letters.list()) == (0, [1], [])
 
 
 def waiting(place: Place) -> ManualEngine:
@@ -106,12 +106,13 @@ def test_timers_and_messages_outlast_others(
 ) -> None:
     """A timer or a message that lost its races comes again, with all its attempts."""
     engine = waiting(place)
-    engine.execute(Told, Do("p-1", "wait")).result()
+    engine.deciders.execute(Told, Do("p-1", "wait"))
     unlucky = Unlucky(monkeypatch, kind, error, 3)
-    engine.submit(Told, Do("p-1", "post")).result()
+    engine.deciders.submit(Told, Do("p-1", "post"))
     engine.advance(hours=1)
-    assert sorted(engine.load_state(Told, "p-1").result()) == ["post", "rang", "wait"]
-    assert (unlucky.left, engine.dead_letters().result()) == (0, [])
+    notes = engine.deciders.state(Told, "p-1")
+    assert sorted(notes) == ["post", "rang", "wait"]
+    assert (unlucky.left, engine.dead_letters.list()) == (0, [])
 
 
 def test_whoever_drives_an_engine_does_not_wait_for_trouble_to_pass(
@@ -125,9 +126,9 @@ def test_whoever_drives_an_engine_does_not_wait_for_trouble_to_pass(
         return Do("p-1", "done")
 
     engine = place.engine().register(Told(choose), work)
-    engine.execute(Told, Do("p-1", "work")).result()
+    engine.deciders.execute(Told, Do("p-1", "work"))
     engine.drain()
-    assert engine.load_state(Told, "p-1").result() == ("work",)
+    assert engine.deciders.state(Told, "p-1") == ("work",)
     unlucky.left = 0
     engine.drain()
-    assert (engine.load_state(Told, "p-1").result(), calls.entries) == (("work", "done"), [1])
+    assert (engine.deciders.state(Told, "p-1"), calls.entries) == (("work", "done"), [1])

@@ -54,7 +54,7 @@ def speaking(statement: bytes, skip: int = 0) -> When:
 
 def noted(engine: Engine, keys: list[str]) -> Tally[str]:
     """How often each word was noted, over all puppets."""
-    states: list[Notes] = [engine.load_state(Puppet, key).result(timeout=30) for key in keys]
+    states: list[Notes] = [engine.futures.deciders.state(Puppet, key).result(timeout=30) for key in keys]
     return Tally(word for state in states for word in state)
 
 
@@ -64,12 +64,19 @@ def trial(engine: Engine, proxy: Proxy, name: str, *, skip: int, mode: Mode) -> 
     cuts = proxy.cuts
     proxy.cut(speaking(COMMIT, skip), mode)
     replies = [
-        engine.execute(Puppet, Do(key, f"{name}-{number}"), command_id=f"{name}-{number}" if number % 2 else "")
+        engine.futures.deciders.execute(
+            Puppet, Do(key, f"{name}-{number}"), command_id=f"{name}-{number}" if number % 2 else ""
+        )
         for number, key in enumerate(keys * 2)
     ]
     for reply in replies:
         reply.result(timeout=60)
-    eventually(lambda: proxy.cuts > cuts or engine.execute(Puppet, Do("spare", name)).exception(timeout=60) is not None)
+    eventually(
+        lambda: (
+            proxy.cuts > cuts
+            or engine.futures.deciders.execute(Puppet, Do("spare", name)).exception(timeout=60) is not None
+        )
+    )
     count = noted(engine, keys)
     assert {word: count[word] for word in count if word.startswith(f"{name}-")} == {
         f"{name}-{number}": 1 for number in range(len(replies))
@@ -81,7 +88,7 @@ def test_a_cut_in_the_commit_is_found_out_and_not_guessed(live: Live, proxy: Pro
     """Before, after or in the middle of the answer, at each of the committer's words: nothing lost, nothing twice."""
     engine = live.engine().register(Puppet())
     for key in ("old-1", "old-2", "spare"):
-        engine.execute(Puppet, Do(key, "first")).result()
+        engine.deciders.execute(Puppet, Do(key, "first"))
     for number, skip in enumerate((0, 0, 1, 1, 2, 3, 4, 5)):
         trial(engine, proxy, f"t{number}", skip=skip, mode=mode)
     assert proxy.cuts == 8
@@ -94,7 +101,7 @@ def test_many_cuts_in_many_places(live: Live, proxy: Proxy, seed: int) -> None:
     chance = random.Random(seed)
     engine = live.engine().register(Puppet())
     for key in ("old-1", "old-2", "spare"):
-        engine.execute(Puppet, Do(key, "first")).result()
+        engine.deciders.execute(Puppet, Do(key, "first"))
     for number in range(100):
         trial(engine, proxy, f"t{number}", skip=chance.randrange(8), mode=chance.choice(MODES))
 
@@ -109,11 +116,11 @@ def test_no_effect_is_left_behind_by_a_cut(live: Live, proxy: Proxy, statement: 
     for number in range(6):
         proxy.cut(speaking(statement, skip=number % 3), mode)
         for caller, kind in ((engine, "own"), (client, "other")):
-            caller.execute(Order, PlaceOrder(f"{kind}-{number}", number)).result(timeout=60)
-        eventually(lambda: not client.backlog().result(timeout=30), within=60)
+            caller.futures.deciders.execute(Order, PlaceOrder(f"{kind}-{number}", number)).result(timeout=60)
+        eventually(lambda: not client.futures.admin.backlog().result(timeout=30), within=60)
     keys = [f"{kind}-{number}" for kind in ("own", "other") for number in range(6)]
-    assert {client.load_state(Order, key).result(timeout=30).status for key in keys} == {"shipped"}
-    assert client.dead_letters().result(timeout=30) == []
+    assert {client.futures.deciders.state(Order, key).result(timeout=30).status for key in keys} == {"shipped"}
+    assert client.futures.dead_letters.list().result(timeout=30) == []
     assert proxy.cuts > 0
 
 
@@ -121,13 +128,15 @@ def test_no_effect_is_left_behind_by_a_cut(live: Live, proxy: Proxy, statement: 
 def test_a_command_id_answers_for_a_caller_who_gave_up(live: Live, proxy: Proxy, mode: Mode) -> None:
     """A caller whose patience ended repeats the command with its id, and it counts once."""
     hasty = live.engine(msgspec.structs.replace(QUICK, patience=timedelta(0))).register(Puppet())
-    hasty.execute(Puppet, Do("p-1", "first")).result()
+    hasty.deciders.execute(Puppet, Do("p-1", "first"))
     for number in range(5):
         proxy.cut(speaking(COMMIT), mode)
-        unsure = hasty.execute(Puppet, Do("p-1", str(number)), command_id=str(number)).exception(timeout=60)
+        unsure = hasty.futures.deciders.execute(Puppet, Do("p-1", str(number)), command_id=str(number)).exception(
+            timeout=60
+        )
         assert unsure is None or (isinstance(unsure, HoldfastError) and unsure.code == "store_unavailable")
-        hasty.execute(Puppet, Do("p-1", str(number)), command_id=str(number)).result(timeout=60)
-    assert hasty.load_state(Puppet, "p-1").result() == ("first", "0", "1", "2", "3", "4")
+        hasty.futures.deciders.execute(Puppet, Do("p-1", str(number)), command_id=str(number)).result(timeout=60)
+    assert hasty.deciders.state(Puppet, "p-1") == ("first", "0", "1", "2", "3", "4")
 
 
 def test_once_means_once_when_the_line_breaks(live: Live, proxy: Proxy) -> None:
@@ -140,8 +149,8 @@ def test_once_means_once_when_the_line_breaks(live: Live, proxy: Proxy) -> None:
     engine = live.engine().register(Puppet(choose), lambda context, effect: calls.add(effect)).start_worker()
     for number, (statement, mode) in enumerate(product((COMMIT, CLAIM), MODES)):
         proxy.cut(speaking(statement), mode)
-        engine.execute(Puppet, Do(f"p-{number}", str(number))).result(timeout=60)
-        eventually(lambda: not engine.backlog().result(timeout=30), within=60)
+        engine.futures.deciders.execute(Puppet, Do(f"p-{number}", str(number))).result(timeout=60)
+        eventually(lambda: not engine.futures.admin.backlog().result(timeout=30), within=60)
     assert max(Tally(calls.entries).values()) == 1
 
 
@@ -154,9 +163,9 @@ def test_an_effect_that_fails_during_a_cut_is_still_given_up(live: Live, proxy: 
     engine = live.engine().register(Puppet(act), broken).start_worker()
     for number, mode in enumerate(MODES):
         proxy.cut(speaking(CLAIM, skip=1), mode)
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result(timeout=60)
-        eventually(lambda: not engine.backlog().result(timeout=30), within=60)
-    assert len(engine.dead_letters().result()) == 3
+        engine.futures.deciders.execute(Puppet, Do(f"p-{number}", "x")).result(timeout=60)
+        eventually(lambda: not engine.futures.admin.backlog().result(timeout=30), within=60)
+    assert len(engine.dead_letters.list()) == 3
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -176,10 +185,12 @@ def test_an_effect_is_taken_back_once_when_the_line_breaks(live: Live, proxy: Pr
     client = live.engine().register(Puppet(choose))
     keys = [f"p-{number}" for number in range(6)]
     for number, key in enumerate(keys):
-        client.execute(Puppet, Do(key, "do")).result(timeout=60)
+        client.futures.deciders.execute(Puppet, Do(key, "do")).result(timeout=60)
         proxy.cut(speaking(COMMIT, skip=number % 3), mode)
-        client.execute(Puppet, Do(key, "take")).result(timeout=60)
+        client.futures.deciders.execute(Puppet, Do(key, "take")).result(timeout=60)
     worker = live.engine().register(Puppet(choose), lambda context, effect: calls.add(effect)).start_worker()
-    eventually(lambda: not worker.backlog().result(timeout=30), within=60)
-    assert {client.load_state(Puppet, key).result(timeout=30) for key in keys} == {("do", "take", "taken back")}
+    eventually(lambda: not worker.futures.admin.backlog().result(timeout=30), within=60)
+    assert {client.futures.deciders.state(Puppet, key).result(timeout=30) for key in keys} == {
+        ("do", "take", "taken back")
+    }
     assert (calls.entries, proxy.cuts > 0) == ([], True)

@@ -20,7 +20,7 @@ def address(key: str, tenant: str = "default") -> Address:
 def tracked(place: Place, key: str) -> CachedInstance:
     """A counter as stored."""
     engine = place.engine().register(Counter())
-    engine.execute(Counter, Add(key)).result()
+    engine.deciders.execute(Counter, Add(key))
     loaded = place.store.reader("default").load(address(key))
     assert loaded is not None
     return CachedInstance.of(loaded, engine.registry.get("default", "counter"))
@@ -54,8 +54,8 @@ def test_an_engine_without_memory_works_the_same(place: Place) -> None:
     """With a cache of nothing every command reads its instance anew."""
     engine = place.engine(Settings(cache_size=0, snapshot_events=2)).register(Counter())
     for _ in range(7):
-        engine.execute(Counter, Add("c-1")).result()
-    assert engine.load_state(Counter, "c-1").result() == 7
+        engine.deciders.execute(Counter, Add("c-1"))
+    assert engine.deciders.state(Counter, "c-1") == 7
 
 
 class Secretive(Decider[Callable[[], int], Add, Added, None]):
@@ -78,8 +78,8 @@ def test_a_state_that_cannot_be_stored_has_no_snapshot(place: Place) -> None:
     """A decider whose state is no plain data works without snapshots, however long its history."""
     engine = place.engine(Settings(snapshot_events=2)).register(Secretive())
     for _ in range(9):
-        engine.execute(Secretive, Add("s-1")).result()
-    assert engine.load_state(Secretive, "s-1").result()() == 9
+        engine.deciders.execute(Secretive, Add("s-1"))
+    assert engine.deciders.state(Secretive, "s-1")() == 9
     loaded = place.store.reader("default").load(Address(tenant="default", definition="secretive", key="s-1"))
     assert loaded is not None
     assert loaded.snapshot is None
@@ -91,10 +91,10 @@ def test_a_snapshot_waits_until_the_events_outweigh_the_last_one(place: Place) -
     engine = place.engine(Settings(snapshot_events=1)).register(Puppet())
     reader, where = place.store.reader("default"), Address(tenant="default", definition="puppet", key="p-1")
     kept: dict[int, int] = {}
-    engine.execute(Puppet, Do("p-1", "first")).result()
-    identity = engine.get(Puppet, "p-1").result().id
+    engine.deciders.execute(Puppet, Do("p-1", "first"))
+    identity = engine.deciders.get(Puppet, "p-1").id
     for number in range(60):
-        engine.execute(Puppet, Do("p-1", f"note {number}")).result()
+        engine.deciders.execute(Puppet, Do("p-1", f"note {number}"))
         loaded = reader.load(where)
         assert loaded is not None
         assert loaded.snapshot is not None

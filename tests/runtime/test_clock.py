@@ -53,7 +53,7 @@ def test_a_worker_with_a_wrong_clock_takes_nothing_from_others(place: Place) -> 
     """Leases are judged by one clock, the database's: an engine that thinks it is tomorrow frees nobody's work."""
     ledger = Ledger()
     honest = place.engine().register(Puppet(act), done)
-    honest.execute(Puppet, Do("p-1", "x")).result()
+    honest.deciders.execute(Puppet, Do("p-1", "x"))
     beat(honest)
     assert claim_one(honest, "puppet")
     other = place.engine().register(Puppet(act), lambda context, effect: ledger.add(effect))

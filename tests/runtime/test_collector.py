@@ -34,5 +34,5 @@ def test_a_process_of_the_engines_own_looks_rarely() -> None:
         assert gc.get_threshold()[0] == 700
     ended = threading.Event()
     ended.set()
-    Engine("sqlite://").run(ended)
+    Engine("sqlite://").serve(ended)
     assert gc.get_threshold()[0] == OWN_PROCESS

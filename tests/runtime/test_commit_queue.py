@@ -47,12 +47,12 @@ def test_what_is_waiting_is_one_transaction(live: Live) -> None:
     engine = live.engine(ONE_COMMITTER).register(Puppet())
     batching = Batching(engine)
     with batching.one():
-        replies = [engine.execute(Puppet, Do(f"p-{step % 3}", str(step))) for step in range(30)]
+        replies = [engine.futures.deciders.execute(Puppet, Do(f"p-{step % 3}", str(step))) for step in range(30)]
     for reply in replies:
         reply.result(timeout=30)
     assert batching.sizes == [1, 30]
     for number in range(3):
-        assert engine.load_state(Puppet, f"p-{number}").result() == tuple(map(str, range(number, 30, 3)))
+        assert engine.deciders.state(Puppet, f"p-{number}") == tuple(map(str, range(number, 30, 3)))
 
 
 def test_a_batch_is_bounded(live: Live) -> None:
@@ -60,7 +60,7 @@ def test_a_batch_is_bounded(live: Live) -> None:
     engine = live.engine(msgspec.structs.replace(QUICK, committers=1, batch_limit=7)).register(Counter())
     batching = Batching(engine)
     with batching.one():
-        replies = [engine.execute(Counter, Add(f"c-{number}")) for number in range(20)]
+        replies = [engine.futures.deciders.execute(Counter, Add(f"c-{number}")) for number in range(20)]
     for reply in replies:
         reply.result(timeout=30)
     assert batching.sizes == [1, 7, 7, 6]
@@ -77,11 +77,11 @@ def test_a_repeated_command_in_one_batch_counts_once(live: Live) -> None:
     engine = live.engine(ONE_COMMITTER).register(Puppet(choose))
     batching = Batching(engine)
     with batching.one():
-        replies = [engine.execute(Puppet, Do("p-1", "x"), command_id="k") for _ in range(3)]
-        replies.append(engine.execute(Puppet, Do("p-1", "y")))
+        replies = [engine.futures.deciders.execute(Puppet, Do("p-1", "x"), command_id="k") for _ in range(3)]
+        replies.append(engine.futures.deciders.execute(Puppet, Do("p-1", "y")))
     for reply in replies:
         reply.result(timeout=30)
-    assert (engine.load_state(Puppet, "p-1").result(), decided) == (("x", "y"), ["x", "y"])
+    assert (engine.deciders.state(Puppet, "p-1"), decided) == (("x", "y"), ["x", "y"])
     assert batching.sizes == [1, 4]
 
 
@@ -90,9 +90,9 @@ def test_an_id_stands_for_one_command_in_a_batch_too(live: Live) -> None:
     engine = live.engine(ONE_COMMITTER).register(Counter())
     batching = Batching(engine)
     with batching.one():
-        replies = [engine.execute(Counter, Add("c-1", by), command_id="k") for by in (1, 2, 1)]
+        replies = [engine.futures.deciders.execute(Counter, Add("c-1", by), command_id="k") for by in (1, 2, 1)]
     assert [type(reply.exception(30)) for reply in replies] == [type(None), ReusedIdError, type(None)]
-    assert engine.load_state(Counter, "c-1").result() == 1
+    assert engine.deciders.state(Counter, "c-1") == 1
 
 
 POISON = "poison"
@@ -122,7 +122,9 @@ def test_a_command_that_the_database_refuses_fails_alone(live: Live, place: int)
     poisoned(live)
     with batching.one():
         replies = [
-            engine.execute(Puppet, Do(f"p-{number % 3}", str(number)), command_id=POISON if number == place else "")
+            engine.futures.deciders.execute(
+                Puppet, Do(f"p-{number % 3}", str(number)), command_id=POISON if number == place else ""
+            )
             for number in range(9)
         ]
     errors = {number: reply.exception(timeout=30) for number, reply in enumerate(replies)}
@@ -130,7 +132,7 @@ def test_a_command_that_the_database_refuses_fails_alone(live: Live, place: int)
     assert 9 in batching.sizes
     for key in range(3):
         kept = tuple(str(number) for number in range(key, 9, 3) if number != place)
-        assert engine.load_state(Puppet, f"p-{key}").result() == kept
+        assert engine.deciders.state(Puppet, f"p-{key}") == kept
 
 
 class Heap(Decider[list[str], Do, Noted, None]):
@@ -152,11 +154,13 @@ class Heap(Decider[list[str], Do, Noted, None]):
 def test_what_could_not_be_written_is_forgotten(live: Live) -> None:
     """A commit that failed leaves no trace in the memory either: the next command is decided on what is stored."""
     engine = live.engine(ONE_COMMITTER).register(Heap())
-    engine.execute(Heap, Do("h-1", "a")).result()
+    engine.deciders.execute(Heap, Do("h-1", "a"))
     poisoned(live)
-    assert isinstance(engine.execute(Heap, Do("h-1", "b"), command_id=POISON).exception(timeout=30), StoreError)
-    engine.execute(Heap, Do("h-1", "how many")).result(timeout=30)
-    assert engine.load_state(Heap, "h-1").result() == ["a", "1"]
+    assert isinstance(
+        engine.futures.deciders.execute(Heap, Do("h-1", "b"), command_id=POISON).exception(timeout=30), StoreError
+    )
+    engine.futures.deciders.execute(Heap, Do("h-1", "how many")).result(timeout=30)
+    assert engine.deciders.state(Heap, "h-1") == ["a", "1"]
 
 
 def test_a_command_does_not_overtake_one_that_is_looked_at_again(live: Live) -> None:
@@ -169,12 +173,15 @@ def test_a_command_does_not_overtake_one_that_is_looked_at_again(live: Live) -> 
 
     engine = live.engine(ONE_COMMITTER).register(Puppet(choose))
     batching = Batching(engine)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     with batching.one():
-        use, opened = engine.execute(Puppet, Do("p-1", "use")), engine.execute(Puppet, Do("p-1", "open"))
+        use, opened = (
+            engine.futures.deciders.execute(Puppet, Do("p-1", "use")),
+            engine.futures.deciders.execute(Puppet, Do("p-1", "open")),
+        )
     assert isinstance(use.exception(timeout=30), RejectedError)
     opened.result(timeout=30)
-    assert engine.load_state(Puppet, "p-1").result() == ("x", "open")
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "open")
 
 
 def test_rows_are_written_in_the_order_of_their_ids(live: Live) -> None:
@@ -182,10 +189,8 @@ def test_rows_are_written_in_the_order_of_their_ids(live: Live) -> None:
     engine = live.engine(ONE_COMMITTER).register(Counter())
     batching = Batching(engine)
     for number in range(6):
-        engine.execute(Counter, Add(f"c-{number}")).result()
-    found = sorted(
-        (head for head in engine.instances().result() if head.definition == "counter"), key=lambda head: head.id
-    )
+        engine.deciders.execute(Counter, Add(f"c-{number}"))
+    found = sorted((head for head in engine.instances.list() if head.definition == "counter"), key=lambda head: head.id)
     committing = engine.service.committer.lanes[0].committer._committing
     written: list[list[InstanceId]] = []
     write = committing._writer.write
@@ -196,7 +201,7 @@ def test_rows_are_written_in_the_order_of_their_ids(live: Live) -> None:
 
     committing._writer.write = noted  # type: ignore[method-assign]
     with batching.one():
-        replies = [engine.execute(Counter, Add(head.key)) for head in reversed(found)]
+        replies = [engine.futures.deciders.execute(Counter, Add(head.key)) for head in reversed(found)]
     for reply in replies:
         reply.result(timeout=30)
     assert [head.id for head in found] in written
@@ -212,7 +217,7 @@ def test_the_result_of_an_effect_that_was_withdrawn_in_the_same_batch_counts_for
         return decision.with_effect(Act("x")) if command.what == "ask" else decision
 
     engine = place.engine().register(Puppet(choose), lambda context, effect: None)
-    engine.execute(Puppet, Do("p-1", "ask")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "ask"))
     engine.runtime.heartbeat.step()
     (effect,) = engine.runtime.intake.claim([Wanted("puppet", 1)], 1)
     where = Address(tenant="default", definition="puppet", key="p-1")
@@ -223,16 +228,16 @@ def test_the_result_of_an_effect_that_was_withdrawn_in_the_same_batch_counts_for
     batch = engine.service.committer.lanes[0].committer._committing.commit([dropped, returned], [])
     told = [(each.cause, outcome and outcome.ignored, error) for each, outcome, error in batch.answers]
     assert told == [("drop", "", None), ("done", "the claim is void", None)]
-    assert engine.load_state(Puppet, "p-1").result() == ("ask", "drop")
-    assert engine.backlog().result() == []
+    assert engine.deciders.state(Puppet, "p-1") == ("ask", "drop")
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.parametrize("losses", [7, 8])
 def test_a_race_may_be_lost_several_times(place: Place, losses: int) -> None:
     """Each round somebody else has won; after eight of them the caller is told, and nothing of his was written."""
     first, second = (place.engine().register(Counter()) for _ in range(2))
-    first.execute(Counter, Add("c-1")).result()
-    second.execute(Counter, Add("c-1")).result()  # From here on what the first one remembers is outdated.
+    first.deciders.execute(Counter, Add("c-1"))
+    second.deciders.execute(Counter, Add("c-1"))  # From here on what the first one remembers is outdated.
     committing = first.service.committer.lanes[0].committer._committing
     locked, left = committing._locked, [losses]
 
@@ -243,22 +248,22 @@ def test_a_race_may_be_lost_several_times(place: Place, losses: int) -> None:
         return locked(submissions)
 
     committing._locked = losing  # type: ignore[method-assign]
-    error = first.execute(Counter, Add("c-1")).exception()
+    error = first.futures.deciders.execute(Counter, Add("c-1")).exception()
     assert isinstance(error, ConflictError) is (losses == 8)
-    assert second.load_state(Counter, "c-1").result() == (2 if error else 3)
+    assert second.deciders.state(Counter, "c-1") == (2 if error else 3)
 
 
 def test_a_lost_race_is_decided_again_on_the_new_state(live: Live) -> None:
     """A commit on an outdated state is undone, and every command of the batch is carried out on what is there now."""
     first, second = live.engine(ONE_COMMITTER).register(Counter()), live.engine().register(Counter())
-    first.execute(Counter, Add("c-1")).result()
-    second.execute(Counter, Add("c-1")).result()
+    first.deciders.execute(Counter, Add("c-1"))
+    second.deciders.execute(Counter, Add("c-1"))
     batching = Batching(first)
     with batching.one():
-        replies = [first.execute(Counter, Add(f"c-{number}")) for number in (1, 2, 1, 3)]
+        replies = [first.futures.deciders.execute(Counter, Add(f"c-{number}")) for number in (1, 2, 1, 3)]
     for reply in replies:
         reply.result(timeout=30)
-    assert [first.load_state(Counter, f"c-{number}").result() for number in (1, 2, 3)] == [4, 1, 1]
+    assert [first.deciders.state(Counter, f"c-{number}") for number in (1, 2, 3)] == [4, 1, 1]
 
 
 def test_work_that_ended_is_used_up_although_its_batch_lost_a_race(live: Live) -> None:
@@ -270,24 +275,24 @@ def test_work_that_ended_is_used_up_although_its_batch_lost_a_race(live: Live) -
     batching = Batching(worker)
     worker.start_worker()
     rival = live.engine().register(Counter())
-    worker.execute(Counter, Add("c-1")).result()
-    worker.execute(Puppet, Do("p-0", "first")).result()
-    eventually(lambda: not worker.backlog().result())
+    worker.deciders.execute(Counter, Add("c-1"))
+    worker.deciders.execute(Puppet, Do("p-0", "first"))
+    eventually(lambda: not worker.admin.backlog())
     with batching.one():
-        rival.execute(Counter, Add("c-1")).result()
-        lost = worker.execute(Counter, Add("c-1"))
+        rival.deciders.execute(Counter, Add("c-1"))
+        lost = worker.futures.deciders.execute(Counter, Add("c-1"))
         finished = worker.runtime.worker
         rival_effect(live, "p-1")
         eventually(lambda: len(ended.entries) == 2)
         eventually(lambda: not finished.held())
     lost.result(timeout=30)
-    eventually(lambda: not worker.backlog().result(), within=10)
+    eventually(lambda: not worker.admin.backlog(), within=10)
 
 
 def rival_effect(live: Live, key: str) -> None:
     """Have another process ask for an effect."""
     engine = live.engine().register(Puppet(act))
-    engine.execute(Puppet, Do(key, "second")).result()
+    engine.deciders.execute(Puppet, Do(key, "second"))
 
 
 def test_refusals_decided_on_an_old_state_are_checked(live: Live) -> None:
@@ -299,10 +304,10 @@ def test_refusals_decided_on_an_old_state_are_checked(live: Live) -> None:
         return note(state, command, moment)  # type: ignore[arg-type]
 
     first, second = (live.engine().register(Puppet(choose)) for _ in range(2))  # type: ignore[arg-type]
-    first.execute(Puppet, Do("p-1", "x")).result()
-    second.execute(Puppet, Do("p-1", "open")).result()
-    first.execute(Puppet, Do("p-1", "use")).result(timeout=30)
-    assert second.load_state(Puppet, "p-1").result() == ("x", "open", "use")
+    first.deciders.execute(Puppet, Do("p-1", "x"))
+    second.deciders.execute(Puppet, Do("p-1", "open"))
+    first.futures.deciders.execute(Puppet, Do("p-1", "use")).result(timeout=30)
+    assert second.deciders.state(Puppet, "p-1") == ("x", "open", "use")
 
 
 def test_every_caller_is_answered_when_the_engine_stops(live: Live) -> None:
@@ -312,7 +317,7 @@ def test_every_caller_is_answered_when_the_engine_stops(live: Live) -> None:
 
     def call() -> None:
         while True:
-            error = engine.execute(Counter, Add("c-1")).exception(timeout=30)
+            error = engine.futures.deciders.execute(Counter, Add("c-1")).exception(timeout=30)
             if error is not None:
                 assert isinstance(error, StoppedError)
                 return
@@ -324,7 +329,7 @@ def test_every_caller_is_answered_when_the_engine_stops(live: Live) -> None:
         engine.stop()
 
     together(*[call] * 8, stop)
-    assert live.engine().register(Counter()).load_state(Counter, "c-1").result() == len(counts.entries)
+    assert live.engine().register(Counter()).deciders.state(Counter, "c-1") == len(counts.entries)
 
 
 class LateQueue(SimpleQueue[Any]):
@@ -363,11 +368,11 @@ def test_a_caller_that_fails_on_its_answer_harms_nobody(place: Place) -> None:
     def failing() -> None:
         raise ValueError("in a callback")
 
-    reply = engine.execute(Counter, Add("c-1"))
+    reply = engine.futures.deciders.execute(Counter, Add("c-1"))
     with pytest.raises(ValueError, match="callback"):
         reply.when_done(failing)
-    engine.execute(Counter, Add("c-1")).result()
-    assert engine.load_state(Counter, "c-1").result() == 2
+    engine.deciders.execute(Counter, Add("c-1"))
+    assert engine.deciders.state(Counter, "c-1") == 2
 
 
 def test_a_callback_that_raises_does_not_stop_the_committer(live: Live) -> None:
@@ -379,11 +384,11 @@ def test_a_callback_that_raises_does_not_stop_the_committer(live: Live) -> None:
         raise ValueError("in a callback")
 
     with batching.one():
-        first = engine.execute(Counter, Add("c-1"))
+        first = engine.futures.deciders.execute(Counter, Add("c-1"))
         first.when_done(failing)
-        second = engine.execute(Counter, Add("c-1"))
+        second = engine.futures.deciders.execute(Counter, Add("c-1"))
     assert second.result(timeout=30) is None
-    assert engine.execute(Counter, Add("c-1")).exception(timeout=30) is None
+    assert engine.futures.deciders.execute(Counter, Add("c-1")).exception(timeout=30) is None
 
 
 def test_commits_and_refusals_are_told_to_listeners(place: Place) -> None:
@@ -395,8 +400,8 @@ def test_commits_and_refusals_are_told_to_listeners(place: Place) -> None:
 
     engine = place.engine().register(Counter()).register(Puppet(lambda s, c, m: None))  # type: ignore[arg-type,return-value]
     engine.listen(broken).listen(heard.append)
-    engine.execute(Counter, Add("c-1")).result()
-    assert engine.execute(Puppet, Do("p-1")).exception() is not None
+    engine.deciders.execute(Counter, Add("c-1"))
+    assert engine.futures.deciders.execute(Puppet, Do("p-1")).exception() is not None
     committed = [each for each in heard if isinstance(each, Committed)]
     assert [(each.commands, each.instances, each.events) for each in committed] == [(1, 1, 1), (1, 0, 0)]
     (refused,) = [each for each in heard if isinstance(each, CommandRefused)]
@@ -416,11 +421,11 @@ def test_a_rejected_command_is_told_with_its_code(place: Place, way: str) -> Non
     engine = place.engine(Settings(retry=RetryPolicy(max_attempts=1)))
     engine.register(Puppet(choose), lambda context, effect: Do("p-1", "no")).listen(heard.append)
     if way == "execute":
-        assert engine.execute(Puppet, Do("p-1", "no")).exception() is not None
+        assert engine.futures.deciders.execute(Puppet, Do("p-1", "no")).exception() is not None
     elif way == "submit":
-        engine.submit(Puppet, Do("p-1", "no")).result()
+        engine.deciders.submit(Puppet, Do("p-1", "no"))
     else:
-        engine.execute(Puppet, Do("p-1", "go")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "go"))
     engine.drain()
     (refused,) = [each for each in heard if isinstance(each, CommandRefused)]
     assert (refused.definition, refused.command, refused.code) == ("puppet", "Do", "out_of_turn")
@@ -433,21 +438,21 @@ def test_contenders_do_not_give_up_on_one_another(live: Live) -> None:
 
     def hammer(engine: Engine) -> None:
         for _ in range(5):
-            replies = [engine.execute(Counter, Add("c-1")) for _ in range(5)]
+            replies = [engine.futures.deciders.execute(Counter, Add("c-1")) for _ in range(5)]
             for reply in replies:
                 assert not isinstance(reply.exception(timeout=60), ConflictError)
 
     together(*[partial(hammer, engine) for engine in engines])
-    assert engines[0].load_state(Counter, "c-1").result() == 100
+    assert engines[0].deciders.state(Counter, "c-1") == 100
 
 
 def test_an_instance_that_was_deleted_is_not_remembered(place: Place) -> None:
     """After a deletion by another process the key belongs to a new instance, whatever this process remembers."""
     first, second = (place.engine().register(Puppet()) for _ in range(2))
-    first.execute(Puppet, Do("p-1", "end")).result()
-    second.delete(second.get(Puppet, "p-1").result().id).result()
-    first.execute(Puppet, Do("p-1", "anew")).result()
-    assert second.load_state(Puppet, "p-1").result() == ("anew",)
+    first.deciders.execute(Puppet, Do("p-1", "end"))
+    second.instances.delete(second.deciders.get(Puppet, "p-1").id)
+    first.deciders.execute(Puppet, Do("p-1", "anew"))
+    assert second.deciders.state(Puppet, "p-1") == ("anew",)
 
 
 class Commits:
@@ -495,12 +500,12 @@ def committing(live: Live) -> tuple[Engine, Commits]:
 def test_a_lone_result_is_committed_by_the_thread_that_brings_it(live: Live) -> None:
     """With nobody else in hand; a thread that others need hands it in."""
     engine, commits = committing(live)
-    engine.execute(Puppet, Do("p-one", "one")).result()
-    eventually(lambda: engine.load_state(Puppet, "p-one").result() == ("one", "done one"))
+    engine.deciders.execute(Puppet, Do("p-one", "one"))
+    eventually(lambda: engine.deciders.state(Puppet, "p-one") == ("one", "done one"))
     assert commits.threads == [COMMITTER, LOOP]
-    engine.execute(Puppet, Do("p-slow", "slow")).result()
-    engine.execute(Puppet, Do("p-two", "two")).result()
-    eventually(lambda: engine.load_state(Puppet, "p-two").result() == ("two", "done two"))
+    engine.deciders.execute(Puppet, Do("p-slow", "slow"))
+    engine.deciders.execute(Puppet, Do("p-two", "two"))
+    eventually(lambda: engine.deciders.state(Puppet, "p-two") == ("two", "done two"))
     assert commits.threads[2:] == [COMMITTER] * 3
     engine.stop(timedelta(0))
 
@@ -509,10 +514,10 @@ def test_an_answer_that_got_lost_there_is_found_out_by_the_committer(live: Live)
     """The result was committed and nobody knows: it counts once, and the worker goes on."""
     engine, commits = committing(live)
     commits.spoils = LOOP
-    engine.execute(Puppet, Do("p-one", "one")).result()
+    engine.deciders.execute(Puppet, Do("p-one", "one"))
     eventually(lambda: commits.threads[:3] == [COMMITTER, LOOP, COMMITTER])
-    engine.execute(Puppet, Do("p-two", "two")).result()
-    eventually(lambda: engine.load_state(Puppet, "p-two").result() == ("two", "done two"))
-    assert engine.load_state(Puppet, "p-one").result() == ("one", "done one")
-    assert not engine.backlog().result()
+    engine.deciders.execute(Puppet, Do("p-two", "two"))
+    eventually(lambda: engine.deciders.state(Puppet, "p-two") == ("two", "done two"))
+    assert engine.deciders.state(Puppet, "p-one") == ("one", "done one")
+    assert not engine.admin.backlog()
     eventually(lambda: engine.service.committer.claims() == [])

@@ -30,12 +30,12 @@ def test_the_order_of_an_instance_is_that_of_its_callers(live: Live) -> None:
 
     def call(number: int) -> None:
         for step in range(20):
-            engine.execute(Puppet, Do(f"p-{number}", str(step))).result(timeout=30)
+            engine.futures.deciders.execute(Puppet, Do(f"p-{number}", str(step))).result(timeout=30)
 
     together(*[lambda number=number: call(number) for number in range(6)])
     for number in range(6):
-        eventually(lambda number=number: len(engine.load_state(Puppet, f"p-{number}").result()) == 40)  # type: ignore[misc]
-        state = engine.load_state(Puppet, f"p-{number}").result()
+        eventually(lambda number=number: len(engine.deciders.state(Puppet, f"p-{number}")) == 40)  # type: ignore[misc]
+        state = engine.deciders.state(Puppet, f"p-{number}")
         assert [each for each in state if each.isdigit()] == [str(step) for step in range(20)]
         assert sorted(each for each in state if each.startswith("tick")) == sorted(f"tick {step}" for step in range(20))
 
@@ -45,11 +45,11 @@ def test_commands_that_are_sent_together_stay_in_order(live: Live) -> None:
     engine = live.engine(SEVERAL).register(Puppet())
     for attempt in range(5):
         sent = [(key, step) for step in range(20) for key in range(3)]
-        replies = [engine.execute(Puppet, Do(f"p-{attempt}-{key}", str(step))) for key, step in sent]
+        replies = [engine.futures.deciders.execute(Puppet, Do(f"p-{attempt}-{key}", str(step))) for key, step in sent]
         for reply in replies:
             reply.result(timeout=30)
         for key in range(3):
-            assert engine.load_state(Puppet, f"p-{attempt}-{key}").result() == tuple(map(str, range(20)))
+            assert engine.deciders.state(Puppet, f"p-{attempt}-{key}") == tuple(map(str, range(20)))
 
 
 def test_all_committers_do_their_share(live: Live) -> None:
@@ -57,9 +57,9 @@ def test_all_committers_do_their_share(live: Live) -> None:
     calls = Ledger()
     engine = live.engine(SEVERAL).handle("h", lambda ctx: calls.add(ctx.instance))
     engine.register(Saga("s").step("a", "h").step("b", "h").build()).start_worker()
-    instances = [engine.start("s").result() for _ in range(30)]
+    instances = [engine.start("s").id for _ in range(30)]
     for instance in instances:
-        engine.result(instance).result(timeout=30)
+        engine.run(instance).result(timeout=30)
     assert len(calls.entries) == 60
     remembered = [len(lane.cache._by_id) for lane in lanes_of(engine)]
     assert sum(remembered) == 30

@@ -33,9 +33,9 @@ def test_a_timer_of_this_process_needs_no_poll(live: Live) -> None:
     settings = msgspec.structs.replace(QUICK, timer_poll_interval=timedelta(hours=1), poll_interval=timedelta(hours=1))
     engine = live.engine(settings).register(timing(SHORT)).start_worker()
     for number in range(3):
-        engine.execute(Puppet, Do(f"p-{number}", "set")).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "set"))
     for number in range(3):
-        eventually(lambda number=number: engine.load_state(Puppet, f"p-{number}").result()[-1] == "rang")  # type: ignore[misc]
+        eventually(lambda number=number: engine.deciders.state(Puppet, f"p-{number}")[-1] == "rang")  # type: ignore[misc]
 
 
 def test_a_parked_effect_of_this_process_needs_no_poll(live: Live) -> None:
@@ -47,7 +47,7 @@ def test_a_parked_effect_of_this_process_needs_no_poll(live: Live) -> None:
         return Decision.event(Noted("x")).with_effect(Act("x"), delay=SHORT)
 
     engine = live.engine(settings).register(Puppet(choose), lambda context, effect: ledger.add(effect)).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     eventually(lambda: ledger.entries)
 
 
@@ -63,7 +63,7 @@ def test_a_retry_of_this_process_needs_no_poll(live: Live) -> None:
 
     policy = RetryPolicy(max_attempts=2, delay=SHORT, jitter=0)
     engine = live.engine(settings).register(Puppet(act), once_broken, retry=policy).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     eventually(lambda: ledger.entries == [1, 2])
 
 
@@ -75,11 +75,11 @@ def test_a_far_timer_does_not_hide_what_is_due(place: Place) -> None:
     engine = place.engine(POLL).register(Puppet())
     due_work = engine.runtime.due_work
     due_work.step()
-    engine.submit(Puppet, Do("p-1", "told")).result()
+    engine.deciders.submit(Puppet, Do("p-1", "told"))
     due_work.look()
     due_work.expect(place.clock.now() + timedelta(days=14))
     due_work.step()
-    assert engine.load_state(Puppet, "p-1").result() == ("told",)
+    assert engine.deciders.state(Puppet, "p-1") == ("told",)
 
 
 def test_a_message_and_a_far_timer_of_one_commit(live: Live) -> None:
@@ -98,11 +98,11 @@ def test_a_message_and_a_far_timer_of_one_commit(live: Live) -> None:
     batching = Batching(engine)
     engine.start_worker()
     with batching.one():
-        replies = [engine.execute(Puppet, Do(f"p-{what}", what)) for what in ("tell", "far")]
+        replies = [engine.futures.deciders.execute(Puppet, Do(f"p-{what}", what)) for what in ("tell", "far")]
     for reply in replies:
         reply.result(timeout=30)
-    eventually(lambda: not engine.inbox_depth().result())
-    assert engine.load_state(Puppet, "target").result() == ("told",)
+    eventually(lambda: not engine.admin.inbox_depth())
+    assert engine.deciders.state(Puppet, "target") == ("told",)
     assert engine.health().is_healthy
 
 
@@ -112,7 +112,7 @@ def test_nobody_waits_longer_than_the_poll_interval(place: Place, ahead: timedel
     engine = place.engine(POLL).register(timing(ahead))
     due_work = engine.runtime.due_work
     assert due_work.step() == 7.0
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     assert due_work.step() == min(7.0, ahead.total_seconds())
 
 
@@ -120,13 +120,13 @@ def test_a_timer_of_another_process_is_found_within_the_poll_interval(place: Pla
     """Without any hint."""
     waiting, other = (place.engine(POLL).register(timing(timedelta(seconds=1))) for _ in range(2))
     assert waiting.runtime.due_work.step() == 7.0
-    other.execute(Puppet, Do("p-1", "set")).result()
+    other.deciders.execute(Puppet, Do("p-1", "set"))
     place.clock.move(timedelta(seconds=6))
     assert waiting.runtime.due_work.step() == 1.0
-    assert waiting.load_state(Puppet, "p-1").result() == ("set",)
+    assert waiting.deciders.state(Puppet, "p-1") == ("set",)
     place.clock.move(timedelta(seconds=1))
     waiting.runtime.due_work.step()
-    assert waiting.load_state(Puppet, "p-1").result() == ("set", "rang")
+    assert waiting.deciders.state(Puppet, "p-1") == ("set", "rang")
 
 
 def test_a_clock_that_is_set_back_stops_nothing(place: Place) -> None:
@@ -134,9 +134,9 @@ def test_a_clock_that_is_set_back_stops_nothing(place: Place) -> None:
     engine = place.engine(POLL).register(Puppet())
     engine.runtime.due_work.step()
     place.clock._now -= timedelta(days=1)
-    engine.submit(Puppet, Do("p-1", "told")).result()
+    engine.deciders.submit(Puppet, Do("p-1", "told"))
     assert engine.runtime.due_work.step() == 7.0
-    assert engine.load_state(Puppet, "p-1").result() == ("told",)
+    assert engine.deciders.state(Puppet, "p-1") == ("told",)
 
 
 @pytest.mark.parametrize("broken", ["fire", "deliver", "unpark"])
@@ -146,10 +146,10 @@ def test_trouble_with_one_kind_of_work_does_not_stop_the_others(
     """Timers, messages and retries do not wait for one another; the round counts as failed, and the next one looks again."""
     engine = place.engine().register(timing(timedelta(hours=1)))
     parked = place.engine().register(Doll(lambda *_: Decision.event(Noted("x")).with_effect(Act("x"), delay=HOUR)))
-    engine.execute(Puppet, Do("p-timer", "set")).result()
-    parked.execute(Doll, Do("d-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-timer", "set"))
+    parked.deciders.execute(Doll, Do("d-1", "x"))
     place.clock.move(timedelta(hours=2))
-    engine.submit(Puppet, Do("p-message", "told")).result()
+    engine.deciders.submit(Puppet, Do("p-message", "told"))
 
     def fail() -> None:
         raise SystemExit("no")
@@ -161,9 +161,9 @@ def test_trouble_with_one_kind_of_work_does_not_stop_the_others(
 
     def what_was_done() -> dict[str, bool]:
         return {
-            "fire": engine.load_state(Puppet, "p-timer").result() == ("set", "rang"),
-            "deliver": engine.inbox_depth().result() == 0,
-            "unpark": parked.get(Doll, "d-1").result().effects[0].next_attempt_at is None,
+            "fire": engine.deciders.state(Puppet, "p-timer") == ("set", "rang"),
+            "deliver": engine.admin.inbox_depth() == 0,
+            "unpark": parked.deciders.get(Doll, "d-1").effects[0].next_attempt_at is None,
         }
 
     assert what_was_done() == {name: name != broken for name in ("fire", "deliver", "unpark")}
@@ -177,25 +177,25 @@ def test_a_timer_beyond_the_calendar_stops_nobody(place: Place, when: str) -> No
     """A row that something else wrote and nobody can read leaves the other timers and the messages alone."""
     engine = place.engine().register(timing(timedelta(hours=1)))
     for key in ("p-1", "p-2"):
-        engine.execute(Puppet, Do(key, "set")).result()
-    spoilt = engine.get(Puppet, "p-1").result().id
+        engine.deciders.execute(Puppet, Do(key, "set"))
+    spoilt = engine.deciders.get(Puppet, "p-1").id
     is_sqlite = place.url.startswith("sqlite")
     instant = {"too late": "12000-01-01", "too early": "0044-03-15 BC"}[when] if not is_sqlite else f"{when[4]} never"
     with place.store.writer().unit() as unit:
         table = "timers" if is_sqlite else "holdfast.timers"
         unit.connection.execute(f"update {table} set due_at = '{instant}' where instance = '{spoilt}'")  # type: ignore[attr-defined]
-    engine.submit(Puppet, Do("p-3", "told")).result()
+    engine.deciders.submit(Puppet, Do("p-3", "told"))
     engine.advance(hours=2)
     engine.runtime.due_work.step()
-    assert engine.load_state(Puppet, "p-2").result() == ("set", "rang")
-    assert engine.load_state(Puppet, "p-3").result() == ("told",)
+    assert engine.deciders.state(Puppet, "p-2") == ("set", "rang")
+    assert engine.deciders.state(Puppet, "p-3") == ("told",)
 
 
 def test_firing_is_told_with_its_delay(place: Place) -> None:
     """Telemetry hears how late a timer was handed in."""
     heard: list[Happening] = []
     engine = place.engine().register(timing(timedelta(hours=1))).listen(heard.append)
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     place.clock.move(timedelta(hours=2))
     engine.drain()
     assert [each.late_by for each in heard if isinstance(each, TimerFired)] == [timedelta(hours=1)]
@@ -211,22 +211,22 @@ def test_many_due_timers_are_fired_in_rounds(place: Place) -> None:
         return decision
 
     engine = place.engine().register(Puppet(choose))
-    engine.execute(Puppet, Do("p-1", "set")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "set"))
     engine.advance(hours=1)
-    assert len(engine.load_state(Puppet, "p-1").result()) == 501
+    assert len(engine.deciders.state(Puppet, "p-1")) == 501
 
 
 def test_a_timer_that_cannot_be_read_does_not_stop_the_others(place: Place) -> None:
     """Bytes that are no command are buried with a reason; the timer beside it fires."""
     engine = place.engine(Settings(command_retry=AT_ONCE)).register(timing(timedelta(hours=1)))
     for key in ("p-1", "p-2"):
-        engine.execute(Puppet, Do(key, "set")).result()
-    spoilt = engine.get(Puppet, "p-1").result().id
+        engine.deciders.execute(Puppet, Do(key, "set"))
+    spoilt = engine.deciders.get(Puppet, "p-1").id
     prefix = "" if place.url.startswith("sqlite") else "holdfast."
     with place.store.writer().unit() as unit:
         nonsense = "x'ff'" if not prefix else "'\\xff'::bytea"
         unit.connection.execute(f"update {prefix}timers set data = {nonsense} where instance = '{spoilt}'")  # type: ignore[attr-defined]
     engine.advance(hours=2)
-    assert engine.load_state(Puppet, "p-2").result() == ("set", "rang")
-    (letter,) = engine.dead_letters().result()
+    assert engine.deciders.state(Puppet, "p-2") == ("set", "rang")
+    (letter,) = engine.dead_letters.list()
     assert (letter.source, letter.reason) == ("timer", "bad_payload")

@@ -25,7 +25,7 @@ class Drifting(Counter):
 def test_an_impure_decider_is_noticed(place: Place) -> None:
     """A fold that does not come to the same state twice fails the check."""
     engine = place.engine().register(Drifting())
-    engine.execute(Drifting, Add("d-1")).result()
+    engine.deciders.execute(Drifting, Add("d-1"))
     with pytest.raises(AssertionError, match="the state in memory is wrong"):
         assert_folded(engine)
     place.must_fold = False
@@ -51,7 +51,7 @@ def test_a_row_that_lies_is_noticed(place: Place, statement: str, said: str) -> 
     """Rows that contradict the events fail the check."""
     engine = place.engine(Settings(snapshot_events=2)).register(Counter())
     for _ in range(5):
-        engine.execute(Counter, Add("c-1")).result()
+        engine.deciders.execute(Counter, Add("c-1"))
     assert_folded(engine)
     spoil(place, statement)
     with pytest.raises(AssertionError, match=said):
@@ -61,8 +61,8 @@ def test_a_row_that_lies_is_noticed(place: Place, statement: str, said: str) -> 
 def test_a_memory_that_lies_is_noticed(place: Place) -> None:
     """A cached state that is not the fold fails the check."""
     engine = place.engine().register(Counter())
-    engine.execute(Counter, Add("c-1")).result()
-    header = engine.instances().result()[0]
+    engine.deciders.execute(Counter, Add("c-1"))
+    header = engine.instances.list()[0]
     memory = lanes_of(engine)[0].cache
     memory._by_id[header.id.int].state = 77
     with pytest.raises(AssertionError, match="the state in memory is wrong"):

@@ -70,7 +70,7 @@ class Stage:
         self.engine = (
             engine.register(self.gate).register(Counter()).register(WAITING).project(self.model).start_worker()
         )
-        self.awaited = self.engine.result(engine.start("waiting").result())
+        self.awaited = self.engine.futures.run(engine.start("waiting").id).result()
 
     def handle(self, context: EffectContext, effect: Act) -> Do:
         """Do it: at once, unless it is to hang."""
@@ -86,16 +86,16 @@ class Stage:
         """All kinds of work are done."""
         name, engine = f"k-{next(self._numbers)}", self.engine
         for what in ("x", "timer", "message"):
-            engine.execute(Puppet, Do(f"{name}-{what}", what)).result(timeout=30)
-        engine.execute(Doll, Do(name, "x")).result(timeout=30)
-        ended = engine.start("waiting").result(timeout=30)
-        engine.abort(ended).result(timeout=30)
-        eventually(lambda: not engine.inbox_depth().result())
-        eventually(lambda: engine.load_state(Puppet, f"{name}-x").result() == ("x", "done"))
-        eventually(lambda: engine.load_state(Puppet, f"{name}-timer").result() == ("timer", "done"))
-        eventually(lambda: engine.load_state(Puppet, f"{name}-message!").result() == ("done",))
-        eventually(lambda: engine.load_state(Doll, name).result() == ("x", "done"))
-        eventually(lambda: [each.lag for each in engine.projections().result()] == [0])
+            engine.futures.deciders.execute(Puppet, Do(f"{name}-{what}", what)).result(timeout=30)
+        engine.futures.deciders.execute(Doll, Do(name, "x")).result(timeout=30)
+        ended = engine.futures.start("waiting").result(timeout=30).id
+        engine.run(ended).abort(timeout=30)
+        eventually(lambda: not engine.admin.inbox_depth())
+        eventually(lambda: engine.deciders.state(Puppet, f"{name}-x") == ("x", "done"))
+        eventually(lambda: engine.deciders.state(Puppet, f"{name}-timer") == ("timer", "done"))
+        eventually(lambda: engine.deciders.state(Puppet, f"{name}-message!") == ("done",))
+        eventually(lambda: engine.deciders.state(Doll, name) == ("x", "done"))
+        eventually(lambda: [each.lag for each in engine.projections.list()] == [0])
 
 
 def answering(state: Notes, command: Do, moment: Moment) -> Answer:
@@ -178,7 +178,7 @@ def standing(stage: Stage, committer: CommitQueue) -> Iterator[None]:
     place = (Address(tenant=DEFAULT_TENANT, definition="gate", key=name) for name in names)
     address = next(each for each in place if lanes._lane_of(each) is committer)
     stage.gate.opened.clear()
-    told = stage.engine.execute(stage.gate, Stand(address.key))
+    told = stage.engine.futures.deciders.execute(stage.gate, Stand(address.key))
     try:
         yield
     finally:
@@ -225,7 +225,7 @@ def hanging(stage: Stage, kind: type[Puppet], calls: int) -> Iterator[None]:
     """So many calls of a handler hang, which has no limit."""
     stage.opened.clear()
     for number in range(calls):
-        stage.engine.execute(kind, Do(f"hanging-{number}", "hang")).result(timeout=30)
+        stage.engine.futures.deciders.execute(kind, Do(f"hanging-{number}", "hang")).result(timeout=30)
     try:
         yield
     finally:
@@ -245,7 +245,7 @@ def locked(stage: Stage) -> Iterator[None]:
         else:
             server = stack.enter_context(psycopg.connect(url))
             server.execute("lock table holdfast.instances in exclusive mode")
-        told = stage.engine.execute(Counter, AddOne("c-1"))
+        told = stage.engine.futures.deciders.execute(Counter, AddOne("c-1"))
         yield
     told.result(timeout=30)
 
@@ -254,7 +254,7 @@ def locked(stage: Stage) -> Iterator[None]:
 def broken(stage: Stage) -> Iterator[None]:
     """A projection fails on every event."""
     stage.model.is_broken = True
-    stage.engine.execute(Counter, AddOne("c-1")).result(timeout=30)
+    stage.engine.futures.deciders.execute(Counter, AddOne("c-1")).result(timeout=30)
     try:
         yield
     finally:
@@ -319,7 +319,7 @@ def test_every_thread_is_one_of_a_part_that_is_watched(live: Live) -> None:
     before = set(threading.enumerate())
     stage = Stage(live)
     stage.check()
-    stage.engine.execute(Counter, AddOne("c-1")).then(lambda _nothing: None).result(timeout=30)
+    stage.engine.futures.deciders.execute(Counter, AddOne("c-1")).then(lambda _nothing: None).result(timeout=30)
     others = {"handler threads": "handler", "reader threads": "reader", "callback threads": "callback"}
     known = {f"holdfast-{others.get(part.name, part.name).replace(' ', '-')}" for part in stage.engine.parts()}
     known |= {
@@ -339,7 +339,7 @@ def test_an_engine_without_a_worker_tells_of_its_parts_too(live: Live) -> None:
     eventually(lambda: engine.health().is_healthy)
     assert not engine.health().has_worker
     assert {"committer 1", "reader threads", "watch"} <= {part.name for part in engine.parts()}
-    told = engine.execute(gate, Stand())
+    told = engine.futures.deciders.execute(gate, Stand())
     eventually(lambda: problems_with(engine, "committer"))
     gate.opened.set()
     told.result(timeout=30)
@@ -366,10 +366,10 @@ def test_a_committer_outlives_whatever_a_commit_raises(live: Live, error: BaseEx
 
     for each in commits:
         each.commit = fail  # type: ignore[method-assign,assignment]
-    assert engine.execute(Counter, AddOne("c-1")).exception(timeout=30) is error
+    assert engine.futures.deciders.execute(Counter, AddOne("c-1")).exception(timeout=30) is error
     for each, original in zip(commits, originals, strict=True):
         each.commit = original  # type: ignore[method-assign]
-    engine.execute(Counter, AddOne("c-1")).result(timeout=30)
+    engine.futures.deciders.execute(Counter, AddOne("c-1")).result(timeout=30)
     assert engine.health().is_healthy
 
 
@@ -384,6 +384,6 @@ def test_callers_are_answered_although_the_worker_cannot_take_what_was_written(s
         run(effects)
 
     worker.run = fail_once  # type: ignore[method-assign]
-    stage.engine.execute(Puppet, Do("p-1", "x")).result(timeout=30)
-    eventually(lambda: stage.engine.load_state(Puppet, "p-1").result() == ("x", "done"))
+    stage.engine.futures.deciders.execute(Puppet, Do("p-1", "x")).result(timeout=30)
+    eventually(lambda: stage.engine.deciders.state(Puppet, "p-1") == ("x", "done"))
     stage.check()

@@ -23,21 +23,21 @@ def test_a_beat_extends_the_lease(place: Place) -> None:
     """A worker that beats is listed as alive until its lease ends; one that does not is gone."""
     engine = place.engine(Settings(worker_name="ant")).register(Puppet(act), done)
     engine.runtime.heartbeat.step()
-    (worker,) = engine.workers().result()
+    (worker,) = engine.admin.workers()
     assert (worker.name, worker.alive_until) == ("ant", place.clock.now() + timedelta(seconds=6))
     place.clock.move(timedelta(seconds=5))
     engine.runtime.heartbeat.step()
     place.clock.move(timedelta(seconds=6))
-    assert len(engine.workers().result()) == 1
+    assert len(engine.admin.workers()) == 1
     place.clock.move(timedelta(microseconds=1))
-    assert engine.workers().result() == []
+    assert engine.admin.workers() == []
 
 
 def test_a_beat_frees_the_work_of_the_dead(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     """Whoever beats next takes what a silent worker held away from it, and says so."""
     heard: list[Happening] = []
     dead = place.engine().register(Puppet(act), done)
-    dead.execute(Puppet, Do("p-1", "x")).result()
+    dead.deciders.execute(Puppet, Do("p-1", "x"))
     dead.runtime.heartbeat.step()
     dead.runtime.intake.claim([Wanted("puppet", 1)], 1)
     alive = place.engine().register(Puppet(act), done).listen(heard.append)
@@ -62,13 +62,13 @@ def test_a_worker_that_was_taken_for_dead_stops_what_it_does(live: Live) -> None
         return Do("p-1", "done too late")
 
     engine = live.engine().register(Puppet(act), patient).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
     engine.service.store.workers().retire(engine.runtime.identity)
     arrives(told)
     eventually(lambda: not engine.runtime.worker.held())
-    eventually(lambda: not engine.backlog().result())
-    assert engine.load_state(Puppet, "p-1").result() == ("x", "done")
+    eventually(lambda: not engine.admin.backlog())
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "done")
     assert engine.health().is_healthy
 
 
@@ -85,24 +85,24 @@ def test_the_loss_of_an_old_claim_does_not_touch_a_new_one(live: Live) -> None:
         return Do("p-1", "done")
 
     engine = live.engine().register(Puppet(act), hang).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside[0])
     before = engine.runtime.worker.held()
     gates[0].set()
     arrives(inside[1])
     engine.runtime.worker.lose(before)
     gates[1].set()
-    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", "done"))
-    assert engine.backlog().result() == []
+    eventually(lambda: engine.deciders.state(Puppet, "p-1") == ("x", "done"))
+    assert engine.admin.backlog() == []
 
 
 def test_a_stopped_worker_leaves_the_list_at_once(live: Live) -> None:
     """Nobody waits for the lease of a worker that said goodbye."""
     first = live.engine().register(Puppet(act), done).start_worker()
     second = live.engine()
-    assert len(second.workers().result()) == 1
+    assert len(second.admin.workers()) == 1
     first.stop()
-    assert second.workers().result() == []
+    assert second.admin.workers() == []
 
 
 def test_a_beat_tells_the_handler_that_its_claim_is_lost(place: Place) -> None:
@@ -120,7 +120,7 @@ def test_a_beat_tells_the_handler_that_its_claim_is_lost(place: Place) -> None:
 
     heard: list[Happening] = []
     engine = place.engine().register(Puppet(act), oversleep).listen(heard.append)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     assert engine.execute_next()
     assert told == [False, True]
     assert [each.number for each in heard if isinstance(each, WorkLost)] == [0]
@@ -170,6 +170,6 @@ def test_a_worker_whose_heart_hangs_says_goodbye(live: Live, monkeypatch: pytest
     monkeypatch.setattr(workers, "beat", hang)
     arrives(inside)
     witness = live.engine()
-    assert len(witness.workers().result()) == 1
+    assert len(witness.admin.workers()) == 1
     comes_to_an_end(lambda: engine.stop(timedelta(milliseconds=200)), within=20.0)
-    assert witness.workers().result() == []
+    assert witness.admin.workers() == []

@@ -39,7 +39,7 @@ def quietly(state: Notes, command: Do, moment: Moment) -> Answer:
 def waiting(place: Place, settings: Settings | None = None) -> ManualEngine:
     """An engine without the handler, with an instance that has waited for it long enough."""
     engine = place.engine(settings).register(Told(quietly))
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(COOLDOWN)
     return engine
 
@@ -51,7 +51,7 @@ def look(engine: ManualEngine) -> list[str]:
 
 def notes(engine: ManualEngine) -> Notes:
     """What the instance has noted."""
-    return engine.load_state(Puppet, "p-1").result()
+    return engine.deciders.state(Puppet, "p-1")
 
 
 @pytest.mark.row("F-106", "F-108", "F-110", "D-059")
@@ -68,7 +68,7 @@ def test_an_instance_hears_once_in_a_while_that_nobody_has_its_handler(place: Pl
     engine.advance(timedelta(microseconds=1))
     look(engine)
     assert notes(engine) == ("x", MISSED, MISSED)
-    (effect,) = engine.get(Puppet, "p-1").result().effects
+    (effect,) = engine.deciders.get(Puppet, "p-1").effects
     assert (effect.attempts, effect.worker, effect.error) == (0, None, "")
     helper = place.engine().register(Told(quietly), lambda context, effect: calls.add(effect.what))
     helper.runtime.heartbeat.step()
@@ -81,7 +81,7 @@ def test_an_instance_hears_once_in_a_while_that_nobody_has_its_handler(place: Pl
 def test_an_effect_is_missed_only_after_a_while(place: Place) -> None:
     """A worker that is just being restarted is nobody's news."""
     engine = place.engine(Settings(missing_handler_cooldown=MINUTE)).register(Told(quietly))
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(MINUTE - timedelta(microseconds=1))
     assert look(engine) == []
     engine.advance(timedelta(microseconds=1))
@@ -96,7 +96,7 @@ def test_the_news_is_for_the_instance_that_waits(place: Place, caplog: pytest.Lo
             return Do("p-2", "done")
 
     engine = place.engine().register(Misled(quietly))
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(COOLDOWN)
     look(engine)
     assert notes(engine) == ("x",)
@@ -110,8 +110,8 @@ def test_the_log_has_one_line_for_each_handler_and_window(place: Place, caplog: 
     engine = place.engine(Settings(missing_handler_throttle=MINUTE)).register(Told(quietly)).register(Doll(act))
     engine.listen(heard.append)
     for number in range(5):
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
-    engine.execute(Doll, Do("d-1", "x")).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
+    engine.deciders.execute(Doll, Do("d-1", "x"))
     engine.advance(COOLDOWN)
     with caplog.at_level(logging.WARNING, logger="holdfast.housekeeping"):
         for _ in range(4):
@@ -158,7 +158,7 @@ def test_no_more_than_a_hundred_are_told_at_once(place: Place) -> None:
         return noted
 
     engine = place.engine().register(Told(many))
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(COOLDOWN)
     look(engine)
     noted = notes(engine)
@@ -169,7 +169,7 @@ def test_no_more_than_a_hundred_are_told_at_once(place: Place) -> None:
 def test_whoever_does_not_want_to_know_is_not_told(place: Place) -> None:
     """A decider that says nothing about missing handlers hears nothing of them."""
     engine = place.engine().register(Puppet(quietly))
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(COOLDOWN)
     assert look(engine) == ["puppet"]
     assert notes(engine) == ("x",)
@@ -191,7 +191,7 @@ def test_trouble_with_telling_is_logged_and_never_raised(place: Place, caplog: p
 
     engine = place.engine().register(Broken(refuse))
     for key, what in (("p-1", "x"), ("p-2", "y")):
-        engine.execute(Puppet, Do(key, what)).result()
+        engine.deciders.execute(Puppet, Do(key, what))
     engine.advance(COOLDOWN)
     assert look(engine) == ["puppet"]
     assert "failed on the news that nobody has the handler 'puppet'" in caplog.text
@@ -203,7 +203,7 @@ def test_an_instance_that_has_ended_is_left_alone(place: Place) -> None:
     """The news comes too late for it, and that is no trouble."""
     engine = place.engine().register(Told(quietly))
     for what in ("x", "end"):
-        engine.execute(Puppet, Do("p-1", what)).result()
+        engine.deciders.execute(Puppet, Do("p-1", what))
     engine.advance(COOLDOWN)
     assert look(engine) == ["puppet"]
     assert notes(engine) == ("x", "end")
@@ -213,8 +213,8 @@ def test_a_running_engine_looks_by_itself(live: Live) -> None:
     """The loops of a process without the handler tell the instance; no one has to ask."""
     settings = msgspec.structs.replace(QUICK, missing_handler_cooldown=timedelta(0))
     engine = live.engine(settings).register(Told(quietly)).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    eventually(lambda: engine.load_state(Puppet, "p-1").result() == ("x", MISSED))
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    eventually(lambda: engine.deciders.state(Puppet, "p-1") == ("x", MISSED))
 
 
 @pytest.mark.row("F-109")
@@ -262,7 +262,7 @@ def test_without_ageing_effects_go_by_priority_alone(place: Place) -> None:
     assert settings.ageing_rate == 0
     engine = place.engine(settings).register(Puppet(urgent))
     for what in ("10", "11"):
-        engine.execute(Puppet, Do(f"p-{what}", what)).result()
+        engine.deciders.execute(Puppet, Do(f"p-{what}", what))
         place.clock.move(timedelta(days=365))
     worker = place.engine().register(Puppet(urgent), lambda context, effect: calls.add(effect.what))
     worker.drain()

@@ -70,12 +70,12 @@ class Frail(Puppet):
 
 def tell(engine: Engine, what: str, key: str = "p-1") -> None:
     """Have a command carried out."""
-    engine.execute(Puppet, Do(key, what)).result()
+    engine.deciders.execute(Puppet, Do(key, what))
 
 
 def notes(engine: Engine, key: str = "p-1") -> Notes:
     """What was noted."""
-    return engine.load_state(Puppet, key).result()
+    return engine.deciders.state(Puppet, key)
 
 
 # -- What gave up.
@@ -92,7 +92,7 @@ def dead(place: Place) -> tuple[ManualEngine, int, Ledger]:
     engine = place.engine(Settings(retry=RetryPolicy(max_attempts=1))).register(Puppet(choose), fail)
     tell(engine, "do it")
     engine.drain()
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     return engine, letter.id, calls
 
 
@@ -101,9 +101,9 @@ def test_a_dead_effect_that_its_instance_takes_back_cannot_be_requeued(place: Pl
     """It goes with its letter; a recall is answered, as for any effect that nobody has in hand."""
     engine, letter, calls = dead(place)
     tell(engine, what)
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
     with pytest.raises(NotFoundError, match="dead letter"):
-        engine.requeue(letter).result()
+        engine.dead_letters.requeue(letter)
     engine.drain()
     assert notes(engine) == (("do it", what) if what == DROP else ("do it", what, "taken back"))
     assert calls.entries == ["do it"]
@@ -116,8 +116,8 @@ def test_only_the_letter_of_that_effect_goes(place: Place) -> None:
     tell(engine, "do it", key="p-2")
     engine.drain()
     tell(engine, DROP)
-    first, second = (engine.get(Puppet, key).result().id for key in ("p-1", "p-2"))
-    left = {(letter.instance, letter.number) for letter in engine.dead_letters().result()}
+    first, second = (engine.deciders.get(Puppet, key).id for key in ("p-1", "p-2"))
+    left = {(letter.instance, letter.number) for letter in engine.dead_letters.list()}
     assert left == {(first, 1), (second, 0)}
 
 
@@ -131,12 +131,12 @@ def test_an_effect_that_was_told_to_stop_and_gave_up_stays_dead(place: Place) ->
     engine = place.engine(Settings(retry=PATIENT)).register(Puppet(choose), stopped)
     tell(engine, "do it")
     engine.drain()
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.reason, letter.error) == ("recalled", "ValueError: stopped in the middle")
     with pytest.raises(ConflictError, match=r"its instance took it back .* discard it"):
-        engine.requeue(letter.id).result()
-    engine.discard(letter.id).result()
-    assert engine.dead_letters().result() == []
+        engine.dead_letters.requeue(letter.id)
+    engine.dead_letters.discard(letter.id)
+    assert engine.dead_letters.list() == []
 
 
 def test_the_last_words_of_an_instance_can_be_said_again(place: Place) -> None:
@@ -154,9 +154,9 @@ def test_the_last_words_of_an_instance_can_be_said_again(place: Place) -> None:
     engine = place.engine(Settings(retry=RetryPolicy(max_attempts=1))).register(Puppet(end), fail_once)
     tell(engine, "go")
     engine.drain()
-    engine.requeue(engine.dead_letters().result()[0].id).result()
+    engine.dead_letters.requeue(engine.dead_letters.list()[0].id)
     engine.drain()
-    assert (calls.entries, engine.dead_letters().result()) == (["farewell", "farewell"], [])
+    assert (calls.entries, engine.dead_letters.list()) == (["farewell", "farewell"], [])
 
 
 # -- What nobody has begun.
@@ -208,7 +208,7 @@ def test_an_effect_that_waits_for_another_attempt_is_taken_back(place: Place) ->
     tell(engine, TAKE)
     engine.advance(hours=1)
     assert notes(engine) == ("do", TAKE, "taken back")
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 def test_an_effect_of_the_same_decision_is_taken_back(live: Live) -> None:
@@ -240,7 +240,7 @@ def test_commands_of_one_batch_take_back_as_those_of_many_do(
     if is_one_batch:
         batching = Batching(engine)
         with batching.one():
-            replies = [engine.execute(Puppet, Do("p-1", word)) for word in words]
+            replies = [engine.futures.deciders.execute(Puppet, Do("p-1", word)) for word in words]
         for reply in replies:
             reply.result(timeout=30)
     else:
@@ -248,7 +248,7 @@ def test_commands_of_one_batch_take_back_as_those_of_many_do(
             tell(engine, word)
     engine.start_worker()
     eventually(lambda: notes(engine) == BATCHES[words])
-    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: not engine.admin.backlog())
 
 
 @pytest.mark.parametrize("words", [(STOP, DROP), (TAKE, STOP), (STOP, TAKE)])
@@ -258,13 +258,13 @@ def test_a_written_effect_is_taken_back_once_by_one_batch(live: Live, words: tup
     tell(engine, "do")
     batching = Batching(engine)
     with batching.one():
-        replies = [engine.execute(Puppet, Do("p-1", word)) for word in words]
+        replies = [engine.futures.deciders.execute(Puppet, Do("p-1", word)) for word in words]
     for reply in replies:
         reply.result(timeout=30)
     engine.start_worker()
     expected = ("do", *words) if DROP in words else ("do", *words, "taken back")
     eventually(lambda: notes(engine) == expected)
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 def test_a_result_and_the_wish_to_stop_may_share_a_batch(place: Place) -> None:
@@ -284,7 +284,7 @@ def test_a_result_and_the_wish_to_stop_may_share_a_batch(place: Place) -> None:
     engine.service.committer.lanes[0].committer._work([submission(STOP), submission("came back", claimed)])
     assert errors == [None, None]
     assert notes(engine) == ("do", STOP, "came back")
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 # -- What is under way.
@@ -305,7 +305,7 @@ def test_a_plain_handler_is_told_to_stop_and_its_result_counts(live: Live) -> No
     arrives(inside)
     tell(engine, STOP)
     eventually(lambda: notes(engine) == ("do", STOP, "half done"))
-    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: not engine.admin.backlog())
 
 
 def test_a_coroutine_that_is_stopped_has_failed_and_is_not_tried_again(live: Live) -> None:
@@ -391,7 +391,7 @@ def test_a_handler_in_another_process_is_told(live: Live, how: str) -> None:
     arrives(inside)
     tell(client, how)
     arrives(told)
-    eventually(lambda: not client.backlog().result())
+    eventually(lambda: not client.admin.backlog())
 
 
 # -- What is claimed and not yet begun.
@@ -460,7 +460,7 @@ def test_a_call_that_was_not_begun_is_not_made(live: Live, how: str, *, is_async
     eventually(lambda: notes(engine) == expected)
     eventually(lambda: not engine.runtime.worker.held() and not engine.runtime.worker._slots._total)
     assert calls.entries == []
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.row("F-260")
@@ -482,7 +482,7 @@ def test_a_call_that_is_on_its_way_is_not_made(place: Place, how: str) -> None:
     engine.drain()
     assert calls.entries == []
     assert notes(engine) == (("do", how, "failed, not called") if how == STOP else ("do", how))
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.parametrize("is_dead", [True, False])
@@ -501,7 +501,7 @@ def test_an_effect_to_be_stopped_is_not_called_again(place: Place, *, is_dead: b
         first.service.store.effects().release([held.claim])
     second.drain()
     assert notes(second) == ("do", STOP, f"failed, {'called' if is_dead else 'not called'}")
-    assert (calls.entries, second.backlog().result()) == ([], [])
+    assert (calls.entries, second.admin.backlog()) == ([], [])
 
 
 def test_a_recalled_effect_of_a_decider_that_does_not_listen_is_a_dead_letter(place: Place) -> None:
@@ -514,7 +514,7 @@ def test_a_recalled_effect_of_a_decider_that_does_not_listen_is_a_dead_letter(pl
     place.clock.move(timedelta(seconds=7))
     second = place.engine(Settings(retry=AT_ONCE)).register(Puppet(choose), done)
     second.drain()
-    (letter,) = second.dead_letters().result()
+    (letter,) = second.dead_letters.list()
     assert (letter.reason, letter.source) == ("recalled", "effect")
 
 
@@ -541,7 +541,7 @@ def test_an_effect_that_is_called_once_is_not_given_back_uncounted(live: Live) -
     arrives(inside)
     first.stop(timedelta(0))
     second = live.engine().register(Puppet(once), lambda context, effect: calls.add("second")).start_worker()
-    (letter,) = eventually(lambda: second.dead_letters().result())
+    (letter,) = eventually(second.dead_letters.list)
     gate.set()
     assert (letter.reason, calls.entries) == ("attempts_spent", ["first"])
 
@@ -551,7 +551,7 @@ def test_a_crash_anywhere_leaves_the_effect_taken_back_once() -> None:
 
     def play(engine: ManualEngine) -> None:
         for what in ("do", TAKE):
-            engine.execute(Puppet, Do("p-1", what), command_id=what).result()
+            engine.deciders.execute(Puppet, Do("p-1", what), command_id=what)
         engine.advance(timedelta(minutes=1))
 
     report = crash_everywhere(

@@ -21,7 +21,7 @@ def owning(place: Place, count: int) -> tuple[ManualEngine, list[StoredEffect]]:
     """An engine whose worker owns effects of as many instances."""
     engine = place.engine().register(Puppet(act), done)
     for number in range(count):
-        engine.execute(Puppet, Do(f"p-{number}", "x")).result()
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
     engine.runtime.heartbeat.step()
     worker = engine.runtime.worker
     engine.service.lease_to(worker)
@@ -54,7 +54,7 @@ def test_recovery_frees_only_what_nobody_answers_for(place: Place) -> None:
 def test_nothing_is_claimed_until_a_lost_claim_is_found(place: Place) -> None:
     """A worker that does not know what it owns takes nothing more before that is free again."""
     engine = place.engine().register(Puppet(act), done)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.runtime.heartbeat.step()
     intake, asked, owed = engine.runtime.intake, Ledger(), Ledger()
 
@@ -81,7 +81,7 @@ def test_a_claim_that_comes_true_after_the_recovery_is_freed_by_a_second_one(liv
         return Decision.event(Noted(command.what)).with_effect(Act("x"), handler="mailer")
 
     engine = live.engine().register(Puppet(choose)).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     committer = lanes_of(engine)[0].committer
     committer.owe_recovery(recovered.set)
     arrives(recovered)

@@ -245,9 +245,9 @@ def test_an_engine_that_is_stopped_says_nothing_of_answers_that_were_asked_for(
     """A wait that was given up, with threads or without, is no call that nobody looked at."""
     saga = Saga("waits").wait_for("word", "word").build()
     with live.engine().register(saga) as engine, pytest.raises(TimeoutError):
-        engine.result(engine.start("waits").result()).result(timeout=0)
+        engine.start("waits").result(timeout=0)
     with Engine("sqlite://", threads=False).register(saga) as driven, pytest.raises(DeadlockError):
-        driven.result(driven.start("waits").result()).result()
+        driven.start("waits").result()
     gc.collect()
     assert "nobody looked" not in caplog.text
 
@@ -259,13 +259,13 @@ def test_a_callback_may_wait_for_the_engine(live: Live) -> None:
 
     def add_again(_nothing: object) -> int:
         threads.append(threading.current_thread().name)
-        engine.execute(Counter, Add("c-1")).result(timeout=30)
-        return engine.load_state(Counter, "c-1").result(timeout=30)
+        engine.futures.deciders.execute(Counter, Add("c-1")).result(timeout=30)
+        return engine.futures.deciders.state(Counter, "c-1").result(timeout=30)
 
     with batching.one():
-        told = engine.execute(Counter, Add("c-1")).then(add_again)
+        told = engine.futures.deciders.execute(Counter, Add("c-1")).then(add_again)
         called = threading.Event()
-        engine.execute(Counter, Add("c-2")).when_done(called.set)
+        engine.futures.deciders.execute(Counter, Add("c-2")).when_done(called.set)
     assert told.result(timeout=30) == 2
     arrives(called)
     assert [name.rpartition("-")[0] for name in threads] == ["holdfast-callback"]
@@ -300,21 +300,21 @@ def test_whoever_brings_answers_cannot_wait_for_one(live: Live, asked: str) -> N
 
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:
         if command.what == "bad":
-            getattr(engine.execute(Puppet, Do("p-2", "x")), asked)(timeout=30)
+            getattr(engine.futures.deciders.execute(Puppet, Do("p-2", "x")), asked)(timeout=30)
         return note(state, command, moment)
 
     def listen(happening: Happening) -> None:
         if isinstance(happening, Committed) and not heard:
             with pytest.raises(DeadlockError) as caught:
-                getattr(engine.execute(Puppet, Do("p-3", "x")), asked)(timeout=30)
+                getattr(engine.futures.deciders.execute(Puppet, Do("p-3", "x")), asked)(timeout=30)
             heard.append(caught.value)
 
     engine = live.engine().register(Puppet(choose)).listen(listen)
     with pytest.raises(DeadlockError, match="must not wait for the engine"):
-        engine.execute(Puppet, Do("p-1", "bad")).result(timeout=30)
-    engine.execute(Puppet, Do("p-1", "good")).result(timeout=30)
+        engine.futures.deciders.execute(Puppet, Do("p-1", "bad")).result(timeout=30)
+    engine.futures.deciders.execute(Puppet, Do("p-1", "good")).result(timeout=30)
     eventually(lambda: heard)
-    assert engine.load_state(Puppet, "p-1").result() == ("good",)
+    assert engine.deciders.state(Puppet, "p-1") == ("good",)
 
 
 def test_an_engine_without_threads_says_so_too() -> None:
@@ -322,10 +322,10 @@ def test_an_engine_without_threads_says_so_too() -> None:
 
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:
         if command.workflow_id == "p-1":
-            engine.execute(Puppet, Do("p-2", "x")).result()
+            engine.deciders.execute(Puppet, Do("p-2", "x"))
         return note(state, command, moment)
 
     engine = ManualEngine().register(Puppet(choose))
     with pytest.raises(DeadlockError):
-        engine.execute(Puppet, Do("p-1", "x")).result()
+        engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.stop()

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from holdfast import Actor, Decision, Engine, Header, InstanceQuery, Message, Moment, PayloadError, RequestContext
+from holdfast import Actor, Decision, Engine, InstanceInfo, Message, Moment, PayloadError, RequestContext
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.kernel.ids import InstanceId, make_uuid7
 from holdfast.kernel.program import Program
@@ -70,9 +70,9 @@ def pinned(puppet: P, version: str) -> P:
     return puppet
 
 
-def headers(engine: Engine) -> list[Header]:
+def headers(engine: Engine) -> list[InstanceInfo]:
     """All instances, oldest first."""
-    return engine.instances(InstanceQuery()).result()[::-1]
+    return engine.instances.list()[::-1]
 
 
 def receipt(key: str) -> ReceiptKey:
@@ -195,35 +195,35 @@ def starting(**how: object) -> Puppet:
 def test_a_child_begins_under_the_id_that_its_parent_chose(place: Place) -> None:
     """It has that very id, the version that it is pinned to, and knows its parent; later messages find it."""
     engine = place.engine().register(starting()).register(pinned(Doll(), "2"))
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     parent, child = headers(engine) if headers(engine)[0].definition == "puppet" else headers(engine)[::-1]
     assert (child.id, child.definition, child.key, child.definition_version) == (CHILD, "doll", "", "2")
     assert (child.parent, parent.parent) == (parent.id, None)
-    engine.execute(Puppet, Do("p-1", "again")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "again"))
     engine.drain()
     assert place.store.reader("default").headers([CHILD])[0].version == 2
-    assert [head.id for head in engine.instances(InstanceQuery(parent=parent.id)).result()] == [CHILD]
+    assert [head.id for head in engine.instances.list(parent=parent.id)] == [CHILD]
 
 
 def test_a_child_may_have_a_key(place: Place) -> None:
     """A message with an id and a key starts an instance with both."""
     engine = place.engine().register(starting(key="d-1")).register(Doll())
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    assert engine.get(Doll, "d-1").result().id == CHILD
+    assert engine.deciders.get(Doll, "d-1").id == CHILD
 
 
 def test_a_message_to_an_unknown_id_gives_up_unless_it_starts_it(place: Place) -> None:
     """Without a parent the id must be known: the message is a dead letter, which is the same if it is requeued."""
     engine = place.engine().register(starting(parent=None)).register(Doll())
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.source, letter.reason, letter.instance) == ("inbox", "not_found", CHILD)
-    engine.requeue(letter.id).result()
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
-    assert [each.reason for each in engine.dead_letters().result()] == ["not_found"]
+    assert [each.reason for each in engine.dead_letters.list()] == ["not_found"]
 
 
 def test_a_start_that_gave_up_can_be_requeued(place: Place) -> None:
@@ -236,11 +236,11 @@ def test_a_start_that_gave_up_can_be_requeued(place: Place) -> None:
 
     is_open: list[bool] = []
     engine = place.engine().register(starting()).register(pinned(Doll(stubborn), "2"))
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(hours=1)
-    (letter,) = engine.dead_letters().result()
+    (letter,) = store_of(engine).reader("default").dead_letters()
     is_open.append(True)
-    engine.requeue(letter.id).result()
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
     (child,) = place.store.reader("default").headers([CHILD])
     assert (child.definition_version, child.parent) == ("2", letter.parent)
@@ -278,7 +278,7 @@ def test_those_that_a_commit_ended_are_told(place: Place) -> None:
 
     service_of(engine).when_ended(hear)
     for key, what in (("a", "x"), ("b", "end"), ("a", "y"), ("a", "end"), ("a", "late"), ("c", "x")):
-        engine.execute(Puppet, Do(key, what)).result()
+        engine.deciders.execute(Puppet, Do(key, what))
     assert told == [("b", "completed", 1, ("end",)), ("a", "completed", 3, ("x", "y", "end"))]
 
 
@@ -294,7 +294,7 @@ def test_ends_are_told_when_they_are_stored_and_before_the_caller_hears(live: Li
 
     service_of(engine).when_ended(hear)
     with batching.one():
-        replies = [engine.execute(Puppet, Do(key, "end")) for key in ("a", "b")]
+        replies = [engine.futures.deciders.execute(Puppet, Do(key, "end")) for key in ("a", "b")]
     replies[0].when_done(lambda: told.append(["answered"]))
     for reply in replies:
         reply.result(timeout=30)
@@ -310,6 +310,6 @@ def test_whoever_fails_on_an_end_harms_nobody(place: Place) -> None:
 
     engine = place.engine().register(Puppet())
     service_of(engine).when_ended(broken)
-    engine.execute(Puppet, Do("a", "end")).result()
-    engine.execute(Puppet, Do("b", "end")).result()
+    engine.deciders.execute(Puppet, Do("a", "end"))
+    engine.deciders.execute(Puppet, Do("b", "end"))
     assert [head.status for head in headers(engine)] == ["completed", "completed"]

@@ -84,16 +84,16 @@ def test_what_is_committed_with_the_callers_rows_is_true(place: Place, shop: Any
     engine.drain()
     assert orders(place) == ["o-1"]
     assert ledger.entries == [Act("x"), Act("y")]
-    engine.execute(Puppet, Do("p-1", "z")).result()
-    assert engine.load_state(Puppet, "p-1").result() == ("x", "y", "z")
-    assert [each.actor for each in engine.load_events(Puppet, "p-1").result()] == ["ann", "ann", "system"]
+    engine.deciders.execute(Puppet, Do("p-1", "z"))
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "y", "z")
+    assert [each.actor for each in engine.deciders.history(Puppet, "p-1")] == ["ann", "ann", "system"]
 
 
 def test_what_is_rolled_back_with_the_callers_rows_never_was(place: Place, shop: Any) -> None:
     """No instance, no effect and no row is left, also of an instance that the engine knew before."""
     ledger = Ledger()
     engine = place.engine().register(Puppet(act), lambda context, effect: ledger.add(effect))
-    engine.execute(Puppet, Do("old", "x")).result()
+    engine.deciders.execute(Puppet, Do("old", "x"))
     engine.drain()
     shop.execute("insert into orders values ('o-1')")
     tell(engine, shop, "new", "x")
@@ -102,11 +102,11 @@ def test_what_is_rolled_back_with_the_callers_rows_never_was(place: Place, shop:
     engine.drain()
     assert orders(place) == []
     assert ledger.entries == [Act("x")]
-    assert engine.load_state(Puppet, "old").result() == ("x",)
+    assert engine.deciders.state(Puppet, "old") == ("x",)
     with pytest.raises(NotFoundError):
-        engine.load_state(Puppet, "new").result()
-    engine.execute(Puppet, Do("old", "z")).result()
-    assert engine.load_state(Puppet, "old").result() == ("x", "z")
+        engine.deciders.state(Puppet, "new")
+    engine.deciders.execute(Puppet, Do("old", "z"))
+    assert engine.deciders.state(Puppet, "old") == ("x", "z")
 
 
 def test_a_refusal_leaves_the_callers_transaction_usable(place: Place, shop: Any) -> None:
@@ -125,17 +125,17 @@ def test_a_refusal_leaves_the_callers_transaction_usable(place: Place, shop: Any
     shop.execute("insert into orders values ('o-2')")
     shop.commit()
     assert orders(place) == ["o-1", "o-2"]
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
 
 def test_what_the_engine_remembers_is_told(place: Place, shop: Any) -> None:
     """The next command of an engine that knew the instance is decided on what the caller has committed, at the first try."""
     engine = place.engine().register(Puppet())
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     tell(engine, shop, "p-1", "y")
     shop.commit()
-    engine.execute(Puppet, Do("p-1", "z")).result()
-    assert engine.load_state(Puppet, "p-1").result() == ("x", "y", "z")
+    engine.deciders.execute(Puppet, Do("p-1", "z"))
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "y", "z")
 
 
 def test_a_command_id_counts_once(place: Place, shop: Any) -> None:
@@ -146,8 +146,8 @@ def test_a_command_id_counts_once(place: Place, shop: Any) -> None:
     shop.commit()
     assert tell(engine, shop, "p-1", "x", command_id="c-1") == first
     shop.commit()
-    engine.execute(Puppet, Do("p-1", "x"), command_id="c-1").result()
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    engine.deciders.execute(Puppet, Do("p-1", "x"), command_id="c-1")
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
 
 def test_a_connection_keeps_its_manners(place: Place, shop: Any) -> None:
@@ -158,7 +158,7 @@ def test_a_connection_keeps_its_manners(place: Place, shop: Any) -> None:
     shop.execute("insert into orders values ('o-1')")
     assert shop.execute("select id from orders").fetchone()["id"] == "o-1"
     shop.commit()
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
 
 def test_a_connection_to_another_database_is_refused(place: Place, shop: Any, tmp_path: Any) -> None:
@@ -180,7 +180,7 @@ def test_a_connection_without_a_transaction_is_refused(place: Place, shop: Any) 
     with pytest.raises(ConfigurationError, match="begin one"):
         tell(engine, shop, "p-1", "x")
     with pytest.raises(NotFoundError):
-        engine.load_state(Puppet, "p-1").result()
+        engine.deciders.state(Puppet, "p-1")
 
 
 def test_wrapped_connections_are_taken(place: Place, shop: Any) -> None:
@@ -195,4 +195,4 @@ def test_wrapped_connections_are_taken(place: Place, shop: Any) -> None:
     engine = place.engine().register(Puppet())
     tell(engine, Wrapped(), "p-1", "x")
     shop.commit()
-    assert engine.load_state(Puppet, "p-1").result() == ("x",)
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)

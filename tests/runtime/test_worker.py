@@ -30,10 +30,10 @@ def test_the_commit_hands_the_next_effect_to_the_worker(live: Live) -> None:
 
     engine.runtime.intake.claim = counting  # type: ignore[method-assign,assignment]
     for number in range(5):
-        engine.execute(Order, PlaceOrder(f"o-{number}", 1)).result()
-    eventually(lambda: not engine.backlog().result())
+        engine.deciders.execute(Order, PlaceOrder(f"o-{number}", 1))
+    eventually(lambda: not engine.admin.backlog())
     assert sum(claims) < 10, "an effect is claimed only if a claim was under way when it was asked for"
-    assert engine.load_state(Order, "o-4").result().status == "shipped"
+    assert engine.deciders.state(Order, "o-4").status == "shipped"
 
 
 def test_a_call_that_a_commit_handed_over_is_the_first_attempt(live: Live) -> None:
@@ -41,13 +41,13 @@ def test_a_call_that_a_commit_handed_over_is_the_first_attempt(live: Live) -> No
     seen: list[tuple[int, int]] = []
 
     def look(context: EffectContext, effect: object) -> None:
-        (pending,) = engine.get(Puppet, "p-1").result().effects
+        (pending,) = engine.deciders.get(Puppet, "p-1").effects
         seen.append((context.attempt, pending.attempts))
 
     engine = live.engine().register(Puppet(act), look)
     engine.runtime.worker.reserve_room = lambda most: Room([], 0)  # type: ignore[method-assign]
-    engine.start_worker().execute(Puppet, Do("p-1", "x")).result()
-    eventually(lambda: not engine.backlog().result())
+    engine.start_worker().deciders.execute(Puppet, Do("p-1", "x"))
+    eventually(lambda: not engine.admin.backlog())
     assert seen == [(1, 1)]
 
 
@@ -60,14 +60,14 @@ def test_nothing_is_handed_over_without_a_handler_or_a_slot(live: Live) -> None:
         arrives(gate)
 
     engine = live.engine().register(Puppet(act), stand, concurrency=1).register(Doll(act)).start_worker()
-    engine.execute(Puppet, Do("p-0", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-0", "x"))
     arrives(inside)
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    engine.execute(Doll, Do("d-1", "x")).result()
-    waiting = [*engine.get(Puppet, "p-1").result().effects, *engine.get(Doll, "d-1").result().effects]
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    engine.deciders.execute(Doll, Do("d-1", "x"))
+    waiting = [*engine.deciders.get(Puppet, "p-1").effects, *engine.deciders.get(Doll, "d-1").effects]
     assert [(each.worker, each.attempts) for each in waiting] == [(None, 0)] * 2
     gate.set()
-    eventually(lambda: not engine.get(Puppet, "p-1").result().effects)
+    eventually(lambda: not engine.deciders.get(Puppet, "p-1").effects)
 
 
 def test_slots_are_given_back_when_a_command_is_refused(live: Live) -> None:
@@ -84,11 +84,11 @@ def test_slots_are_given_back_when_a_command_is_refused(live: Live) -> None:
         10
     ):  # Each engine's memory is outdated by the other one, so that half of the commits are undone.
         for engine in engines:
-            engine.execute(Puppet, Do("p-1", "twice" if round_ % 2 else "once")).result()
+            engine.deciders.execute(Puppet, Do("p-1", "twice" if round_ % 2 else "once"))
     for engine in engines:
         eventually(lambda engine=engine: engine.runtime.worker._slots._total == 0)  # type: ignore[misc]
         assert engine.runtime.worker._slots._busy["puppet"] == 0
-    eventually(lambda: not engines[0].backlog().result())
+    eventually(lambda: not engines[0].admin.backlog())
 
 
 def test_a_worker_whose_lease_is_in_doubt_takes_nothing(place: Place) -> None:
@@ -123,11 +123,11 @@ def test_no_handler_starves_another(live: Live) -> None:
         engine.register(kind, lambda context, effect: calls.add(effect.what))
     client = live.engine().register(Puppet(act)).register(Doll(act))
     for number in range(3):
-        client.execute(Doll, Do(f"d-{number}", f"doll {number}")).result()
-        client.execute(Puppet, Do(f"p-{number}", f"puppet {number}")).result()
+        client.deciders.execute(Doll, Do(f"d-{number}", f"doll {number}"))
+        client.deciders.execute(Puppet, Do(f"p-{number}", f"puppet {number}"))
     engine.start_worker()
     eventually(lambda: len(calls.entries) == 6)
-    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: not engine.admin.backlog())
     assert engine.runtime.worker._slots._total == 0
 
 
@@ -148,12 +148,12 @@ def test_a_withdrawn_plain_handler_sees_it(live: Live) -> None:
         return act(state, command, moment)
 
     engine = live.engine().register(Puppet(choose), patient).listen(heard.append).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
-    engine.execute(Puppet, Do("p-1", "stop")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "stop"))
     arrives(told)
     eventually(lambda: not engine.runtime.worker.held())
-    assert engine.load_state(Puppet, "p-1").result() == ("x", "stop")
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "stop")
     assert [type(each) for each in heard if isinstance(each, WorkLost)] == [WorkLost]
 
 
@@ -166,7 +166,7 @@ def test_every_call_is_told_to_listeners(place: Place) -> None:
             raise ValueError("no")
 
     engine = place.engine().register(Puppet(act), sometimes).listen(heard.append)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(timedelta(minutes=1))
     ended = [each for each in heard if isinstance(each, EffectEnded)]
     assert [(each.handler, each.number, each.attempt, each.error) for each in ended] == [

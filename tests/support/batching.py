@@ -65,7 +65,7 @@ class Batching:
         """The commands that are sent in this block are taken together when it ends."""
         self._gate.inside.clear()
         self._gate.opened.clear()
-        standing = self._engine.execute(self._gate, Stand())
+        standing = self._engine.futures.deciders.execute(self._gate, Stand())
         arrives(self._gate.inside)
         try:
             yield

@@ -48,6 +48,6 @@ def checked(scenario: Scenario) -> Scenario:
     def outcome(engine: ManualEngine) -> object:
         assert_folded(engine)
         told = (scenario.outcome or histories)(engine)
-        return told, engine.backlog().result(), engine.inbox_depth().result()
+        return told, engine.admin.backlog(), engine.admin.inbox_depth()
 
     return Scenario(prepare=scenario.prepare, play=scenario.play, outcome=outcome)

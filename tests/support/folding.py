@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from holdfast import Engine, Header, InstanceQuery, PayloadError
+from holdfast import Engine, PayloadError
 from holdfast.kernel.history import StoredEvent, check_sequence
 from holdfast.kernel.program import Program
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Loaded
+from holdfast.store.shapes import Address, Header, InstanceQuery, Loaded
 
 _ALL = 10_000
 
 
 def assert_folded(engine: Engine) -> None:
     """Fold every instance that the engine knows from its events, and compare whatever else claims to know its state."""
-    reader = engine.service.store.reader(engine.tenant)
+    reader = engine.service.store.reader(engine.request.tenant)
     for header in reader.instances(InstanceQuery(limit=_ALL)):
         if header.definition in engine.registry.names():
             _Instance(engine, reader, header).check()
             if not engine.registry.is_decider(header.definition):
-                assert engine.verify(header.id).result().differences == [], (
+                assert engine.instances.verify(header.id).differences == [], (
                     "the rows tell another story than the events"
                 )
 

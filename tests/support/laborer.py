@@ -71,7 +71,7 @@ class Labor:
 def main(url: str, ledger: str, mode: str = "") -> None:
     """Work until told to end."""
     engine = Engine(url, settings=QUICK).register(Order(), Labor(Book(Path(ledger)), mode))
-    engine.run()
+    engine.serve()
 
 
 @contextmanager

@@ -37,14 +37,14 @@ WAITS = Saga("waits").step("a", lambda: None).wait("b", 10).build()
 
 def running(engine: Engine) -> UUID:
     """An instance that needs somebody to drive the engine."""
-    return engine.register(WAITS).start("waits").result()
+    return engine.register(WAITS).start("waits").id
 
 
 ASKED: list[Callable[[Engine, UUID], Reply[Any]]] = [
-    lambda engine, instance: engine.result(instance),
-    lambda engine, instance: engine.cancel(instance),
-    lambda engine, instance: engine.result(instance).then(str),
-    lambda engine, instance: engine.as_tenant("default").result(instance),
+    lambda engine, instance: engine.futures.run(instance).result(),
+    lambda engine, instance: engine.futures.run(instance).cancel(),
+    lambda engine, instance: engine.futures.run(instance).result().then(str),
+    lambda engine, instance: engine.as_tenant("default").futures.run(instance).result(),
 ]
 """What is answered only when the workflow has ended; a cancellation waits for the step that is under way."""
 
@@ -73,7 +73,7 @@ async def awaited(reply: Reply[object]) -> object:
 def test_a_plain_engine_without_threads_says_it_too() -> None:
     """The rule is that of every engine that is driven by its caller."""
     with Engine("sqlite://", threads=False) as engine, pytest.raises(DeadlockError, match=r"drain\(\)"):
-        engine.result(running(engine)).result()
+        engine.run(running(engine)).result()
 
 
 def test_a_handler_that_waits_for_its_own_engine_fails(place: Place) -> None:
@@ -81,11 +81,11 @@ def test_a_handler_that_waits_for_its_own_engine_fails(place: Place) -> None:
     engine = place.engine()
 
     def wait(ctx: StepContext) -> object:
-        return engine.result(ctx.instance).result()
+        return engine.run(ctx.instance).result()
 
-    instance = engine.register(Saga("s").step("a", wait, retries=1).build()).start("s").result()
+    instance = engine.register(Saga("s").step("a", wait, attempts=1).build()).start("s").id
     engine.drain()
-    assert "drain()" in engine.get(instance).result().error
+    assert "drain()" in engine.run(instance).describe().error
 
 
 def one_step(name: str) -> SagaDefinition:
@@ -99,24 +99,24 @@ def test_engines_on_one_database_do_not_repeat_their_ids(place: Place) -> None:
     made: list[UUID] = []
     for name in ("s", "s", "t"):
         engine = ManualEngine(store=place.store, clock=place.clock)
-        instance = engine.register(one_step(name)).start(name).result()
-        engine.register(Counter()).execute(Counter, Add(str(instance))).result()
+        instance = engine.register(one_step(name)).start(name).id
+        engine.register(Counter()).deciders.execute(Counter, Add(str(instance)))
         engine.drain()
-        assert engine.get(instance).result().status == "completed"
-        made += [instance, engine.get(Counter, str(instance)).result().id, engine.runtime.identity]
+        assert engine.run(instance).describe().status == "completed"
+        made += [instance, engine.deciders.get(Counter, str(instance)).id, engine.runtime.identity]
         engine.stop()
     first, second = (ManualEngine(store=place.store, clock=place.clock).register(one_step("s")) for _ in range(2))
-    made += [engine.start("s").result() for engine in (first, second, first, second)]
+    made += [engine.start("s").id for engine in (first, second, first, second)]
     assert len({*made}) == len(made)
 
 
 @pytest.mark.row("D-114")
 def test_ids_on_a_new_database_are_always_the_same(place: Place) -> None:
     """A test that is run again sees the same ids; `seed` makes others, and the same ones for the same seed."""
-    here = ManualEngine(store=place.store, clock=place.clock).register(one_step("s")).start("s").result()
-    there = ManualEngine().register(one_step("s")).start("s").result()
+    here = ManualEngine(store=place.store, clock=place.clock).register(one_step("s")).start("s").id
+    there = ManualEngine().register(one_step("s")).start("s").id
     assert here == there
-    seeded = [ManualEngine(seed=7).register(one_step("s")).start("s").result() for _ in range(2)]
+    seeded = [ManualEngine(seed=7).register(one_step("s")).start("s").id for _ in range(2)]
     assert seeded[0] == seeded[1] != here
 
 
@@ -139,20 +139,20 @@ class Told(Puppet):
 def test_an_instance_hears_of_a_missing_handler_at_its_time(place: Place) -> None:
     """While time goes by, the instances are told when they would be told by an engine with threads, and what follows is done."""
     engine = place.engine().register(Told(act_or_note))
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(minutes=2.5)
-    assert engine.load_state(Puppet, "p-1").result() == ("x 0", "missed 5", "missed 65", "missed 125")
+    assert engine.deciders.state(Puppet, "p-1") == ("x 0", "missed 5", "missed 65", "missed 125")
 
 
 def test_a_saga_hears_of_a_missing_handler_at_its_time(place: Place) -> None:
     """Its history tells it, as often as in production."""
     saga = Saga("elsewhere").step("a", "far away").build()
     engine = place.engine().register(saga)
-    instance = engine.start("elsewhere").result()
+    instance = engine.start("elsewhere").id
     engine.advance(minutes=1.5)
     told = [
         each.timestamp - START
-        for each in engine.events(instance).result()
+        for each in engine.run(instance).history()
         if each.event_type == "step_skipped_missing_handler"
     ]
     assert told == [5 * SECOND, 65 * SECOND]
@@ -162,7 +162,7 @@ def test_time_is_not_walked_through_for_the_log_alone(place: Place) -> None:
     """Where no instance wants to know, a handler that is missing is reported when there is something to do, or at the end."""
     heard: list[Happening] = []
     engine = place.engine().register(Puppet(act_or_note)).listen(heard.append)
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(days=30)
     assert [each for each in heard if isinstance(each, HandlerMissing)] == [HandlerMissing(handler="puppet", waiting=1)]
 
@@ -172,9 +172,9 @@ def test_a_window_of_no_length_ends(place: Place, wait: timedelta) -> None:
     """However short the settings make the time between two reports, time goes on."""
     settings = Settings(missing_handler_cooldown=wait, missing_handler_throttle=timedelta(0))
     engine = place.engine(settings).register(Told(act_or_note))
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(wait)
-    assert engine.load_state(Puppet, "p-1").result() == ("x 0", f"missed {wait.total_seconds():g}")
+    assert engine.deciders.state(Puppet, "p-1") == ("x 0", f"missed {wait.total_seconds():g}")
 
 
 def test_command_ids_are_forgotten_on_the_way(place: Place) -> None:
@@ -188,11 +188,11 @@ def test_command_ids_are_forgotten_on_the_way(place: Place) -> None:
         return noted.with_message(told).with_timer_after(2 * HOUR, Do("p-1", "start")) if len(state) < 2 else noted
 
     engine = place.engine(Settings(keep_receipts=HOUR)).register(Puppet(choose)).register(Doll())
-    engine.execute(Puppet, Do("p-1", "start")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "start"))
     engine.advance(hours=3)
-    assert engine.load_state(Doll, "d-1").result() == ("again", "again")
+    assert engine.deciders.state(Doll, "d-1") == ("again", "again")
     engine.advance(hours=3)
-    assert engine.load_state(Puppet, "p-1").result() == ("start", "start", "start")
+    assert engine.deciders.state(Puppet, "p-1") == ("start", "start", "start")
 
 
 def test_finished_instances_go_on_the_way(place: Place) -> None:
@@ -204,12 +204,12 @@ def test_finished_instances_go_on_the_way(place: Place) -> None:
         return noted if state else noted.with_timer_after(2 * HOUR, Do("p-1", "again"))
 
     engine = place.engine(Settings(keep_finished=HOUR)).register(Puppet(choose)).register(Doll())
-    engine.execute(Puppet, Do("p-1", "once")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "once"))
     engine.advance(hours=2.5)
-    (doll,) = [each for each in engine.instances().result() if each.definition == "doll"]
+    (doll,) = [each for each in engine.instances.list() if each.definition == "doll"]
     assert doll.ended_at == START + 2 * HOUR
     engine.advance(hours=1)
-    assert [each.definition for each in engine.instances().result()] == ["puppet"]
+    assert [each.definition for each in engine.instances.list()] == ["puppet"]
 
 
 def test_work_of_the_dead_is_taken_over_at_its_time(place: Place) -> None:
@@ -217,7 +217,7 @@ def test_work_of_the_dead_is_taken_over_at_its_time(place: Place) -> None:
     called: list[timedelta] = []
     dead = place.engine().register(Puppet(act_or_note), lambda context, effect: None)
     dead.runtime.heartbeat.step()
-    dead.execute(Puppet, Do("p-1", "x")).result()
+    dead.deciders.execute(Puppet, Do("p-1", "x"))
     assert len(dead.runtime.intake.claim([Wanted("puppet", 1)], 1)) == 1
     alive = place.engine()
     alive.register(Puppet(act_or_note), lambda context, effect: called.append(place.clock.now() - START))
@@ -240,27 +240,27 @@ def test_a_call_that_takes_too_long_by_the_clock_of_the_test_has_failed(place: P
     async def slow_too(ctx: StepContext) -> str:
         return slow(ctx)
 
-    saga = Saga("s").step("a", slow_too if is_async else slow, timeout=30, retries=2).build()
-    instance = engine.register(saga).start("s").result()
+    saga = Saga("s").step("a", slow_too if is_async else slow, timeout=30, attempts=2).build()
+    instance = engine.register(saga).start("s").id
     engine.drain()
-    assert engine.result(instance).result() == {"a": "done"}
+    assert engine.run(instance).result() == {"a": "done"}
     assert [each.seconds for each in took] == [31, 29]
-    (first, *_) = [each for each in engine.events(instance).result() if each.event_type == "step_retry"]
+    (first, *_) = [each for each in engine.run(instance).history() if each.event_type == "step_retry"]
     assert "no answer within 30" in first.error
 
 
 def test_work_that_waits_for_a_handler_that_nobody_has_is_a_mistake_of_the_test(place: Place) -> None:
     """Everything else is done first; then the handler is named, and how to give it. An engine among others leaves the work to them."""
     engine = ManualEngine(store=place.store, clock=place.clock).register(Puppet(act)).register(Doll(act), done)
-    engine.execute(Puppet, Do("p-1", "x")).result()
-    engine.execute(Doll, Do("d-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    engine.deciders.execute(Doll, Do("d-1", "x"))
     drives: list[Callable[[], object]] = [engine.drain, lambda: engine.advance(hours=1)]
     for drive in drives:
         with pytest.raises(
             ConfigurationError, match=r"'puppet' \(1 waiting\); give register\(decider, handler\) or handle"
         ):
             drive()
-        assert engine.get(Doll, "d-1").result().effects == []
+        assert engine.deciders.get(Doll, "d-1").effects == []
     other = place.engine().register(Puppet(act))
     other.drain()
     helper = place.engine().register(Puppet(act), done)
@@ -275,9 +275,9 @@ def test_a_misspelt_handler_does_not_go_unnoticed(how: str) -> None:
     engine.register(Puppet(lambda *_: Decision.event(Noted("x")).with_effect(Act("x"), handler="mialer")))
     engine.handle("mailer", done)
     if how == "a step":
-        engine.start("s").result()
+        engine.start("s")
     else:
-        engine.execute(Puppet, Do("p-1")).result()
+        engine.deciders.execute(Puppet, Do("p-1"))
     with pytest.raises(ConfigurationError, match="'mialer'"):
         engine.drain()
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from msgspec.structs import replace
-
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.waiters import Endings
@@ -33,7 +31,7 @@ _LAST_NUMBER = 2**63 - 1
 
 
 class Desk:
-    """Where calls of one tenant and one actor are made, all under one request."""
+    """Where the calls of one request are made: for its tenant, by its actor."""
 
     def __init__(
         self,
@@ -44,47 +42,50 @@ class Desk:
         *,
         request: RequestContext,
     ) -> None:
-        self._service = service
-        self._registry = registry
-        self._endings = endings
+        self.service = service
+        self.registry = registry
+        self.endings = endings
         self._readers = readers
         self.request = checked_request(request)
         """For whom these calls are made."""
-        self.tenant, self.actor = request.tenant, request.actor
-        self._reader = service.store.reader(request.tenant)
-        self._payload_limit = service.shared.settings.max_payload_bytes
+        self.tenant = request.tenant
+        self.reader = service.store.reader(request.tenant)
+        self.payload_limit = service.shared.settings.max_payload_bytes
 
-    def _command(
+    def acting(self, request: RequestContext) -> Desk:
+        """The desk of another request."""
+        return Desk(self.service, self.registry, self.endings, self._readers, request=request)
+
+    def command(
         self,
         address: Address,
         command: object,
+        answer: Callable[[Outcome], T],
         *,
-        actor: str = "",
         comment: str = "",
         receipt: ReceiptKey | None = None,
         claim: Claim | None = None,
         may_create: bool = True,
         definition_version: str = "",
-    ) -> Reply[Outcome]:
-        """Have a command carried out; what came of it."""
+    ) -> Reply[T]:
+        """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it."""
         try:
             checked_text(comment, "comment")
-            request = self.request if not actor else self._request_by(actor)
         except HoldfastError as error:
             return failed(error)
-        reply: Reply[Outcome] = self._reply()
+        reply: Reply[T] = self.reply()
 
         def settled(outcome: Outcome | None, error: BaseException | None) -> None:
             if error is not None:
                 reply.set_error(error)
             else:
                 assert outcome is not None
-                reply.set_result(outcome)
+                reply.set_result(answer(outcome))
 
-        self._service.execute(
+        self.service.execute(
             address,
             command,
-            request=request,
+            request=self.request,
             comment=comment,
             receipt=receipt,
             claim=claim,
@@ -94,48 +95,49 @@ class Desk:
         )
         return reply
 
-    def _request_by(self, actor: str) -> RequestContext:
-        """The same request, asked by another actor with the same rights."""
-        return replace(self.request, actor=replace(self.actor, id=checked_key(actor, "actor")))
-
-    def _reply(self) -> Reply[T]:
+    def reply(self) -> Reply[T]:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""
-        return Reply() if self._service.has_threads else DrivenReply()
+        return Reply() if self.service.has_threads else DrivenReply()
 
-    def _keep(self, work: Callable[[Keeper], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
-        return self._service.operate(lambda parts: work(parts.keeper()), may_repeat=may_repeat, is_patient=is_patient)
+    def keep(self, work: Callable[[Keeper], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
+        """Have work of an operator done, on the connection that is kept for it."""
+        return self.service.operate(lambda parts: work(parts.keeper()), may_repeat=may_repeat, is_patient=is_patient)
 
-    def _read(self, question: Callable[[], T], reply: Reply[T] | None = None) -> Reply[T]:
+    def read(self, question: Callable[[], T], reply: Reply[T] | None = None) -> Reply[T]:
         """Ask the database: on a thread for reading, or here if the engine has none, or if that thread would wait for this one.
 
         The answer goes into the reply, if one is given.
         """
         reply = Reply() if reply is None else reply
-        if self._service.is_inherited:
+        if self.service.is_inherited:
             reply.set_error(StoppedError(INHERITED))
             return reply
-        if self._readers is None or self._service.store.is_lent:
+        if self._readers is None or self.service.store.is_lent:
             return answered(reply, question)
         self._readers.ask(question, reply)
         return reply
 
-    def _look(self, question: Callable[[Reader], T]) -> Reply[T]:
+    def look(self, question: Callable[[Reader], T]) -> Reply[T]:
         """Ask the database several things, all of them as of one moment."""
 
         def look() -> T:
-            with self._reader.look() as reader:
+            with self.reader.look() as reader:
                 return question(reader)
 
-        return self._read(look)
+        return self.read(look)
 
-    def _folded(self, reader: Reader, address: Address) -> CachedInstance | None:
+    def folded(self, reader: Reader, address: Address) -> CachedInstance | None:
         """An instance as its events tell it; None if there is none."""
         loaded = reader.load(address)
         if loaded is None:
             return None
         header = loaded.header
-        program = self._registry.get(header.tenant, header.definition, header.definition_version)
+        program = self.registry.get(header.tenant, header.definition, header.definition_version)
         return folded(loaded, program, lambda: reader.load(address, whole=True))
+
+
+def nothing(_outcome: Outcome) -> None:
+    """The answer to a command of which the caller only wants to know that it was carried out."""
 
 
 def answered(reply: Reply[T], question: Callable[[], T]) -> Reply[T]:

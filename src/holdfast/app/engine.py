@@ -9,28 +9,22 @@ import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from types import FrameType, TracebackType
-from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, get_args, overload
+from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
-from holdfast.app.calls import Calls
-from holdfast.app.desk import checked_request, checked_tenant, failed
+from holdfast.app.calls.faces import FutureEngineCalls
+from holdfast.app.calls.run import final_state
+from holdfast.app.desk import Desk, checked_request, checked_tenant
+from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.life import Life
 from holdfast.app.readers import Readers
-from holdfast.app.references import described, unbuilt
+from holdfast.app.references import AnyTyped, described, unbuilt
 from holdfast.app.registry import Registry
 from holdfast.app.step_handlers import check_step_handler, decider_handler, named_handler, takes_effects
 from holdfast.app.waiters import Endings
-from holdfast.app.workflows import final_state
-from holdfast.authoring.definition import Definition, definition_of
+from holdfast.authoring.definition import Definition, TypedDefinition, definition_of
 from holdfast.authoring.saga.options import NAME_IT, handler_name
-from holdfast.errors import (
-    ConfigurationError,
-    ConflictError,
-    NotFoundError,
-    PayloadError,
-    StoppedError,
-    StoreUnavailableError,
-)
-from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
+from holdfast.kernel.actor import RequestContext
 from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
@@ -43,15 +37,14 @@ from holdfast.runtime.forks import INHERITED
 from holdfast.runtime.handlers import EffectContext, Function
 from holdfast.runtime.health import Health, Watched, WriteLock, problems_of
 from holdfast.runtime.loops.projections import Projection
-from holdfast.runtime.replies import Reply, callbacks
+from holdfast.runtime.replies import callbacks
 from holdfast.runtime.service import Service
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.telemetry import Listener
 from holdfast.runtime.workplace import Runtime
-from holdfast.store.findings import Backlog, ProjectionState, Unhandled
 from holdfast.store.opening import DEFAULT_URL, open_store
 from holdfast.store.port import Store
-from holdfast.store.shapes import DEFAULT_TENANT, Header, Maintenance, WorkerInfo
+from holdfast.store.shapes import DEFAULT_TENANT, Header
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -79,9 +72,7 @@ Handling: TypeAlias = (
 """How a decider's effects are handled: a function or an object with `handle`, plain or async."""
 
 _LOOK_SECONDS = 0.5
-"""How often `run` looks whether the engine was stopped otherwise."""
-_MOST_LAG = 10_000
-"""Events that a projection has not read are counted up to here."""
+"""How often `serve` looks whether the engine was stopped otherwise."""
 
 
 def _unregistrable(given: object) -> str:
@@ -118,11 +109,13 @@ class _Callbacks:
         return callbacks.problem(self._limit)
 
 
-class Engine(Calls):
+class Engine(EngineCalls):
     """Durable workflows on one database.
 
     An open engine takes commands. `start_worker` makes it work too: it runs handlers, timers and projections until `stop`. Used as a
     context manager, with `with` or `async with`, it does both, and closes at the end.
+
+    Its calls return when they are answered. `aio` has the same calls for coroutines, and `futures` for those who want many in flight.
     """
 
     def __init__(  # noqa: PLR0913 - the options of the public face, all by name
@@ -163,9 +156,9 @@ class Engine(Calls):
             self._readers_of_all = Readers(limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
-            super().__init__(
-                self.service, self.registry, endings, self._readers_of_all, request=RequestContext(tenant=tenant)
-            )
+            request = RequestContext(tenant=tenant)
+            self._desk = Desk(self.service, self.registry, endings, self._readers_of_all, request=request)
+            super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers_of_all, leave=self._leave)
             if not threads:
                 self.runtime.attach()
@@ -188,11 +181,11 @@ class Engine(Calls):
     ) -> Self: ...
 
     @overload
-    def register(self, definition: Definition) -> Self: ...
+    def register(self, definition: Definition | AnyTyped) -> Self: ...
 
     def register(
         self,
-        definition: Decider[S, C, E, F] | Definition,
+        definition: Decider[S, C, E, F] | Definition | AnyTyped,
         effects: Handling[F, C] | None = None,
         *,
         concurrency: int | None = None,
@@ -206,8 +199,8 @@ class Engine(Calls):
         A process without a handler leaves its work to others.
         """
         self._check_open()
-        if isinstance(definition, Definition):
-            return self._register_workflow(definition)
+        if isinstance(definition, Definition | TypedDefinition):
+            return self._register_workflow(definition if isinstance(definition, Definition) else definition.definition)
         if isinstance(definition, type) and issubclass(definition, Decider):
             raise ConfigurationError(f"a decider is registered as an object: register({definition.__name__}())")
         if not isinstance(definition, Decider):
@@ -309,14 +302,6 @@ class Engine(Calls):
         self.service.shared.telemetry.listen(listener)
         return self
 
-    def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> Calls:
-        """The calls of this engine on behalf of a tenant and an actor."""
-        return self.acting(RequestContext(tenant=tenant, actor=actor if isinstance(actor, Actor) else Actor(id=actor)))
-
-    def acting(self, request: RequestContext) -> Calls:
-        """The calls of this engine for a request: who asks, for which tenant and part of it, and under which trace."""
-        return Calls(self.service, self.registry, self._endings, self._readers_of_all, request=request)
-
     # -- life
 
     def start_worker(self) -> Self:
@@ -342,7 +327,7 @@ class Engine(Calls):
     def _leave(self) -> None:
         self._store.close()
 
-    def run(self, shutdown: threading.Event | None = None) -> None:
+    def serve(self, shutdown: threading.Event | None = None) -> None:
         """Start, and work until `shutdown` is set, the process is asked to end (SIGTERM, SIGINT), or `stop` is called; then stop gracefully."""
         ending = shutdown or threading.Event()
 
@@ -409,35 +394,9 @@ class Engine(Calls):
 
     # -- operations
 
-    def maintain(self, mode: Maintenance) -> Reply[None]:
-        """Maintenance mode for all processes: "pause" stops processing, "refuse" refuses commands too, "" ends it."""
-        if mode not in get_args(Maintenance):
-            return failed(PayloadError(f"{mode!r} is no maintenance mode; it must be 'pause', 'refuse' or ''"))
-        return self._read(lambda: self.service.maintain(mode))
-
-    def backlog(self) -> Reply[list[Backlog]]:
-        """How much work waits, by handler and by definition."""
-        return self._read(lambda: self._keep(lambda keeper: keeper.backlog(), may_repeat=True))
-
-    def missing_handlers(self) -> Reply[list[Unhandled]]:
-        """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""
-        moment = self.service.shared.clock.judge()
-        return self._read(
-            lambda: self._keep(lambda keeper: keeper.unhandled(waited=timedelta(0), now=moment), may_repeat=True)
-        )
-
-    def inbox_depth(self) -> Reply[int]:
-        """How many accepted commands wait for their turn."""
-        return self._read(lambda: self.service.operate(lambda parts: parts.inbox().depth(), may_repeat=True))
-
-    def workers(self) -> Reply[list[WorkerInfo]]:
-        """The workers that are alive, in all processes."""
-        moment = self.service.shared.clock.judge()
-        return self._read(lambda: self.service.operate(lambda parts: parts.workers().live(moment), may_repeat=True))
-
     def health(self) -> Health:
         """Whether this process does its work, and what keeps it from it. It asks nothing of the database, and may be asked often."""
-        loops = [*self.runtime.loops, *self.service.loops, *self._endings.loops]
+        loops = [*self.runtime.loops, *self.service.loops, *self._desk.endings.loops]
         problems = self._standstill() or problems_of(self.parts())
         return Health(
             is_healthy=not problems,
@@ -459,40 +418,16 @@ class Engine(Calls):
         if self._readers_of_all is not None:
             readers = [self._readers_of_all.threads, _Callbacks(limit=self._limit)]
         database = WriteLock(self._store, limit=self._limit)
-        return [*self.service.parts(), *self.runtime.parts(), *self._endings.loops, *readers, database]
+        return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *readers, database]
 
     def _headers(self, tenant: str, instances: Collection[InstanceId]) -> list[Header]:
         return self._store.reader(tenant).headers(list(instances))
-
-    def rebuild(self, projection: str) -> Reply[None]:
-        """Have a projection forget everything and read all events again; the reply is there when it has forgotten."""
-        projecting = self.runtime.projecting
-        begun = None if self.service.is_inherited else projecting.rebuild_in_turn(projection)
-        return begun or self._read(lambda: projecting.rebuild(projection))
-
-    def drop_projection(self, projection: str) -> Reply[None]:
-        """Forget how far a projection has read that no process feeds any more: finished instances are not kept for it. Its tables stay."""
-
-        def drop() -> None:
-            if projection in self.runtime.projecting.names():
-                raise ConflictError(f"this process feeds the projection {projection!r}: drop it once no process does")
-            if not self.service.operate(lambda parts: parts.feed().drop(projection)):
-                raise NotFoundError("projection", projection)
-
-        return self._read(drop)
-
-    def projections(self) -> Reply[list[ProjectionState]]:
-        """How far each projection has read, how much it has still to read, and why it does not go on if it does not."""
-        names = self.runtime.projecting.names()
-        return self._read(
-            lambda: self.service.operate(lambda parts: parts.feed().projections(names, most=_MOST_LAG), may_repeat=True)
-        )
 
     def _warn_of_orphans(self) -> None:
         """Work of a type that this code does not know is safe but does not move; somebody should know."""
         try:
             known = {*self.registry.names(), *self.registry.library.published_names()}
-            waiting = self._keep(lambda keeper: keeper.backlog(), is_patient=False)
+            waiting = self._desk.keep(lambda keeper: keeper.backlog(), is_patient=False)
         except StoreUnavailableError as error:  # The worker goes on by itself when the database is back.
             _log.warning("nobody could look for work that waits for what is not registered here: %s", error)
             return

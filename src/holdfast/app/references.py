@@ -5,28 +5,35 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from holdfast.app.handles import Handle
+from holdfast.app.operator_views import DeadLetter, InboxMessage, InstanceInfo
 from holdfast.app.views import Instance
 from holdfast.app.workflow_views import HumanTask, InstanceSummary, Step, WorkflowInstance
-from holdfast.authoring.definition import Definition
+from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.errors import NotFoundError, PayloadError, indefinite
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.commit.limits import check_key
-from holdfast.store.shapes import DeadLetter, Header, StoredMessage
 
-InstanceLike = InstanceId | UUID | str | WorkflowInstance | InstanceSummary | Instance[Any] | Header
-"""The id of an instance, as such or as text; or the instance as the engine shows it."""
+InstanceLike = InstanceId | UUID | str | Handle | WorkflowInstance | InstanceSummary | Instance[Any] | InstanceInfo
+"""The id of an instance, as such or as text; or a run, or the instance as the engine shows it."""
 
 StepLike = str | Step | HumanTask
 """The id of a step, as `steps` and `tasks` give it; or the step or question itself."""
 
-DefinitionLike = str | Definition
+Untyped = str | Definition
 """The name of a workflow, or its id such as `order-v1`; or the finished workflow."""
+
+AnyTyped = TypedDefinition[Any, Any]
+"""A finished workflow with types, whichever they are."""
+
+DefinitionLike = Untyped | AnyTyped
+"""The same, or the finished workflow with its types."""
 
 LetterLike = int | DeadLetter
 """The id of a dead letter, or the letter itself."""
 
-MessageLike = int | StoredMessage
+MessageLike = int | InboxMessage
 """The id of a message that waits, or the message itself."""
 
 _LONGEST = 60
@@ -38,16 +45,14 @@ def checked_instance(given: object) -> InstanceId:
     """The id of an instance."""
     if isinstance(given, UUID):
         return InstanceId(given)
-    if isinstance(given, WorkflowInstance | InstanceSummary | Instance | Header):
+    if isinstance(given, Handle | WorkflowInstance | InstanceSummary | Instance | InstanceInfo):
         return given.id
     try:
         if isinstance(given, str):
             return InstanceId(UUID(given))
     except ValueError:
         pass
-    raise PayloadError(
-        f"{described(given)} is not the id of an instance; give the id that `start` has answered, or the instance itself"
-    )
+    raise PayloadError(f"{described(given)} is not the id of an instance; give a run, its id, or the instance itself")
 
 
 def checked_step(given: object) -> tuple[InstanceId, int]:
@@ -65,7 +70,7 @@ def checked_definition(given: object, version: str | int = "") -> tuple[str, str
     """The name and the version of a workflow; of a finished saga its own version, unless another one is wanted."""
     if version:
         check_key(str(version), "version")
-    if isinstance(given, Definition):
+    if isinstance(given, Definition | TypedDefinition):
         return given.name, str(version or given.version)
     if kind := unbuilt(given):
         raise PayloadError(f"a {kind} is named once it is built: give {kind}.build(), or its name")
@@ -104,7 +109,7 @@ def checked_letter(given: object) -> int:
 
 def checked_message(given: object) -> int:
     """The id of a message that waits."""
-    if isinstance(given, StoredMessage):
+    if isinstance(given, InboxMessage):
         return given.id
     if isinstance(given, int):
         return given

@@ -28,7 +28,7 @@ class Registry:
     """Programs by the name of their definition: deciders of the code, and published graphs."""
 
     def __init__(self, codec: Codec, *, limit: int) -> None:
-        self._codec = codec
+        self.codec = codec
         self._limit = limit
         self._deciders: dict[str, Program] = {}
         self.library = Library(codec, limit=limit)
@@ -37,7 +37,7 @@ class Registry:
 
     def add(self, decider: Decider[S, C, E, F]) -> Program:
         """Make a decider known; there can be only one of a type."""
-        program = Program(decider, self._codec, limit=self._limit)
+        program = Program(decider, self.codec, limit=self._limit)
         for flaw in program.state_flaws():
             _log.warning(
                 "%r gets no snapshots, so each load replays a whole history: %s could never be read back: %s",

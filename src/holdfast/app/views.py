@@ -134,7 +134,7 @@ def pending_timer(timer: StoredTimer) -> PendingTimer:
     )
 
 
-def instance(
+def instance_view(
     header: Header,
     state: S,
     history: list[Recorded],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -10,6 +11,8 @@ from holdfast.machine.graphs.compiler import compile_data
 from holdfast.machine.graphs.graph import Graph
 
 Function = Callable[..., object]
+I = TypeVar("I")  # noqa: E741 - the input
+R = TypeVar("R")
 
 _JSON = "application/json"
 
@@ -41,6 +44,38 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         """Name and version, as in `order-v1`."""
         return f"{self.graph.name}-v{self.graph.version}"
+
+    def typed(self, input: type[I], result: type[R]) -> TypedDefinition[I, R]:  # noqa: A002 - the word that everybody uses for it
+        """The same workflow with the types of what it takes and comes to: dataclasses, Structs, typed dicts or plain types.
+
+        What is started with another input is refused, and a run gives its result as such a value.
+        """
+        return TypedDefinition(definition=self, input=input, result=result)
+
+
+class TypedDefinition(msgspec.Struct, Generic[I, R], frozen=True, kw_only=True):
+    """A finished workflow whose author said what it takes and what it comes to, so that runs of it have a type."""
+
+    definition: Definition
+    input: type[I]
+    """What it is started with."""
+    result: type[R]
+    """What its result is given as: of the data, the fields that this has."""
+
+    @property
+    def name(self) -> str:
+        """The workflow's name."""
+        return self.definition.name
+
+    @property
+    def version(self) -> str:
+        """The workflow's version."""
+        return self.definition.version
+
+    @property
+    def id(self) -> str:
+        """Name and version, as in `order-v1`."""
+        return self.definition.id
 
 
 def definition_of(data: Mapping[str, object] | str | bytes) -> Definition:

@@ -25,10 +25,6 @@ class DrivenReply(Reply[T]):
         """A reply with the changed value, or with the same error."""
         return driven(super().then(change))
 
-    def mapped(self, change: Callable[[T], U]) -> Reply[U]:
-        """Like `then`, for the engine's own use."""
-        return driven(super().mapped(change))
-
     def _wait(self, timeout: float | None) -> None:  # noqa: ARG002 - nobody waits here
         if not self.done():
             self._looked_at = True

@@ -147,12 +147,6 @@ class Reply(Generic[T]):
                 return
         callback()
 
-    def mapped(self, change: Callable[[T], U]) -> Reply[U]:
-        """Like `then`, with a change that the thread which brings the answer makes; for the engine's own use, as `when_brought` is."""
-        changed: Reply[U] = Reply()
-        self.when_brought(lambda: self._pass_on(change, changed))
-        return changed
-
     def set_result(self, value: T) -> None:
         """The answer is this value."""
         self._value = value
@@ -197,10 +191,14 @@ class Reply(Generic[T]):
             raise
         if not is_there:
             self._forget(arrived.set)
-            raise TimeoutError(f"no answer within {timeout} seconds; {self._meanwhile(timeout)}")
+            raise TimeoutError(self.impatience(timeout))
+
+    def impatience(self, timeout: float | None) -> str:
+        """What is told to a caller who has waited so long in vain; it may ask the database."""
+        return f"no answer within {timeout} seconds; {self._meanwhile(timeout)}"
 
     def _meanwhile(self, timeout: float | None) -> str:  # noqa: ARG002 - for replies that have more to tell
-        """What is told to a caller whose patience is over after so many seconds."""
+        """What becomes of the work, for a caller whose patience is over after so many seconds."""
         return "the work goes on"
 
     def _pass_on(self, change: Callable[[T], U], changed: Reply[U]) -> None:

@@ -20,7 +20,6 @@ from holdfast.runtime.handlers import EffectContext, Function, Handlers
 from holdfast.runtime.settings import Settings
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
-from holdfast.store.shapes import InstanceQuery
 from holdfast.testing.manual import START, ManualEngine
 
 T = TypeVar("T")
@@ -93,8 +92,8 @@ def crash_everywhere(
 
 def histories(engine: ManualEngine) -> object:
     """Statuses and histories of all instances, without times, and with the ids of instances told by whose they are."""
-    headers = engine.instances(InstanceQuery(limit=_MANY)).result()
-    reader = engine.service.store.reader(engine.tenant)
+    headers = engine.instances.list(limit=_MANY)
+    reader = engine.service.store.reader(engine.request.tenant)
     whose = {str(head.id).encode(): f"<{head.definition} {head.key}>".encode() for head in headers}
 
     def told(data: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """The real engine without threads and with a clock that the test moves.
 
 engine = ManualEngine().register(Order(), charge)
-engine.execute(Order, PlaceOrder("o-1"))
+engine.deciders.execute(Order, PlaceOrder("o-1"))
 engine.drain()
 engine.advance(hours=72)
 """
@@ -92,7 +92,7 @@ class ManualEngine(Engine):
         return self
 
     def _check_handlers(self) -> None:
-        missing = self.missing_handlers().result() if self._is_alone else []
+        missing = self.admin.missing_handlers() if self._is_alone else []
         if missing:
             waiting = ", ".join(f"{each.handler!r} ({each.waiting} waiting)" for each in missing)
             raise ConfigurationError(

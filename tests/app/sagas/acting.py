@@ -111,22 +111,22 @@ def until_told(ctx: StepContext) -> None:
 
 def status(engine: Calls, instance: InstanceId) -> str:
     """The status of a run."""
-    return engine.get(instance).result().status
+    return engine.run(instance).describe().status
 
 
 def statuses(engine: Calls, instance: InstanceId) -> dict[str, str]:
     """The status of each step, by name; of steps with the same name, that of the last one."""
-    return {step.name: step.status for step in engine.steps(instance).result()}
+    return {step.name: step.status for step in engine.run(instance).steps()}
 
 
 def step(engine: Calls, instance: InstanceId, name: str) -> Step:
     """The last step with this name."""
-    return [each for each in engine.steps(instance).result() if each.name == name][-1]
+    return [each for each in engine.run(instance).steps() if each.name == name][-1]
 
 
 def history(engine: Calls, instance: InstanceId, *types: str) -> list[HistoryEntry]:
     """The events of these types, or all of them."""
-    return [each for each in engine.events(instance).result() if not types or each.event_type in types]
+    return [each for each in engine.run(instance).history() if not types or each.event_type in types]
 
 
 def told(engine: Calls, instance: InstanceId) -> list[tuple[str, str]]:
@@ -142,11 +142,11 @@ def life(engine: Calls, instance: InstanceId, name: str) -> list[str]:
 
 def decide(engine: Calls, instance: InstanceId, name: str, decision: str = "confirmed") -> None:
     """Answer a step that waits for a person."""
-    engine.decide(step(engine, instance, name).id, decision, decided_by="ann").result()
+    engine.acting("ann").tasks.decide(step(engine, instance, name).id, decision)
 
 
 def run(engine: ManualEngine, definition: str, given: object = None) -> InstanceId:
     """Start a saga and do all that follows, until nothing is left to do."""
-    instance = engine.start(definition, given).result()
+    instance = engine.start(definition, given).id
     engine.drain()
     return instance

@@ -47,7 +47,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     def play(self, engine: ManualEngine) -> None:
         """Start it, and let people do what they do."""
         (name,) = registry_of(engine).names()
-        instance = engine.start(name, self.given, key="the one", idempotency_key="start").result()
+        instance = engine.start(name, self.given, key="the one", idempotency_key="start").id
         engine.drain()
         for act in self.acts:
             act(engine, instance)
@@ -61,16 +61,16 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
 def ended(engine: ManualEngine) -> Ending:
     """What the one saga of an engine has come to."""
-    (found,) = engine.list_instances().result().items
-    events = engine.events(found.id).result()
-    instance = engine.get(found.id).result()
+    (found,) = engine.runs.list().items
+    events = engine.run(found.id).history()
+    instance = engine.run(found.id).describe()
     return Ending(
         status=instance.status,
         reason=instance.reason,
-        steps={each.name: each.status for each in engine.steps(found.id).result()},
+        steps={each.name: each.status for each in engine.run(found.id).steps()},
         undone=tuple(each.step_name for each in events if each.event_type == "compensation_success"),
         result=_timeless(instance.result),
-        letters=tuple((each.name, each.reason) for each in engine.dead_letters().result()),
+        letters=tuple((each.name, each.reason) for each in engine.dead_letters.list()),
     )
 
 
@@ -87,33 +87,33 @@ def _timeless(result: object) -> object:
 
 def confirm(engine: ManualEngine, instance: InstanceId) -> None:
     """Answer every open question."""
-    for task in engine.tasks(instance).result():
+    for task in engine.run(instance).tasks():
         if task.decided_at is None:
-            engine.decide(task.step_id, "confirmed", decided_by="ann", comment="fine").result()
+            engine.acting("ann").tasks.decide(task.step_id, "confirmed", comment="fine")
 
 
 def reject(engine: ManualEngine, instance: InstanceId) -> None:
     """Refuse every open question."""
-    for task in engine.tasks(instance).result():
+    for task in engine.run(instance).tasks():
         if task.decided_at is None:
-            engine.decide(task.step_id, "rejected", decided_by="ann").result()
+            engine.acting("ann").tasks.decide(task.step_id, "rejected")
 
 
 def requeue_with(**fixed: object) -> Callable[[ManualEngine, InstanceId], None]:
     """Put every dead step back to work, with another input."""
 
     def act(engine: ManualEngine, instance: InstanceId) -> None:
-        for letter in engine.dead_letters(instance=instance, source="step").result():
+        for letter in engine.dead_letters.list(instance=instance, source="step"):
             with suppress(NotFoundError):
-                engine.requeue(letter.id, fixed).result()
+                engine.dead_letters.requeue(letter.id, fixed)
 
     return act
 
 
 def retry_undoing(engine: ManualEngine, instance: InstanceId) -> None:
     """Try again what could not be undone."""
-    for letter in engine.dead_letters(instance=instance, source="compensation").result():
-        engine.retry_compensation(letter.id).result()
+    for letter in engine.dead_letters.list(instance=instance, source="compensation"):
+        engine.dead_letters.retry_compensation(letter.id)
 
 
 # -- what handlers do
@@ -160,7 +160,7 @@ def order(_engine: ManualEngine) -> SagaDefinition:
         .on_failure("release", release)
         .step("charge", charge)
         .on_failure("refund", refund)
-        .step("ship", ship, retries=2)
+        .step("ship", ship, attempts=2)
         .on_failure("recall", recall)
         .build()
     )
@@ -228,7 +228,7 @@ def save_point(_engine: ManualEngine) -> SagaDefinition:
         .save_point("safe")
         .step("charge", charge)
         .on_failure("refund", refund)
-        .step("ship", ship, retries=1)
+        .step("ship", ship, attempts=1)
         .build()
     )
 
@@ -251,7 +251,7 @@ def dead_letter(_engine: ManualEngine) -> SagaDefinition:
         Saga("dead", dlq=True)
         .fork(
             "fork",
-            lambda one: one.step("ship", ship, retries=2, priority=9),
+            lambda one: one.step("ship", ship, attempts=2, priority=9),
             lambda two: two.step("charge", charge),
         )
         .join("join")
@@ -265,7 +265,7 @@ def cancelled(engine: ManualEngine) -> SagaDefinition:
 
     def cancels(ctx: StepContext) -> None:
         with suppress(RejectedError):
-            engine.cancel(ctx.instance, "somebody changed their mind", requested_by="ann").exception(0)
+            engine.acting("ann").futures.run(ctx.instance).cancel("somebody changed their mind").exception(0)
 
     return (
         Saga("cancelled")
@@ -286,7 +286,7 @@ def stuck(engine: ManualEngine) -> SagaDefinition:
     """A refund that fails until an operator has seen it."""
 
     def refund_later(ctx: StepContext) -> None:
-        told = [each.event_type for each in engine.events(ctx.instance).result()]
+        told = [each.event_type for each in engine.run(ctx.instance).history()]
         if "compensation_max_retries_exceeded" not in told:
             raise ValueError("the bank is closed")
 
@@ -295,8 +295,8 @@ def stuck(engine: ManualEngine) -> SagaDefinition:
         .step("reserve", reserve)
         .on_failure("release", release)
         .step("charge", charge)
-        .on_failure("refund", refund_later, retries=2)
-        .step("ship", ship, retries=1)
+        .on_failure("refund", refund_later, attempts=2)
+        .step("ship", ship, attempts=1)
         .build()
     )
 

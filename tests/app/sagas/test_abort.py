@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, life, run, status, statuses, step, until_told
-from holdfast import RejectedError, Saga, SagaDefinition, StepContext, UnfinishedError
+from holdfast import RejectedError, Saga, SagaDefinition, StepContext, WorkflowFailedError
 from support.engines import Live, Place
 from support.inside import beat, claim_one, worker_of
 from support.waiting import LONG_SECONDS, eventually
@@ -23,7 +23,7 @@ def forked(stage: Stage, *, dlq: bool = False) -> SagaDefinition:
         .on_failure("undo start", stage.does("undo start"))
         .fork(
             "fork",
-            lambda branch: branch.step("left", stage.does("left"), retries=1).on_failure(
+            lambda branch: branch.step("left", stage.does("left"), attempts=1).on_failure(
                 "undo left", stage.does("undo left")
             ),
             lambda branch: branch.step("right", stage.does("right")),
@@ -41,9 +41,9 @@ def test_an_abort_undoes_nothing(live: Live) -> None:
     stage.does("left", until_told)
     stage.does("right", until_told)
     engine = live.engine().register(forked(stage)).start_worker()
-    instance = engine.start("forked").result()
+    instance = engine.start("forked").id
     eventually(lambda: stage.count("left") and stage.count("right"))
-    assert engine.abort(instance, "critical", requested_by="ann").result(LONG_SECONDS) == "aborted"
+    assert engine.acting("ann").run(instance).abort("critical", timeout=LONG_SECONDS) == "aborted"
     assert statuses(engine, instance) == {
         "start": "completed",
         "fork": "completed",
@@ -60,14 +60,14 @@ def test_a_saga_that_has_not_begun_is_aborted(place: Place) -> None:
     """Right after the start: the first step is skipped, and nothing was called."""
     stage = Stage()
     engine = place.engine().register(forked(stage))
-    instance = engine.start("forked").result()
-    reply = engine.abort(instance, "no", requested_by="ann")
+    instance = engine.start("forked").id
+    reply = engine.acting("ann").futures.run(instance).abort("no")
     assert reply.result() == "aborted"
     engine.drain()
     assert stage.calls == []
     first = step(engine, instance, "start")
     assert (first.status, first.error) == ("skipped", WHY)
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.row("F-181")
@@ -75,9 +75,9 @@ def test_the_history_tells_of_an_abort(place: Place) -> None:
     """Who asked and why, each step that was stopped, and the end, in this order."""
     stage = Stage()
     engine = place.engine().register(forked(stage))
-    instance = engine.start("forked").result()
+    instance = engine.start("forked").id
     engine.execute_next()
-    engine.abort(instance, "Critical error detected", requested_by="security-monitor").result()
+    engine.acting("security-monitor").run(instance).abort("Critical error detected")
     found = history(engine, instance, "abort_started", "step_failed", "workflow_aborted")
     assert [each.event_type for each in found] == ["abort_started", "step_failed", "step_failed", "workflow_aborted"]
     for each in (found[0], found[-1]):
@@ -91,8 +91,8 @@ def test_the_history_tells_of_an_abort(place: Place) -> None:
 def test_whoever_notices_an_emergency_may_abort(place: Place, who: str) -> None:
     """Who asks is free text, kept with the end of the saga."""
     engine = place.engine().register(forked(Stage()))
-    instance = engine.start("forked").result()
-    engine.abort(instance, "emergency", requested_by=who).result()
+    instance = engine.start("forked").id
+    engine.acting(who).run(instance).abort("emergency")
     (end,) = history(engine, instance, "workflow_aborted")
     assert (end.data["requested_by"], end.actor) == (who, who)
 
@@ -104,10 +104,10 @@ def test_an_open_question_is_skipped_by_an_abort(place: Place) -> None:
     engine = place.engine().register(Saga("asks").human("ask").step("after", stage.does("after")).build())
     instance = run(engine, "asks")
     where = step(engine, instance, "ask").id
-    engine.abort(instance, "no", requested_by="ann").result()
+    engine.acting("ann").run(instance).abort("no")
     assert statuses(engine, instance) == {"ask": "skipped"}
     with pytest.raises(RejectedError):
-        engine.decide(where, "confirmed", decided_by="bob").result()
+        engine.acting("bob").tasks.decide(where, "confirmed")
     engine.drain()
     assert stage.calls == []
 
@@ -120,9 +120,9 @@ def test_a_saga_that_waits_for_an_operator_can_be_aborted(place: Place) -> None:
     engine = place.engine().register(forked(stage, dlq=True))
     instance = run(engine, "forked")
     assert status(engine, instance) == "dlq"
-    assert engine.abort(instance, "hopeless", requested_by="ann").result() == "aborted"
+    assert engine.acting("ann").run(instance).abort("hopeless") == "aborted"
     engine.drain()
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
     assert not [name for name in stage.calls if name.startswith("undo")]
     assert statuses(engine, instance)["start"] == "completed"
 
@@ -132,9 +132,9 @@ def test_a_running_saga_in_dlq_mode_is_aborted_as_any_other(place: Place) -> Non
     """The mode makes no difference to an abort in the midst of the work."""
     stage = Stage()
     engine = place.engine().register(forked(stage, dlq=True))
-    instance = engine.start("forked").result()
+    instance = engine.start("forked").id
     engine.execute_next()
-    assert engine.abort(instance, "no", requested_by="ann").result() == "aborted"
+    assert engine.acting("ann").run(instance).abort("no") == "aborted"
     engine.drain()
     assert stage.calls == ["start"]
     found = statuses(engine, instance)
@@ -147,7 +147,7 @@ def test_an_abort_drops_the_rest_of_a_rollback(place: Place) -> None:
     stage, engine = Stage(), place.engine()
 
     def undo(ctx: StepContext) -> None:
-        engine.abort(ctx.instance, "stop it", requested_by="ann").result()
+        engine.acting("ann").run(ctx.instance).abort("stop it")
 
     saga = (
         Saga("back")
@@ -155,7 +155,7 @@ def test_an_abort_drops_the_rest_of_a_rollback(place: Place) -> None:
         .on_failure("undo a", stage.does("undo a"))
         .step("b", stage.does("b"))
         .on_failure("undo b", stage.does("undo b", undo))
-        .step("c", stage.does("c", BROKEN), retries=1)
+        .step("c", stage.does("c", BROKEN), attempts=1)
         .build()
     )
     engine.register(saga)
@@ -163,7 +163,7 @@ def test_an_abort_drops_the_rest_of_a_rollback(place: Place) -> None:
     assert status(engine, instance) == "aborted"
     assert stage.calls == ["a", "b", "c", "undo b"]
     assert statuses(engine, instance)["a"] == "completed"
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.row("F-180")
@@ -173,13 +173,13 @@ def test_a_late_answer_after_an_abort_changes_nothing(live: Live) -> None:
     stage.does("left", gate)
     stage.does("right", gate)
     engine = live.engine().register(forked(stage)).start_worker()
-    instance = engine.start("forked").result()
+    instance = engine.start("forked").id
     eventually(lambda: stage.count("left") and stage.count("right"))
-    engine.abort(instance, "now", requested_by="ann").result(LONG_SECONDS)
-    before = engine.events(instance).result()
+    engine.acting("ann").run(instance).abort("now", timeout=LONG_SECONDS)
+    before = engine.run(instance).history()
     gate.open()
-    eventually(lambda: not engine.backlog().result())
-    after = engine.events(instance).result()
+    eventually(lambda: not engine.admin.backlog())
+    after = engine.run(instance).history()
     assert after[: len(before)] == before
     assert sorted((each.event_type, each.step_name) for each in after[len(before) :]) == [
         ("step_stopped", "left"),
@@ -197,10 +197,10 @@ def test_a_call_that_was_made_stays_counted(live: Live, which: str) -> None:
     stage.does("a" if which == "step" else "undo", gate)
     stage.does("bad", BROKEN)
     saga = Saga("s").step("a", stage.does("a")).on_failure("undo", stage.does("undo"))
-    engine = live.engine().register(saga.step("bad", stage.does("bad"), retries=1).build()).start_worker()
-    instance = engine.start("s").result()
+    engine = live.engine().register(saga.step("bad", stage.does("bad"), attempts=1).build()).start_worker()
+    instance = engine.start("s").id
     gate.entered()
-    engine.abort(instance, "now", requested_by="ann").result(LONG_SECONDS)
+    engine.acting("ann").run(instance).abort("now", timeout=LONG_SECONDS)
 
     def calls() -> int:
         found = step(engine, instance, "a")
@@ -208,12 +208,12 @@ def test_a_call_that_was_made_stays_counted(live: Live, which: str) -> None:
 
     assert calls() == 1
     gate.open()
-    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: not engine.admin.backlog())
     assert calls() == 1
     last = [each for each in history(engine, instance) if each.step_name == "a"][-1]
     assert (last.event_type, last.retry_count, last.data["is_done"]) == ("step_stopped", 1, True)
     assert last.status == step(engine, instance, "a").status == ("skipped" if which == "step" else "compensation")
-    assert engine.verify(instance).result().is_sound
+    assert engine.instances.verify(instance).is_sound
 
 
 @pytest.mark.row("F-063")
@@ -221,15 +221,15 @@ def test_a_call_that_was_never_made_is_not_counted_after_an_abort(place: Place) 
     """Nobody had begun it: it reads otherwise than one that was called, and the history says no more about it."""
     stage = Stage()
     engine = place.engine().register(forked(stage))
-    instance = engine.start("forked").result()
-    engine.abort(instance, "no", requested_by="ann").result()
+    instance = engine.start("forked").id
+    engine.acting("ann").run(instance).abort("no")
     before = history(engine, instance)
     engine.drain()
     found = step(engine, instance, "start")
     assert (found.status, found.retry_count, found.started_at) == ("skipped", 0, None)
     assert history(engine, instance) == before
     assert [each.retry_count for each in before if each.event_type == "step_failed"] == [0]
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.row("F-063")
@@ -254,25 +254,25 @@ def test_a_worker_that_dies_after_an_abort_leaves_its_call_counted(place: Place)
     saga = Saga("s").step("work", "work").build()
     for each in (engine, heir):
         each.register(saga).handle("work", stage.does("work"))
-    instance = engine.start("s").result()
+    instance = engine.start("s").id
     beat(engine)
     assert claim_one(engine, "work")
-    engine.abort(instance, "now", requested_by="ann").result()
+    engine.acting("ann").run(instance).abort("now")
     place.clock.move(timedelta(minutes=1))
     heir.drain()
     beat(heir)
     heir.drain()
     assert (stage.calls, step(heir, instance, "work").retry_count) == ([], 1)
-    assert (heir.backlog().result(), heir.dead_letters().result()) == ([], [])
+    assert (heir.admin.backlog(), heir.dead_letters.list()) == ([], [])
 
 
 def test_an_aborted_saga_has_no_result(place: Place) -> None:
     """Asking for its result says how and why it ended."""
     engine = place.engine().register(forked(Stage()))
-    instance = engine.start("forked").result()
-    engine.abort(instance, "emergency", requested_by="ann").result()
-    with pytest.raises(UnfinishedError) as caught:
-        engine.result(instance).result()
+    instance = engine.start("forked").id
+    engine.acting("ann").run(instance).abort("emergency")
+    with pytest.raises(WorkflowFailedError) as caught:
+        engine.run(instance).result()
     assert (caught.value.status, caught.value.reason) == ("aborted", "emergency")
 
 
@@ -282,10 +282,10 @@ def test_a_step_whose_compensation_was_under_way_does_not_read_as_done(live: Liv
     stage.does("undo", gate)
     stage.does("bad", BROKEN)
     saga = Saga("s").step("a", stage.does("a")).on_failure("undo", stage.does("undo"))
-    engine = live.engine().register(saga.step("bad", stage.does("bad"), retries=1).build()).start_worker()
-    instance = engine.start("s").result()
+    engine = live.engine().register(saga.step("bad", stage.does("bad"), attempts=1).build()).start_worker()
+    instance = engine.start("s").id
     gate.entered()
-    assert engine.abort(instance, "now", requested_by="ann").result(LONG_SECONDS) == "aborted"
+    assert engine.acting("ann").run(instance).abort("now", timeout=LONG_SECONDS) == "aborted"
     gate.open()
     eventually(lambda: not engine.runtime.worker.is_busy)
     assert statuses(engine, instance)["a"] == "compensation"

@@ -31,7 +31,7 @@ class Line:
         definition = f"p{priority}"
         if definition not in registry_of(self.engine).names():
             self.engine.register(Saga(definition).step("serve", "serve", priority=priority).build())
-        self.engine.start(definition, {"name": name}).result()
+        self.engine.start(definition, {"name": name})
 
     def served(self) -> list[str]:
         """Serve all, one after the other; in which order."""
@@ -154,7 +154,7 @@ def test_a_call_that_is_put_off_ages_from_its_time_on(place: Place) -> None:
     engine = place.engine(Settings(ageing=1.0))
     line = Line(engine)
     engine.register(Saga("later").step("serve", "serve", priority=10).build())
-    engine.start("later", {"name": "later"}, delay=100).result()
+    engine.start("later", {"name": "later"}, delay=100)
     line.joins("first", 10)
     place.clock.move(100 * SECOND)
     line.joins("second", 20)

@@ -14,7 +14,6 @@ from holdfast import (
     ConfigurationError,
     DefinitionError,
     Engine,
-    InstanceQuery,
     NotFoundError,
     PayloadError,
     Reply,
@@ -29,58 +28,113 @@ UNTYPED: Any = NOBODY
 BUILDING: dict[str, tuple[Callable[[Any], object], str]] = {
     "a number as a handler": (lambda saga: saga.step("a", 7), "give a function, an object with `execute`, or a name"),
     "a number as a name": (lambda saga: saga.step(7, "h"), "the name of a step is 7; it must be text"),
-    "a text as a number of calls": (lambda saga: saga.step("a", "h", retries="3"), "it must be a whole number"),
-    "an option that does not exist": (lambda saga: saga.step("a", "h", retry=3), "there are retries, max_retries"),
+    "a text as a number of calls": (lambda saga: saga.step("a", "h", attempts="3"), "it must be a whole number"),
+    "an option that does not exist": (lambda saga: saga.step("a", "h", retry=3), "there are attempts, max_retries"),
     "a text as a delay": (lambda saga: saga.step("a", "h", delay="3s"), "give a timedelta or a number of seconds"),
     "an endless wait": (lambda saga: saga.wait("a", float("inf")), "give a timedelta or a number of seconds"),
 }
 
 ASKING: dict[str, tuple[Callable[[Any], Reply[object]], type[Exception], str]] = {
-    "a number as a definition": (lambda e: e.start(7), PayloadError, "definition must be non-empty text"),
-    "an unknown definition": (lambda e: e.start("nope"), NotFoundError, "register it first; known here are: s"),
-    "an unknown version": (lambda e: e.start("s", version=9), NotFoundError, "s version 9"),
-    "a number as a key": (lambda e: e.start("s", key=7), PayloadError, "the key must be text, not 7"),
-    "a number as an idempotency key": (lambda e: e.start("s", idempotency_key=7), PayloadError, "must be text, not 7"),
-    "a text as a delay": (lambda e: e.start("s", delay="x"), PayloadError, "a timedelta or a number of seconds"),
-    "an endless delay": (lambda e: e.start("s", delay=float("inf")), PayloadError, "number of seconds"),
-    "a delay beyond all calendars": (lambda e: e.start("s", delay=timedelta.max), PayloadError, "number of seconds"),
-    "a version with a NUL": (lambda e: e.start("s", version="\x00"), PayloadError, "version"),
-    "a version that is no Unicode": (lambda e: e.start("s", version="\ud800"), PayloadError, "version"),
-    "a key with a NUL to look for": (lambda e: e.list_instances(key="a\x00"), PayloadError, "the key"),
-    "a key to look for that is no Unicode": (lambda e: e.list_instances(key="\ud800"), PayloadError, "the key"),
-    "a piece of JSON that is none": (lambda e: e.start("s", {"x": Raw(b"{bad")}), PayloadError, "cannot be stored"),
-    "a delay into the past": (lambda e: e.start("s", delay=timedelta(-1)), PayloadError, "must not be negative"),
-    "an input that is too large": (lambda e: e.start("s", {"x": "y" * 2_000_000}), PayloadError, "pass a reference"),
-    "a reason that is no text": (lambda e: e.cancel(NOBODY, 7), PayloadError, "the reason must be text, not 7"),
-    "a reason with a NUL": (lambda e: e.abort(NOBODY, "a\x00"), PayloadError, "NUL"),
-    "a comment that is no text": (lambda e: e.decide(f"{NOBODY}:1", "confirmed", comment=7), PayloadError, "comment"),
-    "a drawing that nobody can make": (lambda e: e.diagram("s", format="png"), PayloadError, "mermaid, dot, json"),
-    "a letter that is no number": (lambda e: e.requeue("abc"), NotFoundError, "no dead letter 'abc'"),
-    "an id as a decider": (lambda e: e.transitions(NOBODY), PayloadError, "UUID is not a decider"),
-    "an id as an observed decider": (lambda e: e.observations(NOBODY), PayloadError, "UUID is not a decider"),
-    "an id as a machine": (lambda e: e.observed_machine(NOBODY), PayloadError, "UUID is not a decider"),
-    "an id as a key": (lambda e: e.list_instances(key=NOBODY), PayloadError, "the key must be text"),
+    "a number as a definition": (lambda e: e.futures.start(7), PayloadError, "definition must be non-empty text"),
+    "an unknown definition": (lambda e: e.futures.start("nope"), NotFoundError, "register it first; known here are: s"),
+    "an unknown version": (lambda e: e.futures.start("s", version=9), NotFoundError, "s version 9"),
+    "a number as a key": (lambda e: e.futures.start("s", key=7), PayloadError, "the key must be text, not 7"),
+    "a number as an idempotency key": (
+        lambda e: e.futures.start("s", idempotency_key=7),
+        PayloadError,
+        "must be text, not 7",
+    ),
+    "a text as a delay": (
+        lambda e: e.futures.start("s", delay="x"),
+        PayloadError,
+        "a timedelta or a number of seconds",
+    ),
+    "an endless delay": (lambda e: e.futures.start("s", delay=float("inf")), PayloadError, "number of seconds"),
+    "a delay beyond all calendars": (
+        lambda e: e.futures.start("s", delay=timedelta.max),
+        PayloadError,
+        "number of seconds",
+    ),
+    "a version with a NUL": (lambda e: e.futures.start("s", version="\x00"), PayloadError, "version"),
+    "a version that is no Unicode": (lambda e: e.futures.start("s", version="\ud800"), PayloadError, "version"),
+    "a key with a NUL to look for": (lambda e: e.futures.runs.list(key="a\x00"), PayloadError, "the key"),
+    "a key to look for that is no Unicode": (lambda e: e.futures.runs.list(key="\ud800"), PayloadError, "the key"),
+    "a piece of JSON that is none": (
+        lambda e: e.futures.start("s", {"x": Raw(b"{bad")}),
+        PayloadError,
+        "cannot be stored",
+    ),
+    "a delay into the past": (
+        lambda e: e.futures.start("s", delay=timedelta(-1)),
+        PayloadError,
+        "must not be negative",
+    ),
+    "an input that is too large": (
+        lambda e: e.futures.start("s", {"x": "y" * 2_000_000}),
+        PayloadError,
+        "pass a reference",
+    ),
+    "a reason that is no text": (
+        lambda e: e.futures.run(NOBODY).cancel(7),
+        PayloadError,
+        "the reason must be text, not 7",
+    ),
+    "a reason with a NUL": (lambda e: e.futures.run(NOBODY).abort("a\x00"), PayloadError, "NUL"),
+    "a comment that is no text": (
+        lambda e: e.futures.tasks.decide(f"{NOBODY}:1", "confirmed", comment=7),
+        PayloadError,
+        "comment",
+    ),
+    "a drawing that nobody can make": (
+        lambda e: e.futures.definitions.diagram("s", format="png"),
+        PayloadError,
+        "mermaid, dot, json",
+    ),
+    "a letter that is no number": (
+        lambda e: e.futures.dead_letters.requeue("abc"),
+        NotFoundError,
+        "no dead letter 'abc'",
+    ),
+    "an id as a decider": (lambda e: e.futures.deciders.transitions(NOBODY), PayloadError, "UUID is not a decider"),
+    "an id as an observed decider": (
+        lambda e: e.futures.deciders.observations(NOBODY),
+        PayloadError,
+        "UUID is not a decider",
+    ),
+    "an id as a machine": (
+        lambda e: e.futures.deciders.observed_machine(NOBODY),
+        PayloadError,
+        "UUID is not a decider",
+    ),
+    "an id as a key": (lambda e: e.futures.runs.list(key=NOBODY), PayloadError, "the key must be text"),
     "a size that is no number": (
-        lambda e: e.list_instances(limit="x"),
+        lambda e: e.futures.runs.list(limit="x"),
         PayloadError,
         "the limit must be a whole number",
     ),
-    "a status that is no text": (lambda e: e.list_instances(status=7), PayloadError, "there is no status 7"),
+    "a status that is no text": (lambda e: e.futures.runs.list(status=7), PayloadError, "there is no status 7"),
     "an id as a definition of letters": (
-        lambda e: e.dead_letters(definition=NOBODY),
+        lambda e: e.futures.dead_letters.list(definition=NOBODY),
         PayloadError,
         "the definition must be text",
     ),
-    "a place among letters that is no number": (lambda e: e.dead_letters(after="x"), PayloadError, "`after` must be a"),
-    "bytes as a source of letters": (lambda e: e.count_dead_letters(source=b"x"), PayloadError, "the source must be"),
-    "an id as a role": (lambda e: e.tasks(role=NOBODY), PayloadError, "the role must be text"),
+    "a place among letters that is no number": (
+        lambda e: e.futures.dead_letters.list(after="x"),
+        PayloadError,
+        "`after` must be a",
+    ),
+    "bytes as a source of letters": (
+        lambda e: e.futures.dead_letters.count(source=b"x"),
+        PayloadError,
+        "the source must be",
+    ),
+    "an id as a role": (lambda e: e.futures.tasks.list(role=NOBODY), PayloadError, "the role must be text"),
     "a number of questions that is none": (
-        lambda e: e.tasks(limit="x"),
+        lambda e: e.futures.tasks.list(limit="x"),
         PayloadError,
         "the limit must be a whole number",
     ),
-    "a query of something else": (lambda e: e.instances(InstanceQuery(key=UNTYPED)), PayloadError, r"\$\.key"),
-    "no query": (lambda e: e.instances("x"), PayloadError, "give an InstanceQuery, not 'x'"),
+    "a query of something else": (lambda e: e.futures.instances.list(key=UNTYPED), PayloadError, r"\$\.key"),
 }
 
 
@@ -99,7 +153,7 @@ def test_mistakes_of_callers_are_told(place: Place, mistake: str) -> None:
     engine: Engine = place.engine().register(Saga("s").step("a", "h").build())
     with pytest.raises(error, match=remedy):
         ask(engine).result(0)
-    assert engine.list_instances().result().items == []
+    assert engine.runs.list().items == []
 
 
 def test_a_saga_is_registered_once_it_is_built(place: Place) -> None:

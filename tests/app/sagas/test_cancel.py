@@ -29,7 +29,7 @@ def chain(stage: Stage) -> SagaDefinition:
         .step("a", stage.does("a"))
         .on_failure("undo a", stage.does("undo a"))
         .step("b", stage.does("b"))
-        .on_failure("undo b", stage.does("undo b"), retries=1)
+        .on_failure("undo b", stage.does("undo b"), attempts=1)
         .step("c", stage.does("c"))
         .step("d", stage.does("d"))
         .build()
@@ -57,7 +57,7 @@ def cancels(engine: ManualEngine, answer: object = None) -> object:
     """A handler that has its own saga cancelled and then does its work all the same."""
 
     def act(ctx: StepContext) -> object:
-        engine.cancel(ctx.instance, "from inside", requested_by="ann")
+        engine.acting("ann").futures.run(ctx.instance).cancel("from inside")
         if isinstance(answer, BaseException):
             raise answer
         return answer
@@ -86,9 +86,9 @@ def test_the_reply_comes_when_all_is_settled(live: Live) -> None:
     stage = Stage()
     stage.does("c", until_told)
     engine = live.engine().register(chain(stage)).start_worker()
-    instance = engine.start("chain").result()
+    instance = engine.start("chain").id
     eventually(lambda: stage.count("c"))
-    assert engine.cancel(instance, "enough", requested_by="ann").result(LONG_SECONDS) == "cancelled"
+    assert engine.acting("ann").run(instance).cancel("enough", timeout=LONG_SECONDS) == "cancelled"
     assert status(engine, instance) == "cancelled"
     assert stage.calls == ["a", "b", "c", "undo b", "undo a"]
     assert statuses(engine, instance) == {"a": "rolled_back", "b": "rolled_back", "c": "skipped"}
@@ -105,8 +105,8 @@ def test_a_handler_that_ignores_the_signal_changes_nothing(place: Place, answer:
     assert statuses(engine, instance)["c"] == "skipped"
     assert stage.count("c") == 1
     assert stage.count("d") == 0
-    assert "done" not in engine.get(instance).result().context
-    assert engine.backlog().result() == []
+    assert "done" not in engine.run(instance).describe().context
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.row("F-172")
@@ -115,7 +115,7 @@ def test_an_answer_after_the_grace_time_changes_nothing(place: Place) -> None:
     stage, other = Stage(), place.engine()
 
     def outlast(ctx: StepContext) -> object:
-        other.cancel(ctx.instance, "enough", requested_by="ann")
+        other.acting("ann").futures.run(ctx.instance).cancel("enough")
         other.advance(seconds=31)
         assert status(other, ctx.instance) == "cancelled"
         return {"too": "late"}
@@ -124,11 +124,11 @@ def test_an_answer_after_the_grace_time_changes_nothing(place: Place) -> None:
     patient = place.engine(Settings(lease=timedelta(hours=1)))
     other.register(chain(stage))
     patient.register(chain(stage))
-    instance = patient.start("chain").result()
+    instance = patient.start("chain").id
     patient.drain()
     assert stage.calls == ["a", "b", "c", "undo b", "undo a"]
     assert statuses(patient, instance)["c"] == "skipped"
-    assert "too" not in patient.get(instance).result().context
+    assert "too" not in patient.run(instance).describe().context
 
 
 def test_a_step_that_was_stopped_but_did_its_work_is_undone(place: Place) -> None:
@@ -192,7 +192,7 @@ def test_a_compensation_that_fails_fails_the_cancelled_saga(place: Place) -> Non
     instance = run(engine, "chain")
     assert status(engine, instance) == "failed"
     assert statuses(engine, instance) == {"a": "completed", "b": "failed", "c": "skipped"}
-    (letter,) = engine.dead_letters(instance=instance).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
     assert (letter.name, letter.reason) == ("b", "compensation max retries exceeded")
 
 
@@ -201,15 +201,15 @@ def test_a_saga_that_has_not_begun_is_cancelled_without_a_call(place: Place) -> 
     """Right after the start: the first step is skipped with the reason, nothing was called, nothing is left in the queue."""
     stage = Stage()
     engine = place.engine().register(chain(stage))
-    instance = engine.start("chain").result()
+    instance = engine.start("chain").id
     assert status(engine, instance) == "pending"
-    reply = engine.cancel(instance, "no", requested_by="ann")
+    reply = engine.acting("ann").futures.run(instance).cancel("no")
     engine.drain()
     assert reply.result() == "cancelled"
     assert stage.calls == []
     first = step(engine, instance, "a")
     assert (first.status, first.error) == ("skipped", WHY)
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.row("F-173", "F-163", "F-174")
@@ -217,10 +217,10 @@ def test_the_history_tells_of_a_cancellation(place: Place) -> None:
     """Who asked and why, each step that was stopped, and the end, in this order; `system` may ask as well as a person."""
     stage = Stage()
     engine = place.engine().register(chain(stage))
-    instance = engine.start("chain").result()
+    instance = engine.start("chain").id
     while stage.count("b") == 0:
         engine.execute_next()
-    engine.cancel(instance, "timeout exceeded", requested_by="system")
+    engine.acting("system").futures.run(instance).cancel("timeout exceeded")
     engine.drain()
     found = history(engine, instance, "cancellation_started", "step_failed", "workflow_cancelled")
     assert [each.event_type for each in found] == ["cancellation_started", "step_failed", "workflow_cancelled"]
@@ -229,7 +229,7 @@ def test_the_history_tells_of_a_cancellation(place: Place) -> None:
     assert (stopped.step_name, stopped.data["reason"], stopped.status) == ("c", "workflow_stopped", "skipped")
     assert stopped.error == WHY
     assert (ended.data["requested_by"], ended.data["reason"]) == ("system", "timeout exceeded")
-    assert engine.get(instance).result().error == "timeout exceeded"
+    assert engine.run(instance).describe().error == "timeout exceeded"
 
 
 # -- branches
@@ -242,9 +242,9 @@ def test_cancel_workflow_with_parallel_steps(live: Live) -> None:
     stage.does("slow-handler 1", until_told)
     stage.does("slow-handler 2", until_told)
     engine = live.engine().register(forked(stage)).start_worker()
-    instance = engine.start("test_parallel-v1", {"input": 1}).result()
+    instance = engine.start("test_parallel-v1", {"input": 1}).id
     eventually(lambda: stage.count("slow-handler 1") and stage.count("slow-handler 2"))
-    ended = engine.cancel(instance, "test cancellation", requested_by="test-user").result(LONG_SECONDS)
+    ended = engine.acting("test-user").run(instance).cancel("test cancellation", timeout=LONG_SECONDS)
     assert ended == "cancelled"
     found = statuses(engine, instance)
     assert (found["parallel1"], found["parallel2"]) == ("rolled_back", "rolled_back")
@@ -263,10 +263,10 @@ def test_all_handlers_of_an_instance_are_told_together(live: Live) -> None:
     stage.does("slow-handler 1", until_told)
     stage.does("slow-handler 2", until_told)
     engine = live.engine().register(forked(stage)).start_worker()
-    instance = engine.start("test_parallel").result()
+    instance = engine.start("test_parallel").id
     eventually(lambda: stage.count("slow-handler 1") and stage.count("slow-handler 2"))
     assert len({(claim.instance, claim.number) for claim in held_by(engine)}) == 2
-    engine.cancel(instance, "enough", requested_by="ann").result(LONG_SECONDS)
+    engine.acting("ann").run(instance).cancel("enough", timeout=LONG_SECONDS)
     assert all(context.cancelled for number in (1, 2) for context in stage.contexts(f"slow-handler {number}"))
     eventually(lambda: not worker_of(engine).is_busy)
 
@@ -277,9 +277,9 @@ def test_no_signal_is_left_behind_by_a_thousand_steps(live: Live) -> None:
     stage = Stage()
     saga = Saga("many").for_each("each", "items", lambda body: body.step("work", stage.does("work"))).build()
     engine = live.engine().register(saga).start_worker()
-    started = [engine.start("many", {"items": list(range(50))}).result() for _ in range(20)]
+    started = [engine.start("many", {"items": list(range(50))}).id for _ in range(20)]
     for instance in started:
-        engine.result(instance).result(LONG_SECONDS)
+        engine.run(instance).result(LONG_SECONDS)
     assert stage.count("work") == 1000
     eventually(lambda: not worker_of(engine).is_busy)
     assert held_by(engine) == []
@@ -300,9 +300,9 @@ def test_a_stopped_branch_is_undone_after_its_handler_came_back(live: Live) -> N
         .build()
     )
     engine = live.engine().register(saga).start_worker()
-    instance = engine.start("careful").result()
+    instance = engine.start("careful").id
     gate.entered()
-    reply = engine.cancel(instance, "enough", requested_by="ann")
+    reply = engine.acting("ann").futures.run(instance).cancel("enough")
     (context,) = stage.contexts("slow")
     eventually(lambda: context.cancelled)
     assert stage.count("undo") == 0
@@ -320,10 +320,10 @@ def test_a_call_that_waits_for_its_turn_is_not_made(live: Live) -> None:
     stage.does("slow-handler 1", gate)
     stage.does("slow-handler 2", gate)
     engine = live.engine(msgspec.structs.replace(QUICK, threads=1)).register(forked(stage)).start_worker()
-    instance = engine.start("test_parallel").result()
+    instance = engine.start("test_parallel").id
     gate.entered()
     eventually(lambda: len(held_by(engine)) == 2)
-    reply = engine.cancel(instance, "enough", requested_by="ann")
+    reply = engine.acting("ann").futures.run(instance).cancel("enough")
     eventually(lambda: any(context.cancelled for name in (1, 2) for context in stage.contexts(f"slow-handler {name}")))
     gate.open()
     assert reply.result(LONG_SECONDS) == "cancelled"
@@ -347,9 +347,9 @@ def test_completed_branches_are_undone_and_pending_ones_are_skipped(place: Place
         .build()
     )
     engine = place.engine().register(saga)
-    instance = engine.start("half").result()
+    instance = engine.start("half").id
     engine.execute_next()
-    engine.cancel(instance, "enough", requested_by="ann")
+    engine.acting("ann").futures.run(instance).cancel("enough")
     engine.drain()
     assert status(engine, instance) == "cancelled"
     assert stage.calls == ["one", "undo 1"]
@@ -366,9 +366,9 @@ def test_a_cancellation_from_another_process_reaches_the_handler(live: Live) -> 
     stage.does("c", until_told)
     working = live.engine().register(chain(stage)).start_worker()
     asking = live.engine().register(chain(stage))
-    instance = asking.start("chain").result()
+    instance = asking.start("chain").id
     eventually(lambda: stage.count("c"))
-    assert asking.cancel(instance, "enough", requested_by="ann").result(LONG_SECONDS) == "cancelled"
+    assert asking.acting("ann").run(instance).cancel("enough", timeout=LONG_SECONDS) == "cancelled"
     assert stage.contexts("c")[0].cancelled
     assert statuses(working, instance)["c"] == "skipped"
     assert stage.calls[-2:] == ["undo b", "undo a"]
@@ -380,12 +380,12 @@ def test_of_many_cancellations_at_once_one_wins(live: Live) -> None:
     stage = Stage()
     stage.does("c", until_told)
     engines = [live.engine().register(chain(stage)).start_worker() for _ in range(2)]
-    instance = engines[0].start("chain").result()
+    instance = engines[0].start("chain").id
     eventually(lambda: stage.count("c"))
     won, lost = list[str](), list[str]()
 
     def cancel(number: int) -> None:
-        reply = engines[number % 2].cancel(instance, f"reason {number}", requested_by=f"actor {number}")
+        reply = engines[number % 2].acting(f"actor {number}").futures.run(instance).cancel(f"reason {number}")
         error = reply.exception(LONG_SECONDS)
         if error is None:
             won.append(reply.result())
@@ -409,13 +409,13 @@ def ended(engine: ManualEngine, stage: Stage, how: str) -> InstanceId:
             stage.does("c")
             return run(engine, "breaks")
         case "cancelled":
-            instance = engine.start("chain").result()
-            engine.cancel(instance, "no", requested_by="ann")
+            instance = engine.start("chain").id
+            engine.acting("ann").futures.run(instance).cancel("no")
             engine.drain()
             return instance
         case _:
-            instance = engine.start("chain").result()
-            engine.abort(instance, "no", requested_by="ann")
+            instance = engine.start("chain").id
+            engine.acting("ann").futures.run(instance).abort("no")
             engine.drain()
             return instance
 
@@ -426,17 +426,17 @@ def ended(engine: ManualEngine, stage: Stage, how: str) -> InstanceId:
 def test_a_saga_that_has_ended_cannot_be_stopped(place: Place, how: str, word: str) -> None:
     """Cancelling or aborting it is an error with a stable code, and nothing changes."""
     stage = Stage()
-    breaks = Saga("breaks").step("bad", stage.does("bad", BROKEN), retries=1).build()
+    breaks = Saga("breaks").step("bad", stage.does("bad", BROKEN), attempts=1).build()
     engine = place.engine().register(chain(stage)).register(breaks)
     instance = ended(engine, stage, how)
     assert status(engine, instance) == how
-    before, calls = engine.events(instance).result(), stage.calls
-    stop = engine.cancel if word == "cancel" else engine.abort
+    before, calls = engine.run(instance).history(), stage.calls
+    stopped = engine.acting("bob").run(instance)
     with pytest.raises(RejectedError, match="already in terminal state") as caught:
-        stop(instance, "again", requested_by="bob").result()
+        stopped.cancel("again") if word == "cancel" else stopped.abort("again")
     assert (caught.value.code, caught.value.reason) == ("rejected", "already_terminal")
     engine.drain()
-    assert (status(engine, instance), engine.events(instance).result(), stage.calls) == (how, before, calls)
+    assert (status(engine, instance), engine.run(instance).history(), stage.calls) == (how, before, calls)
 
 
 @pytest.mark.row("F-176")
@@ -444,9 +444,9 @@ def test_a_saga_that_has_ended_cannot_be_stopped(place: Place, how: str, word: s
 def test_an_unknown_saga_cannot_be_stopped(place: Place, word: str) -> None:
     """That is another error than for one that has ended."""
     engine = place.engine().register(chain(Stage()))
-    stop = engine.cancel if word == "cancel" else engine.abort
+    stopped = engine.acting("ann").run(NOBODY)
     with pytest.raises(NotFoundError):
-        stop(NOBODY, "no", requested_by="ann").result()
+        stopped.cancel("no") if word == "cancel" else stopped.abort("no")
 
 
 # -- a saga that waits for an operator, or is on its way back already
@@ -460,7 +460,7 @@ def test_a_saga_that_waits_for_an_operator_can_be_cancelled(place: Place) -> Non
         Saga("dead", dlq=True)
         .step("a", stage.does("a"))
         .on_failure("undo a", stage.does("undo a"))
-        .step("b", stage.does("b", BROKEN), retries=1)
+        .step("b", stage.does("b", BROKEN), attempts=1)
         .on_failure("undo b", stage.does("undo b"))
         .build()
     )
@@ -468,14 +468,14 @@ def test_a_saga_that_waits_for_an_operator_can_be_cancelled(place: Place) -> Non
     instance = run(engine, "dead")
     assert status(engine, instance) == "dlq"
     assert stage.count("undo a") == 0
-    (letter,) = engine.dead_letters().result()
-    reply = engine.cancel(instance, "hopeless", requested_by="ann")
+    (letter,) = engine.dead_letters.list()
+    reply = engine.acting("ann").futures.run(instance).cancel("hopeless")
     engine.drain()
     assert reply.result() == "cancelled"
     assert stage.calls == ["a", "b", "undo b", "undo a"]
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
     with pytest.raises(NotFoundError):
-        engine.requeue(letter.id).result()
+        engine.dead_letters.requeue(letter.id)
 
 
 @pytest.mark.row("F-252")
@@ -485,7 +485,7 @@ def test_a_saga_on_its_way_back_cannot_be_cancelled(place: Place) -> None:
     refused: list[BaseException | None] = []
 
     def undo(ctx: StepContext) -> None:
-        refused.append(engine.cancel(ctx.instance, "me too", requested_by="ann").exception())
+        refused.append(engine.acting("ann").futures.run(ctx.instance).cancel("me too").exception())
 
     stage.does("undo b", undo)
     stage.does("c", BROKEN)
@@ -502,9 +502,9 @@ def test_a_cancelled_saga_has_no_result(place: Place) -> None:
     """Asking for its result says how and why it ended."""
     stage = Stage()
     engine = place.engine().register(chain(stage))
-    instance = engine.start("chain").result()
-    waiting = engine.result(instance)
-    engine.cancel(instance, "no longer needed", requested_by="ann")
+    instance = engine.start("chain").id
+    waiting = engine.futures.run(instance).result()
+    engine.acting("ann").futures.run(instance).cancel("no longer needed")
     engine.drain()
     error = waiting.exception()
     assert getattr(error, "status", "") == "cancelled"
@@ -518,14 +518,14 @@ def test_a_dead_letter_of_a_cancelled_saga_can_be_retried(place: Place) -> None:
     stage.does("undo b", BROKEN, None)
     engine.register(chain(stage))
     instance = run(engine, "chain")
-    (letter,) = engine.dead_letters(instance=instance).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
     with pytest.raises(ConflictError):
-        engine.requeue(letter.id).result()
-    engine.retry_compensation(letter.id).result()
+        engine.dead_letters.requeue(letter.id)
+    engine.dead_letters.retry_compensation(letter.id)
     engine.drain()
     assert status(engine, instance) == "cancelled"
     assert stage.calls == ["a", "b", "c", "undo b", "undo b", "undo a"]
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 def test_a_decision_and_a_cancellation_do_not_both_count(live: Live) -> None:
@@ -542,8 +542,8 @@ def test_a_decision_and_a_cancellation_do_not_both_count(live: Live) -> None:
     engine = live.engine().register(saga).start_worker()
     for _ in range(10):
         stage.forget()
-        instance = engine.start("torn").result()
-        eventually(lambda: engine.tasks().result())
+        instance = engine.start("torn").id
+        eventually(engine.tasks.list)
         refusals: list[BaseException | None] = []
         together(partial(_cancel, engine, instance, refusals), partial(_decide, engine, instance))
         eventually(partial(_has_ended, engine, instance))
@@ -552,7 +552,7 @@ def test_a_decision_and_a_cancellation_do_not_both_count(live: Live) -> None:
 
 
 def _cancel(engine: Engine, instance: InstanceId, refusals: list[BaseException | None]) -> None:
-    refusals.append(engine.cancel(instance, "no", requested_by="bob").exception(LONG_SECONDS))
+    refusals.append(engine.acting("bob").futures.run(instance).cancel("no").exception(LONG_SECONDS))
 
 
 def _decide(engine: Engine, instance: InstanceId) -> None:
@@ -562,4 +562,4 @@ def _decide(engine: Engine, instance: InstanceId) -> None:
 
 
 def _has_ended(engine: Engine, instance: InstanceId) -> bool:
-    return engine.get(instance).result().is_terminal
+    return engine.run(instance).describe().is_terminal

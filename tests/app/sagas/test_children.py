@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, run, status, statuses, step, until_told
-from holdfast import DefinitionError, Engine, RejectedError, Saga, SagaDefinition, StepContext, UnfinishedError
+from holdfast import DefinitionError, Engine, RejectedError, Saga, SagaDefinition, StepContext, WorkflowFailedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -19,7 +19,7 @@ def child(stage: Stage) -> SagaDefinition:
         Saga("child")
         .step("pick", stage.does("pick"))
         .on_failure("unpick", stage.does("unpick"))
-        .step("pack", stage.does("pack"), retries=1)
+        .step("pack", stage.does("pack"), attempts=1)
         .build()
     )
 
@@ -31,7 +31,7 @@ def parent(stage: Stage) -> SagaDefinition:
         .step("order", stage.does("order"))
         .on_failure("revoke", stage.does("revoke"))
         .call("fulfil", "child")
-        .then("bill", stage.does("bill"), retries=1)
+        .then("bill", stage.does("bill"), attempts=1)
         .build()
     )
 
@@ -47,7 +47,7 @@ def asking(engine: ManualEngine, stage: Stage) -> ManualEngine:
     saga = (
         Saga("child")
         .step("pick", stage.does("pick"))
-        .on_failure("unpick", stage.does("unpick"), retries=1)
+        .on_failure("unpick", stage.does("unpick"), attempts=1)
         .human("ask")
         .build()
     )
@@ -57,7 +57,7 @@ def asking(engine: ManualEngine, stage: Stage) -> ManualEngine:
 
 def child_of(engine: Engine, instance: InstanceId) -> InstanceId:
     """The one child of an instance."""
-    (found,) = engine.list_instances(parent=instance).result().items
+    (found,) = engine.runs.list(parent=instance).items
     assert found.parent == instance
     return found.id
 
@@ -76,9 +76,9 @@ def test_the_result_of_a_child_is_found_under_the_name_of_its_step(place: Place)
     assert stage.contexts("pick")[0].input == {"customer": "ann", "order": 7}
     fulfilled = {"customer": "ann", "order": 7, "parcel": "p-1"}
     assert stage.contexts("bill")[0].input == {"customer": "ann", "order": 7, "fulfil": fulfilled}
-    assert engine.result(child_of(engine, instance)).result() == fulfilled
-    assert engine.result(instance).result() == {"customer": "ann", "order": 7, "fulfil": fulfilled}
-    assert engine.get(child_of(engine, instance)).result().parent == instance
+    assert engine.run(child_of(engine, instance)).result() == fulfilled
+    assert engine.run(instance).result() == {"customer": "ann", "order": 7, "fulfil": fulfilled}
+    assert engine.run(child_of(engine, instance)).describe().parent == instance
 
 
 def test_a_parent_waits_without_occupying_anybody(place: Place) -> None:
@@ -87,9 +87,9 @@ def test_a_parent_waits_without_occupying_anybody(place: Place) -> None:
     engine = place.engine().register(saga).register(Saga("parent").call("wait", "asks").build())
     instance = run(engine, "parent")
     assert statuses(engine, instance) == {"wait": "running"}
-    assert engine.backlog().result() == []
-    (task,) = engine.tasks().result()
-    engine.decide(task.step_id, "confirmed", decided_by="ann").result()
+    assert engine.admin.backlog() == []
+    (task,) = engine.tasks.list()
+    engine.acting("ann").tasks.decide(task.step_id, "confirmed")
     engine.drain()
     assert status(engine, instance) == "completed"
 
@@ -107,8 +107,8 @@ def test_children_of_children(place: Place) -> None:
     )
     engine = place.engine().register(saga)
     instance = run(engine, "countdown", {"n": 3})
-    assert engine.result(instance).result() == {"n": 2, "again": {"n": 1, "again": {"n": 0}}}
-    assert len(engine.list_instances(definition="countdown").result().items) == 3
+    assert engine.run(instance).result() == {"n": 2, "again": {"n": 1, "again": {"n": 0}}}
+    assert len(engine.runs.list(definition="countdown").items) == 3
 
 
 def test_many_children_at_once(place: Place) -> None:
@@ -118,10 +118,10 @@ def test_many_children_at_once(place: Place) -> None:
     engine = place.engine().register(Saga("small").step("double", stage.does("double")).build())
     engine.register(Saga("big").for_each("all", "items", lambda body: body.call("one", "small")).build())
     instance = run(engine, "big", {"items": [1, 2, 3]})
-    result = engine.result(instance).result()
+    result = engine.run(instance).result()
     assert isinstance(result, dict)
     assert [each["doubled"] for each in result["all"]] == [2, 4, 6]
-    assert len(engine.list_instances(parent=instance).result().items) == 3
+    assert len(engine.runs.list(parent=instance).items) == 3
 
 
 def test_a_child_is_pinned_to_the_version_that_its_parent_names(place: Place) -> None:
@@ -184,8 +184,9 @@ def test_a_child_that_is_stopped_by_itself_fails_its_parent(place: Place, word: 
     engine = asking(place.engine(), stage)
     instance = run(engine, "parent")
     below = child_of(engine, instance)
-    stop = engine.cancel if word == "cancel" else engine.abort
-    stop(below, "not this one", requested_by="ann")
+    stopped = engine.acting("ann").futures.run(below)
+    stop = stopped.cancel if word == "cancel" else stopped.abort
+    stop("not this one")
     engine.drain()
     assert status(engine, below) == ("cancelled" if word == "cancel" else "aborted")
     assert status(engine, instance) == "failed"
@@ -222,7 +223,7 @@ def test_a_child_that_is_done_can_be_undone_by_its_parent(place: Place) -> None:
         Saga("parent")
         .call("fulfil", "child")
         .on_failure("send back", stage.does("send back"))
-        .then("bill", stage.does("bill"), retries=1)
+        .then("bill", stage.does("bill"), attempts=1)
         .build()
     )
     engine = place.engine().register(child(stage)).register(saga)
@@ -244,9 +245,9 @@ def test_a_child_is_cancelled_with_its_parent(live: Live) -> None:
     stage.does("pack", until_told)
     engine = live.engine()
     engine.register(child(stage)).register(parent(stage)).start_worker()
-    instance = engine.start("parent").result()
+    instance = engine.start("parent").id
     eventually(lambda: stage.count("pack"))
-    assert engine.cancel(instance, "no more", requested_by="ann").result(LONG_SECONDS) == "cancelled"
+    assert engine.acting("ann").run(instance).cancel("no more", timeout=LONG_SECONDS) == "cancelled"
     assert status(engine, child_of(engine, instance)) == "cancelled"
     assert stage.calls == ["order", "pick", "pack", "unpick", "revoke"]
     assert statuses(engine, instance)["order"] == "rolled_back"
@@ -259,9 +260,9 @@ def test_a_child_is_aborted_with_its_parent(live: Live) -> None:
     stage.does("pack", until_told)
     engine = live.engine()
     engine.register(child(stage)).register(parent(stage)).start_worker()
-    instance = engine.start("parent").result()
+    instance = engine.start("parent").id
     eventually(lambda: stage.count("pack"))
-    assert engine.abort(instance, "emergency", requested_by="ann").result(LONG_SECONDS) == "aborted"
+    assert engine.acting("ann").run(instance).abort("emergency", timeout=LONG_SECONDS) == "aborted"
     below = child_of(engine, instance)
     eventually(lambda: status(engine, below) == "aborted")
     assert stage.calls == ["order", "pick", "pack"]
@@ -279,14 +280,14 @@ def test_a_failure_beside_a_child_stops_the_child(place: Place) -> None:
         .fork(
             "fork",
             lambda branch: branch.call("fulfil", "sub"),
-            lambda branch: branch.human("go").step("fragile", stage.does("fragile", BROKEN), retries=1),
+            lambda branch: branch.human("go").step("fragile", stage.does("fragile", BROKEN), attempts=1),
         )
         .join("join")
         .build()
     )
     engine.register(sub).register(saga)
     instance = run(engine, "beside")
-    engine.decide(step(engine, instance, "go").id, "confirmed", decided_by="ann").result()
+    engine.acting("ann").tasks.decide(step(engine, instance, "go").id, "confirmed")
     engine.drain()
     assert status(engine, instance) == "failed"
     assert status(engine, child_of(engine, instance)) == "cancelled"
@@ -298,7 +299,7 @@ def test_a_failure_beside_a_child_stops_the_child(place: Place) -> None:
 
 def stubborn(stage: Stage) -> SagaDefinition:
     """A child that waits for a person after a step whose compensation is called once."""
-    undoable = Saga("sub").step("pick", stage.does("pick")).on_failure("unpick", stage.does("unpick"), retries=1)
+    undoable = Saga("sub").step("pick", stage.does("pick")).on_failure("unpick", stage.does("unpick"), attempts=1)
     return undoable.human("ask").build()
 
 
@@ -310,18 +311,18 @@ def halted(place: Place, stage: Stage, how: str) -> tuple[ManualEngine, Instance
         saga.fork(
             "fork",
             lambda branch: branch.call("fulfil", "sub"),
-            lambda branch: branch.human("go").step("fragile", stage.does("fragile", BROKEN), retries=1),
+            lambda branch: branch.human("go").step("fragile", stage.does("fragile", BROKEN), attempts=1),
         ).join("join")
     else:
         saga.call("fulfil", "sub")
     engine = place.engine().register(stubborn(stage)).register(saga.build())
     instance = run(engine, "above")
     if how == "cancelled":
-        engine.cancel(instance, "no more", requested_by="ann")
+        engine.acting("ann").futures.run(instance).cancel("no more")
     elif how == "fails beside":
         decide(engine, instance, "go")
     else:
-        engine.cancel(child_of(engine, instance), "not this one")
+        engine.futures.run(child_of(engine, instance)).cancel("not this one")
     engine.drain()
     return engine, instance
 
@@ -333,12 +334,12 @@ def test_a_child_that_cannot_be_undone_halts_its_parent(place: Place, how: str) 
     stage = Stage()
     engine, instance = halted(place, stage, how)
     below = child_of(engine, instance)
-    found, sub = engine.get(instance).result(), engine.get(below).result()
+    found, sub = engine.run(instance).describe(), engine.run(below).describe()
     assert (sub.status, sub.reason) == ("failed", "compensation_failed")
     assert (found.status, found.reason) == ("failed", "compensation_failed")
     assert stage.count("revoke") == 0
     assert (step(engine, instance, "fulfil").status, step(engine, instance, "order").status) == ("failed", "completed")
-    (letter,) = engine.dead_letters(instance=instance).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
     assert (letter.source, letter.name, letter.reason, letter.attempts) == (
         "compensation",
         "fulfil",
@@ -348,7 +349,7 @@ def test_a_child_that_cannot_be_undone_halts_its_parent(place: Place, how: str) 
     for text in (letter.error, found.error, step(engine, instance, "fulfil").error):
         assert str(below) in text
         assert "'pick' could not be undone: ValueError: broken" in text
-    assert engine.verify(instance).result().is_sound
+    assert engine.instances.verify(instance).is_sound
 
 
 @pytest.mark.row("F-158")
@@ -358,7 +359,7 @@ def test_whoever_cancels_hears_that_a_child_could_not_be_undone(place: Place) ->
     stage.does("unpick", BROKEN)
     engine = asking(place.engine(), stage)
     instance = run(engine, "parent")
-    reply = engine.cancel(instance, "no more", requested_by="ann")
+    reply = engine.acting("ann").futures.run(instance).cancel("no more")
     engine.drain()
     assert reply.result() == "failed"
     assert stage.calls == ["order", "pick", "unpick"]
@@ -370,16 +371,16 @@ def test_a_parent_goes_on_when_its_child_is_undone_after_all(place: Place, how: 
     stage = Stage()
     engine, instance = halted(place, stage, how)
     below = child_of(engine, instance)
-    (letter,) = engine.dead_letters(instance=below).result()
-    engine.retry_compensation(letter).result()
+    (letter,) = engine.dead_letters.list(instance=below)
+    engine.dead_letters.retry_compensation(letter)
     engine.drain()
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert (found.status, found.reason) == ("cancelled" if how == "cancelled" else "failed", "")
-    assert (engine.get(below).result().reason, stage.calls[-2:]) == ("", ["unpick", "revoke"])
+    assert (engine.run(below).describe().reason, stage.calls[-2:]) == ("", ["unpick", "revoke"])
     assert {statuses(engine, instance)[name] for name in ("order", "fulfil")} == {"rolled_back"}
-    assert engine.dead_letters().result() == []
-    assert engine.verify(instance).result().is_sound
-    assert (engine.inbox_depth().result(), engine.backlog().result()) == (0, [])
+    assert engine.dead_letters.list() == []
+    assert engine.instances.verify(instance).is_sound
+    assert (engine.admin.inbox_depth(), engine.admin.backlog()) == (0, [])
 
 
 def test_a_child_that_cannot_be_undone_again_changes_nothing(place: Place) -> None:
@@ -387,25 +388,25 @@ def test_a_child_that_cannot_be_undone_again_changes_nothing(place: Place) -> No
     stage = Stage()
     engine, instance = halted(place, stage, "cancelled")
     stage.does("unpick", BROKEN)
-    before, letters = history(engine, instance), engine.dead_letters(instance=instance).result()
+    before, letters = history(engine, instance), engine.dead_letters.list(instance=instance)
     for _ in range(2):
-        (letter,) = engine.dead_letters(instance=child_of(engine, instance)).result()
-        engine.retry_compensation(letter).result()
+        (letter,) = engine.dead_letters.list(instance=child_of(engine, instance))
+        engine.dead_letters.retry_compensation(letter)
         engine.drain()
-    assert (history(engine, instance), engine.dead_letters(instance=instance).result()) == (before, letters)
+    assert (history(engine, instance), engine.dead_letters.list(instance=instance)) == (before, letters)
 
 
 def test_the_letter_of_a_parent_says_who_has_to_be_undone(place: Place) -> None:
     """There is nothing to call in the parent itself: to try it again is refused, and the child is named."""
     stage = Stage()
     engine, instance = halted(place, stage, "cancelled")
-    (letter,) = engine.dead_letters(instance=instance).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
     with pytest.raises(RejectedError) as caught:
-        engine.retry_compensation(letter).result()
+        engine.dead_letters.retry_compensation(letter)
     assert caught.value.reason == "child_not_undone"
     assert str(child_of(engine, instance)) in str(caught.value)
-    assert engine.dead_letters(instance=instance).result() == [letter]
-    assert "have it undone there" in engine.get(instance).result().error
+    assert engine.dead_letters.list(instance=instance) == [letter]
+    assert "have it undone there" in engine.run(instance).describe().error
 
 
 def test_a_child_that_was_undone_in_time_does_not_halt_its_parent(place: Place) -> None:
@@ -414,11 +415,11 @@ def test_a_child_that_was_undone_in_time_does_not_halt_its_parent(place: Place) 
     stage.does("unpick", BROKEN, None)
 
     def stop(ctx: StepContext) -> None:
-        engine.cancel(ctx.instance, "no more")
+        engine.futures.run(ctx.instance).cancel("no more")
         engine.drain()
-        (letter,) = engine.dead_letters().result()
+        (letter,) = engine.dead_letters.list()
         assert letter.name == "pick"
-        engine.retry_compensation(letter).result()
+        engine.dead_letters.retry_compensation(letter)
         engine.drain()
 
     saga = (
@@ -449,18 +450,18 @@ def test_grandchildren_halt_the_whole_line(place: Place) -> None:
     top = Saga("top").step("t", stage.does("t")).on_failure("undo t", stage.does("undo t")).call("down", "middle")
     engine.register(stubborn(stage)).register(middle.build()).register(top.build())
     instance = run(engine, "top")
-    engine.cancel(instance, "no more")
+    engine.futures.run(instance).cancel("no more")
     engine.drain()
     line = [instance, child_of(engine, instance)]
     line.append(child_of(engine, line[1]))
-    assert [engine.get(each).result().reason for each in line] == ["compensation_failed"] * 3
-    assert [engine.count_dead_letters(instance=each).result() for each in line] == [1, 1, 1]
-    (letter,) = engine.dead_letters(instance=line[-1]).result()
-    engine.retry_compensation(letter).result()
+    assert [engine.run(each).describe().reason for each in line] == ["compensation_failed"] * 3
+    assert [engine.dead_letters.count(instance=each) for each in line] == [1, 1, 1]
+    (letter,) = engine.dead_letters.list(instance=line[-1])
+    engine.dead_letters.retry_compensation(letter)
     engine.drain()
     assert [status(engine, each) for each in line] == ["cancelled"] * 3
     assert stage.calls[-3:] == ["unpick", "undo m", "undo t"]
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.parametrize("way", ["undone", "resumed", "cancelled"])
@@ -477,24 +478,24 @@ def test_a_child_of_a_loser_that_cannot_be_undone_waits_for_an_operator(place: P
     )
     engine.register(stubborn(stage)).register(saga)
     instance = run(engine, "above")
-    engine.signal(instance, "go").result()
+    engine.run(instance).signal("go")
     engine.drain()
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert (found.status, found.reason, stage.calls) == ("dlq", "compensation_failed", ["pick", "ship", "unpick"])
-    assert [each.name for each in engine.dead_letters(instance=instance).result()] == ["fulfil"]
+    assert [each.name for each in engine.dead_letters.list(instance=instance)] == ["fulfil"]
     if way == "undone":
-        engine.retry_compensation(engine.dead_letters(instance=child_of(engine, instance)).result()[0]).result()
+        engine.dead_letters.retry_compensation(engine.dead_letters.list(instance=child_of(engine, instance))[0])
     elif way == "resumed":
-        engine.resume(instance).result()
+        engine.run(instance).resume()
     else:
-        engine.cancel(instance, "enough")
+        engine.futures.run(instance).cancel("enough")
     engine.drain()
     ended = {"undone": "completed", "resumed": "completed", "cancelled": "failed"}[way]
     assert status(engine, instance) == ended
     assert step(engine, instance, "fulfil").status == ("rolled_back" if way == "undone" else "failed")
     left = ["fulfil"] if way == "cancelled" else []
-    assert [each.name for each in engine.dead_letters(instance=instance).result()] == left
-    assert engine.verify(instance).result().is_sound
+    assert [each.name for each in engine.dead_letters.list(instance=instance)] == left
+    assert engine.instances.verify(instance).is_sound
 
 
 def test_a_saga_does_not_complete_before_the_child_of_a_loser_is_undone(place: Place) -> None:
@@ -509,7 +510,7 @@ def test_a_saga_does_not_complete_before_the_child_of_a_loser_is_undone(place: P
     engine.register(stubborn(stage)).register(saga)
     instance = run(engine, "above")
     stage.does("unpick", lambda _ctx: seen.append(status(engine, instance)))
-    engine.signal(instance, "go").result()
+    engine.run(instance).signal("go")
     engine.drain()
     assert (status(engine, instance), status(engine, child_of(engine, instance))) == ("completed", "cancelled")
     assert (seen, statuses(engine, instance)["fulfil"]) == (["running"], "skipped")
@@ -522,11 +523,11 @@ def test_another_way_may_follow_a_child_that_could_not_be_undone(place: Place) -
     saga = Saga("tolerant").call("fulfil", "sub", on_error=lambda other: other.step("see", stage.does("see"))).build()
     engine.register(stubborn(stage)).register(saga)
     instance = run(engine, "tolerant")
-    engine.cancel(child_of(engine, instance), "not this one")
+    engine.futures.run(child_of(engine, instance)).cancel("not this one")
     engine.drain()
     assert status(engine, instance) == "completed"
     assert "could not be undone" in str(stage.contexts("see")[0].input["error"])
-    assert engine.dead_letters(instance=instance).result() == []
+    assert engine.dead_letters.list(instance=instance) == []
 
 
 def test_the_compensation_of_a_call_waits_until_its_child_is_undone(place: Place) -> None:
@@ -536,13 +537,13 @@ def test_the_compensation_of_a_call_waits_until_its_child_is_undone(place: Place
     saga = Saga("above").call("fulfil", "sub").on_failure("apologise", stage.does("apologise")).build()
     engine.register(stubborn(stage)).register(saga)
     instance = run(engine, "above")
-    engine.cancel(child_of(engine, instance), "not this one")
+    engine.futures.run(child_of(engine, instance)).cancel("not this one")
     engine.drain()
-    assert (engine.get(instance).result().reason, stage.count("apologise")) == ("compensation_failed", 0)
-    (letter,) = engine.dead_letters(instance=child_of(engine, instance)).result()
-    engine.retry_compensation(letter).result()
+    assert (engine.run(instance).describe().reason, stage.count("apologise")) == ("compensation_failed", 0)
+    (letter,) = engine.dead_letters.list(instance=child_of(engine, instance))
+    engine.dead_letters.retry_compensation(letter)
     engine.drain()
-    assert (engine.get(instance).result().reason, stage.calls) == ("", ["pick", "unpick", "unpick", "apologise"])
+    assert (engine.run(instance).describe().reason, stage.calls) == ("", ["pick", "unpick", "unpick", "apologise"])
     assert statuses(engine, instance) == {"fulfil": "rolled_back"}
 
 
@@ -564,8 +565,8 @@ def test_a_child_that_completes_while_its_parent_is_cancelled_is_undone_by_its_p
     engine.register(child(stage)).register(saga)
 
     def stop(_ctx: object) -> object:
-        (top,) = engine.list_instances(definition="parent").result().items
-        engine.cancel(top.id, "no more", requested_by="ann")
+        (top,) = engine.runs.list(definition="parent").items
+        engine.acting("ann").futures.run(top.id).cancel("no more")
         return {"parcel": 1}
 
     stage.does("pack", stop)
@@ -597,11 +598,11 @@ def test_a_child_may_run_in_another_engine(place: Place) -> None:
     stage = Stage()
     stage.does("pack", {"parcel": "p-1"})
     above, below = apart(place, stage)
-    instance = above.start("parent").result()
+    instance = above.start("parent").id
     above.drain()
     assert stage.calls == ["order"]
     settle(above, below)
-    assert above.result(instance).result() == {"fulfil": {"parcel": "p-1"}}
+    assert above.run(instance).result() == {"fulfil": {"parcel": "p-1"}}
 
 
 def test_a_child_in_another_engine_fails_its_parent(place: Place) -> None:
@@ -609,7 +610,7 @@ def test_a_child_in_another_engine_fails_its_parent(place: Place) -> None:
     stage = Stage()
     stage.does("pack", BROKEN)
     above, below = apart(place, stage)
-    instance = above.start("parent").result()
+    instance = above.start("parent").id
     settle(above, below)
     assert status(above, instance) == "failed"
     assert stage.calls == ["order", "pick", "pack", "unpick", "revoke"]
@@ -622,12 +623,12 @@ def test_a_child_in_another_engine_is_stopped_with_its_parent(place: Place, word
     above, below = apart(place, stage)
 
     def stop(_ctx: object) -> None:
-        ask = above.cancel if word == "cancel" else above.abort
-        ask(instance, "no more", requested_by="ann")
+        stopped = above.acting("ann").futures.run(instance)
+        stopped.cancel("no more") if word == "cancel" else stopped.abort("no more")
         above.drain()
 
     stage.does("pack", stop)
-    instance = above.start("parent").result()
+    instance = above.start("parent").id
     settle(above, below)
     below_status = status(below, child_of(below, instance))
     if word == "cancel":
@@ -644,9 +645,9 @@ def test_a_live_child_in_another_engine_is_told_to_stop(live: Live) -> None:
     stage.does("pack", until_told)
     below = live.engine().register(child(stage)).start_worker()
     above = live.engine().register(parent(stage)).start_worker()
-    instance = above.start("parent").result()
+    instance = above.start("parent").id
     eventually(lambda: stage.count("pack"))
-    assert above.cancel(instance, "no more", requested_by="ann").result(LONG_SECONDS) == "cancelled"
+    assert above.acting("ann").run(instance).cancel("no more", timeout=LONG_SECONDS) == "cancelled"
     assert status(below, child_of(below, instance)) == "cancelled"
     assert stage.calls == ["order", "pick", "pack", "unpick", "revoke"]
 
@@ -657,8 +658,8 @@ def test_a_result_waits_for_the_child_in_another_engine(live: Live) -> None:
     stage.does("pack", gate)
     live.engine().register(child(stage)).start_worker()
     above = live.engine().register(parent(stage)).start_worker()
-    instance = above.start("parent").result()
-    reply = above.result(instance)
+    instance = above.start("parent").id
+    reply = above.futures.run(instance).result()
     gate.entered()
     assert not reply.done()
     gate.open()
@@ -669,16 +670,16 @@ def test_a_parent_that_ended_is_not_disturbed_by_its_child(place: Place) -> None
     """A child that was told to end at once tells nobody anything any more, and no message is left over."""
     stage = Stage()
     engine = both(place.engine(), stage)
-    instance = engine.start("parent").result()
-    while not engine.list_instances(parent=instance).result().items:
+    instance = engine.start("parent").id
+    while not engine.runs.list(parent=instance).items:
         engine.execute_next()
         clockwork_of(engine).deliver()
-    engine.abort(instance, "now", requested_by="ann").result()
+    engine.acting("ann").run(instance).abort("now")
     before = history(engine, instance)
     engine.drain()
     assert history(engine, instance) == before
     assert status(engine, child_of(engine, instance)) == "aborted"
-    assert engine.inbox_depth().result() == 0
-    assert engine.dead_letters().result() == []
-    with pytest.raises(UnfinishedError):
-        engine.result(instance).result()
+    assert engine.admin.inbox_depth() == 0
+    assert engine.dead_letters.list() == []
+    with pytest.raises(WorkflowFailedError):
+        engine.run(instance).result()

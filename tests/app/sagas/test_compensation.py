@@ -14,7 +14,7 @@ def chain(stage: Stage, *names: str) -> Saga:
     """Steps in a row, each with a compensation."""
     saga = Saga("s")
     for name in names:
-        saga.step(name, stage.does(name), retries=1).on_failure(f"undo {name}", stage.does(f"undo {name}"))
+        saga.step(name, stage.does(name), attempts=1).on_failure(f"undo {name}", stage.does(f"undo {name}"))
     return saga
 
 
@@ -22,9 +22,9 @@ def chain(stage: Stage, *names: str) -> Saga:
 def test_nothing_is_undone_when_all_goes_well(place: Place) -> None:
     """No compensation is called or queued on the way forward."""
     stage, engine = Stage(), place.engine()
-    instance = engine.register(chain(stage, "a", "b").build()).start("s").result()
+    instance = engine.register(chain(stage, "a", "b").build()).start("s").id
     queued = []
-    while waiting := engine.backlog().result():
+    while waiting := engine.admin.backlog():
         queued += [each.name for each in waiting]
         engine.execute_next()
     assert (queued, stage.calls, status(engine, instance)) == (["a", "b"], ["a", "b"], "completed")
@@ -37,8 +37,8 @@ def test_a_compensation_has_its_own_limit(place: Place) -> None:
     stage, engine = Stage(), place.engine()
     saga = (
         Saga("s")
-        .step("a", stage.does("a", BROKEN), retries=4)
-        .on_failure("undo a", stage.does("undo", BROKEN, BROKEN), retries=2)
+        .step("a", stage.does("a", BROKEN), attempts=4)
+        .on_failure("undo a", stage.does("undo", BROKEN, BROKEN), attempts=2)
     )
     instance = run(engine.register(saga.build()), "s")
     assert stage.calls == ["a"] * 4 + ["undo"] * 2
@@ -53,7 +53,7 @@ def test_a_compensation_is_no_step_of_its_own(place: Place) -> None:
     stage.does("b", BROKEN)
     instance = run(engine.register(chain(stage, "a", "b").build()), "s")
     assert statuses(engine, instance) == {"a": "rolled_back", "b": "rolled_back"}
-    listed = {each.number: each.name for each in engine.steps(instance).result()}
+    listed = {each.number: each.name for each in engine.run(instance).steps()}
     told = {(each.step_number, each.step_name) for each in history(engine, instance) if each.step_number is not None}
     assert told == set(listed.items())
 
@@ -79,7 +79,7 @@ def test_steps_of_branches_are_undone_in_reverse_order_of_their_ends(place: Plac
         lambda two: two.step("b", stage.does("b"), priority=50).on_failure("undo b", stage.does("undo b")),
         lambda three: three.step("c", stage.does("c"), priority=40).on_failure("undo c", stage.does("undo c")),
     )
-    saga.join("met").then("end", stage.does("end", BROKEN), retries=1)
+    saga.join("met").then("end", stage.does("end", BROKEN), attempts=1)
     run(engine.register(saga.build()), "s")
     assert stage.calls == ["b", "c", "a", "end", "undo a", "undo c", "undo b"]
 
@@ -88,7 +88,7 @@ def test_steps_of_branches_are_undone_in_reverse_order_of_their_ends(place: Plac
 def test_a_step_without_a_compensation_is_rolled_past(place: Place) -> None:
     """It is `rolled_back` without any call: the one that failed too, and its failure stays in the history."""
     stage, engine = Stage(), place.engine()
-    saga = Saga("s").step("a", stage.does("a")).step("b", stage.does("b", BROKEN), retries=1)
+    saga = Saga("s").step("a", stage.does("a")).step("b", stage.does("b", BROKEN), attempts=1)
     instance = run(engine.register(saga.build()), "s")
     assert stage.calls == ["a", "b"]
     assert statuses(engine, instance) == {"a": "rolled_back", "b": "rolled_back"}
@@ -108,11 +108,11 @@ def parted(stage: Stage) -> Saga:
                 one.condition(
                     "check_condition",
                     "{{ gt .count 5 }}",
-                    lambda no: no.step("else_action", stage.does("else_action", BROKEN), retries=1).on_failure(
+                    lambda no: no.step("else_action", stage.does("else_action", BROKEN), attempts=1).on_failure(
                         "undo else", stage.does("undo else")
                     ),
                 )
-                .then("next_action", stage.does("next_action", BROKEN), retries=1)
+                .then("next_action", stage.does("next_action", BROKEN), attempts=1)
                 .on_failure("undo next", stage.does("undo next"))
             ),
             lambda two: two.step("other", stage.does("other"), priority=9).on_failure(
@@ -168,7 +168,7 @@ def test_steps_that_call_nobody_are_rolled_past(place: Place) -> None:
         .join("met")
         .parallel("p", task("x", stage.does("x")), task("y", stage.does("y")))
         .human("ask")
-        .then("end", stage.does("end", BROKEN), retries=1)
+        .then("end", stage.does("end", BROKEN), attempts=1)
     )
     instance = run(engine.register(saga.build()), "s", {"yes": True})
     decide(engine, instance, "ask")
@@ -186,7 +186,7 @@ def test_the_branch_beside_a_failure_is_undone_once(place: Place) -> None:
         Saga("s")
         .fork(
             "f",
-            lambda one: one.step("bad", stage.does("bad", BROKEN), retries=1),
+            lambda one: one.step("bad", stage.does("bad", BROKEN), attempts=1),
             lambda two: (
                 two.step("good", stage.does("good"), priority=9)
                 .on_failure("undo good", stage.does("undo good"))
@@ -221,7 +221,7 @@ def test_a_rollback_waits_for_handlers_that_run(place: Place) -> None:
                 .on_failure("undo slow", stage.does("undo slow"))
                 .then("more", stage.does("more"))
             ),
-            lambda two: two.step("bad", stage.does("bad", BROKEN), retries=1).on_failure(
+            lambda two: two.step("bad", stage.does("bad", BROKEN), attempts=1).on_failure(
                 "undo bad", stage.does("undo bad")
             ),
         )
@@ -252,12 +252,12 @@ def test_a_rollback_waits_for_handlers_on_other_threads(live: Live) -> None:
         .fork(
             "f",
             lambda one: one.step("slow", stage.does("slow", gate)).on_failure("undo slow", stage.does("undo slow")),
-            lambda two: two.step("bad", stage.does("bad", fail), retries=1),
+            lambda two: two.step("bad", stage.does("bad", fail), attempts=1),
         )
         .join("met")
     )
     engine = live.engine().register(saga.build()).start_worker()
-    instance = engine.start("s").result()
+    instance = engine.start("s").id
     eventually(lambda: history(engine, instance, "rollback_started"))
     assert not [each for each in stage.calls if each.startswith("undo")]
     assert status(engine, instance) == "running"
@@ -282,7 +282,7 @@ def test_a_sibling_that_fails_as_well_changes_nothing(place: Place) -> None:
             lambda one: one.step("slow", stage.does("slow", slow), priority=9).on_failure(
                 "undo slow", stage.does("us")
             ),
-            lambda two: two.step("bad", stage.does("bad", BROKEN), retries=1),
+            lambda two: two.step("bad", stage.does("bad", BROKEN), attempts=1),
         )
         .join("met")
         .build()
@@ -290,7 +290,7 @@ def test_a_sibling_that_fails_as_well_changes_nothing(place: Place) -> None:
     other.register(saga)
     instance = run(engine.register(saga), "s")
     assert stage.calls == ["slow", "bad", "us"]
-    assert engine.get(instance).result().status == "failed"
+    assert engine.run(instance).describe().status == "failed"
 
 
 @pytest.mark.row("F-090")
@@ -299,7 +299,7 @@ def test_a_step_stays_in_compensation_between_two_calls(place: Place) -> None:
     stage, engine = Stage(), place.engine()
     stage.does("a", BROKEN)
     stage.does("undo a", BROKEN, None)
-    instance = engine.register(chain(stage, "a").build()).start("s").result()
+    instance = engine.register(chain(stage, "a").build()).start("s").id
     engine.execute_next()
     engine.execute_next()
     between = step(engine, instance, "a")
@@ -319,16 +319,16 @@ def test_a_rollback_halts_where_something_cannot_be_undone(place: Place) -> None
     instance = run(engine.register(chain(stage, "a", "b", "c").build()), "s")
     assert stage.calls == ["a", "b", "c", "undo c", "undo b", "undo b", "undo b"]
     assert statuses(engine, instance) == {"a": "completed", "b": "failed", "c": "rolled_back"}
-    assert (status(engine, instance), engine.get(instance).result().reason) == ("failed", "compensation_failed")
-    (letter,) = engine.dead_letters(instance=instance).result()
+    assert (status(engine, instance), engine.run(instance).describe().reason) == ("failed", "compensation_failed")
+    (letter,) = engine.dead_letters.list(instance=instance)
     assert (letter.source, letter.name, letter.error) == ("compensation", "b", "ValueError: broken")
     stage.forget()
-    engine.retry_compensation(letter.id).result()
+    engine.dead_letters.retry_compensation(letter.id)
     engine.drain()
     assert stage.calls == ["undo b", "undo a"]
     assert statuses(engine, instance) == dict.fromkeys("abc", "rolled_back")
-    assert engine.dead_letters(instance=instance).result() == []
-    found = engine.get(instance).result()
+    assert engine.dead_letters.list(instance=instance) == []
+    found = engine.run(instance).describe()
     assert (found.status, found.reason) == ("failed", "")
 
 
@@ -337,7 +337,7 @@ def test_compensations_are_called_like_everything_else(place: Place) -> None:
     """The same queue and the same calls of a worker bring a rollback to its end, one compensation at a time."""
     stage, engine = Stage(), place.engine()
     stage.does("b", BROKEN)
-    instance = engine.register(chain(stage, "a", "b").build()).start("s").result()
+    instance = engine.register(chain(stage, "a", "b").build()).start("s").id
     steps = 0
     while engine.execute_next():
         steps += 1
@@ -350,7 +350,7 @@ def test_compensations_are_called_like_everything_else(place: Place) -> None:
 def test_compensations_are_declared(place: Place) -> None:
     """Which handler undoes what stands in the stored definition, so any process can roll back what another one began."""
     stage, other = Stage(), Stage()
-    saga = Saga("s").step("a", "pay").on_failure("undo a", "refund").step("b", "ship", retries=1).build()
+    saga = Saga("s").step("a", "pay").on_failure("undo a", "refund").step("b", "ship", attempts=1).build()
     first = place.engine().register(saga).handle("pay", stage.does("pay")).handle("ship", stage.does("ship", BROKEN))
     instance = run(first, "s")
     assert (stage.calls, status(first, instance)) == (["pay", "ship"], "running")
@@ -374,13 +374,13 @@ def test_a_compensation_may_have_metadata_and_priority_of_its_own(place: Place) 
         .on_failure("undo ask", undo, metadata={"what": "undo ask"})
         .call("deliver", "child")
         .on_failure("undo deliver", undo, metadata={"what": "undo deliver"})
-        .step("bad", stage.does("bad"), retries=1)
+        .step("bad", stage.does("bad"), attempts=1)
         .build()
     )
     engine = place.engine().register(child).register(saga)
     instance = run(engine, "generic")
-    (question,) = engine.tasks().result()
-    engine.decide(question.step_id, "confirmed", decided_by="ann").result()
+    (question,) = engine.tasks.list()
+    engine.acting("ann").tasks.decide(question.step_id, "confirmed")
     engine.drain()
     assert status(engine, instance) == "failed"
     assert [each.metadata["what"] for each in stage.contexts("undo")] == ["undo deliver", "undo ask", "b", "undo a"]
@@ -401,9 +401,9 @@ def test_a_step_whose_handler_could_not_be_called_is_not_undone(place: Place) ->
         .build()
     )
     engine = place.engine().register(saga)
-    instance = engine.start("misspelt", {"amuont": 5}).result()
+    instance = engine.start("misspelt", {"amuont": 5}).id
     engine.drain()
-    assert (undone, engine.get(instance).result().status) == (["release"], "failed")
+    assert (undone, engine.run(instance).describe().status) == (["release"], "failed")
 
 
 def test_what_a_failed_step_would_have_answered_needs_a_default(place: Place) -> None:
@@ -415,7 +415,7 @@ def test_what_a_failed_step_would_have_answered_needs_a_default(place: Place) ->
     def refund(charge: str) -> None: ...
 
     engine = place.engine().register(Saga("s").step("charge", charge).on_failure("refund", refund).build())
-    instance = engine.start("s").result()
+    instance = engine.start("s").id
     engine.drain()
-    (letter,) = engine.dead_letters(instance=instance).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
     assert "give the parameter a default" in letter.error

@@ -185,9 +185,9 @@ def test_a_question_that_cannot_be_answered_waits_for_an_operator_in_dlq_mode(pl
     instance = run(engine, "choosing", {"count": "abc"})
     assert status(engine, instance) == "dlq"
     assert step(engine, instance, "is big").status == "paused"
-    (letter,) = engine.dead_letters(instance=instance).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
     assert (letter.name, letter.type) == ("is big", "condition")
-    engine.requeue(letter.id, {"count": 9}).result()
+    engine.dead_letters.requeue(letter.id, {"count": 9})
     engine.drain()
     assert status(engine, instance) == "completed"
     assert stage.calls == ["first", "big", "bigger"]
@@ -225,7 +225,7 @@ def undoing(stage: Stage) -> SagaDefinition:
         return (
             branch.step("restock", stage.does("restock"))
             .on_failure("return stock", stage.does("return stock"))
-            .step("announce", stage.does("announce"), retries=1)
+            .step("announce", stage.does("announce"), attempts=1)
         )
 
     return (
@@ -236,7 +236,7 @@ def undoing(stage: Stage) -> SagaDefinition:
             lambda branch: branch.step("pack", stage.does("pack"), priority=9).on_failure(
                 "unpack", stage.does("unpack")
             ),
-            lambda branch: branch.step("label", stage.does("label"), retries=1),
+            lambda branch: branch.step("label", stage.does("label"), attempts=1),
         )
         .join("join")
         .build()
@@ -294,6 +294,6 @@ def test_the_answer_of_any_branch_can_be_asked_for(
         .build()
     )
     engine = place.engine().register(saga)
-    result = engine.result(run(engine, "extracting")).result()
+    result = engine.run(run(engine, "extracting")).result()
     assert isinstance(result, dict)
     assert result[taken] == taken

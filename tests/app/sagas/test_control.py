@@ -28,7 +28,7 @@ from holdfast import (
     Saga,
     SagaDefinition,
     StoppedError,
-    UnfinishedError,
+    WorkflowFailedError,
 )
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
@@ -57,30 +57,30 @@ def test_a_business_key_names_one_instance_ever(place: Place) -> None:
     """A second start with the same key is refused, also after the first one has ended; another definition has keys of its own."""
     stage = Stage()
     engine = place.engine().register(simple(stage)).register(simple(stage, "other"))
-    first = engine.start("simple", key="o-1").result()
+    first = engine.start("simple", key="o-1").id
     for _ in range(2):
         with pytest.raises(RejectedError) as caught:
-            engine.start("simple", key="o-1").result()
+            engine.start("simple", key="o-1")
         assert caught.value.reason == "already_started"
         assert f"'o-1' is the key of instance {first}, which was started before; " in str(caught.value)
         assert "give another key" in str(caught.value)
-        engine.abort(first, "over", requested_by="ann")
-    assert engine.start("other", key="o-1").result() != first
-    assert engine.get(first).result().key == "o-1"
-    assert [each.id for each in engine.list_instances(key="o-1", definition="simple").result().items] == [first]
+        engine.acting("ann").futures.run(first).abort("over")
+    assert engine.start("other", key="o-1").id != first
+    assert engine.run(first).describe().key == "o-1"
+    assert [each.id for each in engine.runs.list(key="o-1", definition="simple").items] == [first]
 
 
 def test_an_idempotency_key_gives_the_same_instance(place: Place) -> None:
     """Asking again is safe: the same instance, started once, also from another process and together with a business key."""
     stage = Stage()
     engine = place.engine().register(simple(stage))
-    first = engine.start("simple", {"n": 1}, idempotency_key="click", key="o-1").result()
-    assert engine.start("simple", {"n": 1}, idempotency_key="click", key="o-1").result() == first
+    first = engine.start("simple", {"n": 1}, idempotency_key="click", key="o-1").id
+    assert engine.start("simple", {"n": 1}, idempotency_key="click", key="o-1").id == first
     other = place.engine().register(simple(stage))
-    assert other.start("simple", {"n": 1}, idempotency_key="click", key="o-1").result() == first
-    assert other.start("simple", idempotency_key="other click").result() != first
+    assert other.start("simple", {"n": 1}, idempotency_key="click", key="o-1").id == first
+    assert other.start("simple", idempotency_key="other click").id != first
     engine.drain()
-    assert engine.get(first).result().input == {"n": 1}
+    assert engine.run(first).describe().input == {"n": 1}
     assert stage.count("work") == 2
 
 
@@ -89,11 +89,11 @@ def test_an_idempotency_key_stands_for_one_start(place: Place, other: dict[str, 
     """The same key with another input, business key or delay is a mistake, and refused instead of answered with the first instance."""
     engine = place.engine().register(simple(Stage()))
     asked: dict[str, Any] = {"input": {"n": 1, "m": 2}, "key": "o-1", "idempotency_key": "click"}
-    first = engine.start("simple", **asked).result()
+    first = engine.start("simple", **asked).id
     with pytest.raises(ReusedIdError, match="'click' was used before"):
-        engine.start("simple", **(asked | other)).result()
-    assert engine.start("simple", **(asked | {"input": {"m": 2, "n": 1}})).result() == first
-    assert [each.id for each in engine.list_instances().result().items] == [first]
+        engine.start("simple", **(asked | other))
+    assert engine.start("simple", **(asked | {"input": {"m": 2, "n": 1}})).id == first
+    assert [each.id for each in engine.runs.list().items] == [first]
 
 
 def test_many_starts_with_one_idempotency_key_at_once(live: Live) -> None:
@@ -103,11 +103,11 @@ def test_many_starts_with_one_idempotency_key_at_once(live: Live) -> None:
     found: list[InstanceId] = []
 
     def start(number: int) -> None:
-        found.append(engines[number % 2].start("simple", idempotency_key="click").result(LONG_SECONDS))
+        found.append(engines[number % 2].futures.start("simple", idempotency_key="click").result(LONG_SECONDS).id)
 
     together(*(partial(start, number) for number in range(8)))
     assert len(set(found)) == 1
-    eventually(lambda: engines[0].tasks().result())
+    eventually(engines[0].tasks.list)
     assert stage.count("work") == 1
 
 
@@ -117,11 +117,11 @@ def test_many_starts_with_one_business_key_at_once(live: Live) -> None:
     errors: list[BaseException | None] = []
 
     def start(number: int) -> None:
-        errors.append(engines[number % 2].start("simple", key="o-1").exception(LONG_SECONDS))
+        errors.append(engines[number % 2].futures.start("simple", key="o-1").exception(LONG_SECONDS))
 
     together(*(partial(start, number) for number in range(8)))
     assert errors.count(None) == 1
-    assert len(engines[0].list_instances().result().items) == 1
+    assert len(engines[0].runs.list().items) == 1
 
 
 @pytest.mark.parametrize("given", [[1], "text", 7, True])
@@ -129,8 +129,8 @@ def test_an_input_must_be_an_object(place: Place, given: object) -> None:
     """Data has names; anything else is refused, and nothing is started."""
     engine = place.engine().register(simple(Stage()))
     with pytest.raises(PayloadError):
-        engine.start("simple", given).result()
-    assert engine.list_instances().result().items == []
+        engine.start("simple", given)
+    assert engine.runs.list().items == []
 
 
 def test_an_unknown_definition_cannot_be_started(place: Place) -> None:
@@ -138,7 +138,7 @@ def test_an_unknown_definition_cannot_be_started(place: Place) -> None:
     engine = place.engine().register(simple(Stage()))
     for name, version in (("nothing", ""), ("simple", "7"), ("simple-v7", "")):
         with pytest.raises(NotFoundError):
-            engine.start(name, version=version).result()
+            engine.start(name, version=version)
 
 
 # -- results
@@ -146,7 +146,7 @@ def test_an_unknown_definition_cannot_be_started(place: Place) -> None:
 
 def ending(engine: ManualEngine, stage: Stage, how: str) -> InstanceId:
     """An instance on its way to this end, with the last push still to come from `drain`."""
-    instance = engine.start("simple", {"n": 1}).result()
+    instance = engine.start("simple", {"n": 1}).id
     if how == "failed":
         stage.does("work", BROKEN)
         return instance
@@ -154,11 +154,11 @@ def ending(engine: ManualEngine, stage: Stage, how: str) -> InstanceId:
     where = step(engine, instance, "ask").id
     match how:
         case "completed":
-            engine.decide(where, "confirmed", decided_by="ann")
+            engine.acting("ann").tasks.decide(where, "confirmed")
         case "cancelled":
-            engine.cancel(instance, "no more", requested_by="ann")
+            engine.acting("ann").futures.run(instance).cancel("no more")
         case _:
-            engine.decide(where, "rejected", decided_by="ann")
+            engine.acting("ann").tasks.decide(where, "rejected")
     return instance
 
 
@@ -171,10 +171,10 @@ def test_an_instance_that_did_not_end_well_has_no_result(place: Place, how: str,
     stage = Stage()
     engine = place.engine().register(simple(stage))
     instance = ending(engine, stage, how)
-    early = engine.result(instance)
+    early = engine.futures.run(instance).result()
     engine.drain()
-    for reply in (early, engine.result(instance)):
-        with pytest.raises(UnfinishedError) as caught:
+    for reply in (early, engine.futures.run(instance).result()):
+        with pytest.raises(WorkflowFailedError) as caught:
             reply.result(1)
         assert (caught.value.status, caught.value.reason) == (how, reason)
         assert caught.value.instance == str(instance)
@@ -186,8 +186,8 @@ def test_the_result_of_an_instance_that_ended_well(place: Place) -> None:
     stage.does("work", {"done": True})
     engine = place.engine().register(simple(stage))
     instance = ending(engine, stage, "completed")
-    result = engine.result(instance).result(1)
-    assert engine.get(instance).result().result == result
+    result = engine.run(instance).result(1)
+    assert engine.run(instance).describe().result == result
     assert isinstance(result, dict)
     assert result.pop("ask")["status"] == "confirmed"
     assert result == {"n": 1, "done": True}
@@ -200,8 +200,8 @@ def test_a_result_is_waited_for(live: Live) -> None:
     saga = Saga("short").step("work", stage.does("work")).build()
     live.engine().register(saga).start_worker()
     asking = live.engine().register(saga)
-    instance = asking.start("short").result()
-    reply = asking.result(instance)
+    instance = asking.start("short").id
+    reply = asking.futures.run(instance).result()
     gate.entered()
     assert not reply.done()
     gate.open()
@@ -211,13 +211,13 @@ def test_a_result_is_waited_for(live: Live) -> None:
 def test_a_result_is_found_however_many_others_are_asked_for(live: Live) -> None:
     """Another process ends the instance while this one is asked for results all the time."""
     there, here = (live.engine().register(Saga("s").human("ask").build()) for _ in range(2))
-    one, other = there.start("s").result(), there.start("s").result()
-    reply = here.result(one)
-    there.abort(one).result()
+    one, other = there.start("s").id, there.start("s").id
+    reply = here.futures.run(one).result()
+    there.run(one).abort()
     deadline = time.monotonic() + LONG_SECONDS
     while not reply.done() and time.monotonic() < deadline:
-        here.result(other)
-    with pytest.raises(UnfinishedError):
+        here.futures.run(other).result()
+    with pytest.raises(WorkflowFailedError):
         reply.result(timeout=0)
 
 
@@ -226,12 +226,12 @@ def test_nobody_is_remembered_who_does_not_wait_any_more(live: Live) -> None:
     gate, stage = Gate(), Stage()
     stage.does("work", gate)
     engine = live.engine().register(Saga("s").step("work", stage.does("work")).build()).start_worker()
-    instance = engine.start("s").result()
+    instance = engine.start("s").id
     gate.entered()
     replies = list[weakref.ref[Reply[Any]]]()
 
     def ask() -> Reply[Any]:
-        reply = engine.result(instance)
+        reply = engine.futures.run(instance).result()
         replies.append(weakref.ref(reply))
         return reply
 
@@ -256,11 +256,11 @@ def test_whoever_is_to_be_called_back_is_remembered(live: Live) -> None:
     gate, stage = Gate(), Stage()
     stage.does("work", gate)
     engine = live.engine().register(Saga("s").step("work", stage.does("work")).build()).start_worker()
-    instance = engine.start("s").result()
+    instance = engine.start("s").id
     called, changed = threading.Event(), threading.Event()
-    engine.result(instance).when_done(called.set)
-    engine.result(instance).then(lambda _result: changed.set())
-    held = engine.result(instance)
+    engine.futures.run(instance).result().when_done(called.set)
+    engine.futures.run(instance).result().then(lambda _result: changed.set())
+    held = engine.futures.run(instance).result()
     gc.collect()
     gate.entered()
     gate.open()
@@ -272,11 +272,11 @@ def test_whoever_is_to_be_called_back_is_remembered(live: Live) -> None:
 def test_a_stopped_engine_gives_no_result(live: Live) -> None:
     """Whoever asks it is told, and no thread is started for him."""
     engine = live.engine().register(Saga("s").human("ask").build())
-    one = engine.start("s").result()
+    one = engine.start("s").id
     engine.stop()
     threads = set(threading.enumerate())
     with pytest.raises(StoppedError):
-        engine.result(one).result(timeout=30)
+        engine.run(one).result(timeout=30)
     assert set(threading.enumerate()) <= threads
 
 
@@ -284,9 +284,9 @@ def test_nobody_has_no_result(place: Place) -> None:
     """An unknown instance is an error at once."""
     engine = place.engine().register(simple(Stage()))
     with pytest.raises(NotFoundError):
-        engine.result(NOBODY).result(1)
+        engine.run(NOBODY).result(1)
     with pytest.raises(PayloadError):
-        engine.result("nonsense").result(1)
+        engine.run("nonsense").result(1)
 
 
 # -- lists
@@ -294,11 +294,11 @@ def test_nobody_has_no_result(place: Place) -> None:
 
 def gathered(engine: Calls, **filters: object) -> list[InstanceId]:
     """All instances of a list, a page of two at a time."""
-    ask: Callable[..., Reply[Page]] = engine.list_instances
+    ask: Callable[..., Page] = engine.runs.list
     found: list[InstanceId] = []
     cursor = None
     while True:
-        page = ask(**filters, cursor=cursor, limit=2).result()
+        page = ask(**filters, cursor=cursor, limit=2)
         found += [each.id for each in page.items]
         cursor = page.next
         if cursor is None:
@@ -310,14 +310,14 @@ def test_lists_are_filtered_and_paged(place: Place) -> None:
     stage = Stage()
     engine = place.engine().register(simple(stage)).register(simple(stage, version=2)).register(simple(stage, "other"))
     begun = place.clock.now()
-    old = [engine.start("simple", version=1, key=f"o-{number}").result() for number in range(3)]
+    old = [engine.start("simple", version=1, key=f"o-{number}").id for number in range(3)]
     engine.drain()
     engine.advance(hours=1)
     middle = place.clock.now()
-    new = [engine.start("simple").result() for _ in range(2)]
-    other = engine.start("other").result()
-    engine.abort(old[0], "no", requested_by="ann").result()
-    engine.abort(other, "no", requested_by="ann").result()
+    new = [engine.start("simple").id for _ in range(2)]
+    other = engine.start("other").id
+    engine.acting("ann").run(old[0]).abort("no")
+    engine.acting("ann").run(other).abort("no")
     everything = gathered(engine)
     assert sorted(everything) == sorted([*old, *new, other])
     assert set(everything[:3]) == {*new, other}
@@ -331,13 +331,13 @@ def test_lists_are_filtered_and_paged(place: Place) -> None:
     assert set(gathered(engine, created_before=middle)) == set(old)
     assert set(gathered(engine, created_after=middle)) == {*new, other}
     assert gathered(engine, created_before=begun) == []
-    assert {each.id for each in engine.active_instances().result().items} == {*old[1:], *new}
+    assert {each.id for each in engine.runs.list(is_active=True).items} == {*old[1:], *new}
 
 
 def test_a_nonsensical_cursor_is_refused(place: Place) -> None:
     """It is an error, not an empty list."""
     with pytest.raises(PayloadError):
-        place.engine().register(simple(Stage())).list_instances(cursor="nonsense").result()
+        place.engine().register(simple(Stage())).runs.list(cursor="nonsense")
 
 
 # -- tenants
@@ -350,16 +350,16 @@ class Theirs:
         stage = Stage()
         stage.does("bad", BROKEN)
         engine.register(simple(stage))
-        engine.register(Saga("dead", dlq=True).step("bad", stage.does("bad"), retries=1).build())
-        stuck = Saga("stuck").step("bad", stage.does("bad"), retries=1)
-        engine.register(stuck.on_failure("worse", stage.does("worse", BROKEN), retries=1).build())
+        engine.register(Saga("dead", dlq=True).step("bad", stage.does("bad"), attempts=1).build())
+        stuck = Saga("stuck").step("bad", stage.does("bad"), attempts=1)
+        engine.register(stuck.on_failure("worse", stage.does("worse", BROKEN), attempts=1).build())
         self.owner = engine.as_tenant("a", actor="ann")
-        self.waiting = self.owner.start("simple", key="o-1", idempotency_key="click").result()
-        self.dead = self.owner.start("dead").result()
-        self.stuck = self.owner.start("stuck").result()
+        self.waiting = self.owner.start("simple", key="o-1", idempotency_key="click").id
+        self.dead = self.owner.start("dead").id
+        self.stuck = self.owner.start("stuck").id
         engine.drain()
         self.question = step(self.owner, self.waiting, "ask").id
-        self.letters = {each.source: each.id for each in self.owner.dead_letters().result()}
+        self.letters = {each.source: each.id for each in self.owner.dead_letters.list()}
         assert set(self.letters) == {"step", "compensation"}
 
 
@@ -372,23 +372,25 @@ class Answer(Protocol):
 
 
 TOUCHES: dict[str, Callable[[Calls, Theirs], Answer]] = {
-    "get": lambda calls, them: calls.get(them.waiting),
-    "steps": lambda calls, them: calls.steps(them.waiting),
-    "events": lambda calls, them: calls.events(them.waiting),
-    "tasks": lambda calls, them: calls.tasks(them.waiting),
-    "result": lambda calls, them: calls.result(them.waiting),
-    "verify": lambda calls, them: calls.verify(them.waiting),
-    "diagram": lambda calls, them: calls.diagram(them.waiting),
-    "cancel": lambda calls, them: calls.cancel(them.waiting, "mine", requested_by="eve"),
-    "abort": lambda calls, them: calls.abort(them.waiting, "mine", requested_by="eve"),
-    "decide": lambda calls, them: calls.decide(them.question, "rejected", decided_by="eve"),
-    "signal": lambda calls, them: calls.signal(them.waiting, "go"),
-    "resume": lambda calls, them: calls.resume(them.dead),
-    "dead_letter": lambda calls, them: calls.dead_letter(them.letters["step"]),
-    "requeue": lambda calls, them: calls.requeue(them.letters["step"]),
-    "retry_compensation": lambda calls, them: calls.retry_compensation(them.letters["compensation"]),
-    "discard": lambda calls, them: calls.discard(them.letters["compensation"]),
-    "delete": lambda calls, them: calls.delete(them.stuck),
+    "get": lambda calls, them: calls.futures.run(them.waiting).describe(),
+    "steps": lambda calls, them: calls.futures.run(them.waiting).steps(),
+    "events": lambda calls, them: calls.futures.run(them.waiting).history(),
+    "tasks": lambda calls, them: calls.futures.run(them.waiting).tasks(),
+    "result": lambda calls, them: calls.futures.run(them.waiting).result(),
+    "verify": lambda calls, them: calls.futures.instances.verify(them.waiting),
+    "diagram": lambda calls, them: calls.futures.run(them.waiting).diagram(),
+    "cancel": lambda calls, them: calls.acting("eve").futures.run(them.waiting).cancel("mine"),
+    "abort": lambda calls, them: calls.acting("eve").futures.run(them.waiting).abort("mine"),
+    "decide": lambda calls, them: calls.acting("eve").futures.tasks.decide(them.question, "rejected"),
+    "signal": lambda calls, them: calls.futures.run(them.waiting).signal("go"),
+    "resume": lambda calls, them: calls.futures.run(them.dead).resume(),
+    "dead_letter": lambda calls, them: calls.futures.dead_letters.get(them.letters["step"]),
+    "requeue": lambda calls, them: calls.futures.dead_letters.requeue(them.letters["step"]),
+    "retry_compensation": lambda calls, them: calls.futures.dead_letters.retry_compensation(
+        them.letters["compensation"]
+    ),
+    "discard": lambda calls, them: calls.futures.dead_letters.discard(them.letters["compensation"]),
+    "delete": lambda calls, them: calls.futures.instances.delete(them.stuck),
 }
 """Every call that names something, aimed at what belongs to another tenant."""
 
@@ -404,7 +406,7 @@ def test_nobody_touches_what_belongs_to_another_tenant(place: Place, what: str) 
             TOUCHES[what](stranger, them).result(1)
     engine.drain()
     assert [history(them.owner, each) for each in (them.waiting, them.dead, them.stuck)] == before
-    assert len(them.owner.dead_letters().result()) == 2
+    assert len(them.owner.dead_letters.list()) == 2
 
 
 def test_a_tenant_does_not_see_others_in_lists(place: Place) -> None:
@@ -412,18 +414,18 @@ def test_a_tenant_does_not_see_others_in_lists(place: Place) -> None:
     engine = place.engine()
     them = Theirs(engine)
     stranger = engine.as_tenant("b", actor="eve")
-    assert stranger.list_instances().result().items == []
-    assert stranger.list_instances(key="o-1").result().items == []
-    assert stranger.active_instances().result().items == []
-    assert stranger.tasks().result() == []
-    assert stranger.dead_letters().result() == []
-    assert stranger.dead_letters(instance=them.dead).result() == []
-    mine = stranger.start("simple", key="o-1", idempotency_key="click").result()
+    assert stranger.runs.list().items == []
+    assert stranger.runs.list(key="o-1").items == []
+    assert stranger.runs.list(is_active=True).items == []
+    assert stranger.tasks.list() == []
+    assert stranger.dead_letters.list() == []
+    assert stranger.dead_letters.list(instance=them.dead) == []
+    mine = stranger.start("simple", key="o-1", idempotency_key="click").id
     assert mine != them.waiting
     engine.drain()
-    assert [each.instance for each in stranger.tasks().result()] == [mine]
-    assert [each.instance for each in them.owner.tasks().result()] == [them.waiting]
-    assert stranger.get(mine).result().tenant == "b"
+    assert [each.instance for each in stranger.tasks.list()] == [mine]
+    assert [each.instance for each in them.owner.tasks.list()] == [them.waiting]
+    assert stranger.run(mine).describe().tenant == "b"
 
 
 def test_a_handler_knows_for_whom_it_works(place: Place) -> None:
@@ -434,18 +436,18 @@ def test_a_handler_knows_for_whom_it_works(place: Place) -> None:
     engine.register(
         Saga("parent")
         .call("sub", "child")
-        .step("bad", stage.does("bad", BROKEN), retries=1)
+        .step("bad", stage.does("bad", BROKEN), attempts=1)
         .on_failure("worse", stage.does("worse"))
         .build()
     )
     owner = engine.as_tenant("a")
-    instance = owner.start("parent").result()
+    instance = owner.start("parent").id
     engine.drain()
-    assert owner.get(instance).result().status == "failed"
+    assert owner.run(instance).describe().status == "failed"
     assert {stage.contexts(name)[0].tenant for name in ("below", "bad", "worse")} == {"a"}
-    (below,) = owner.list_instances(parent=instance).result().items
-    assert owner.get(below.id).result().tenant == "a"
-    assert engine.list_instances().result().items == []
+    (below,) = owner.runs.list(parent=instance).items
+    assert owner.run(below.id).describe().tenant == "a"
+    assert engine.runs.list().items == []
 
 
 # -- proof
@@ -463,7 +465,7 @@ def witnessed(engine: ManualEngine) -> InstanceId:
             "fork",
             lambda branch: branch.human("ask"),
             lambda branch: branch.wait_for("wait", "go"),
-            lambda branch: branch.step("bad", stage.does("bad"), retries=2),
+            lambda branch: branch.step("bad", stage.does("bad"), attempts=2),
         )
         .join("join")
         .build()
@@ -476,7 +478,7 @@ def test_what_is_stored_is_what_the_history_says(place: Place) -> None:
     """Folding the whole history again gives the state, the steps, the questions, the dead letters and the instance's own row."""
     engine = place.engine()
     instance = witnessed(engine)
-    found = engine.verify(instance).result()
+    found = engine.instances.verify(instance)
     assert found.is_sound
     assert found.differences == []
     assert found.version == len(history(engine, instance))
@@ -510,7 +512,7 @@ def test_a_row_that_was_tampered_with_is_found(place: Place, statement: str, wha
     engine = place.engine()
     instance = witnessed(engine)
     Desk(place.store).run(statement)
-    found = engine.verify(instance).result()
+    found = engine.instances.verify(instance)
     assert not found.is_sound
     assert [each.partition(":")[0] for each in found.differences] == [what]
 
@@ -522,14 +524,14 @@ def test_rows_of_others_do_not_matter(place: Place) -> None:
     first = witnessed(engine)
     second = run(engine.register(Saga("other").human("ask", role="clerk").build()), "other")
     Desk(place.store).run("update {}human_tasks set subject = 'forged' where role = ''")
-    assert not engine.verify(first).result().is_sound
-    assert engine.verify(second).result().is_sound
+    assert not engine.instances.verify(first).is_sound
+    assert engine.instances.verify(second).is_sound
 
 
 def test_nobody_cannot_be_verified(place: Place) -> None:
     """An unknown instance is an error, not sound."""
     with pytest.raises(NotFoundError):
-        place.engine().register(simple(Stage())).verify(NOBODY).result()
+        place.engine().register(simple(Stage())).instances.verify(NOBODY)
 
 
 # -- deletion and what remains
@@ -541,24 +543,28 @@ def test_only_what_has_ended_can_be_deleted(place: Place) -> None:
     engine = place.engine().register(simple(stage))
     instance = run(engine, "simple")
     with pytest.raises(HoldfastError):
-        engine.delete(instance).result()
-    engine.abort(instance, "over", requested_by="ann").result()
-    engine.delete(instance).result()
-    answers: list[Answer] = [engine.get(instance), engine.steps(instance), engine.events(instance)]
+        engine.instances.delete(instance)
+    engine.acting("ann").run(instance).abort("over")
+    engine.instances.delete(instance)
+    answers: list[Answer] = [
+        engine.futures.run(instance).describe(),
+        engine.futures.run(instance).steps(),
+        engine.futures.run(instance).history(),
+    ]
     for gone in answers:
         with pytest.raises(NotFoundError):
             gone.result()
-    assert engine.list_instances().result().items == []
+    assert engine.runs.list().items == []
 
 
 def test_a_history_is_read_in_pages(place: Place) -> None:
     """Give the last sequence as `after`: the pages together are the whole."""
     engine = place.engine().register(simple(Stage()))
     instance = run(engine, "simple")
-    whole = engine.events(instance).result()
+    whole = engine.run(instance).history()
     assert len(whole) > 3
-    first = engine.events(instance, limit=2).result()
-    rest = engine.events(instance, after=first[-1].sequence).result()
+    first = engine.run(instance).history(limit=2)
+    rest = engine.run(instance).history(after=first[-1].sequence)
     assert [*first, *rest] == whole
     assert status(engine, instance) == "running"
     assert whole[-1].timestamp - whole[0].timestamp == timedelta(0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, life, run, status, statuses, step
@@ -22,7 +20,7 @@ def payment(stage: Stage, *, dlq: bool = True) -> SagaDefinition:
         .step("reserve", stage.does("reserve"))
         .on_failure("release", stage.does("release"))
         .save_point("safe")
-        .step("charge", stage.does("charge"), retries=3)
+        .step("charge", stage.does("charge"), attempts=3)
         .on_failure("refund", stage.does("refund"))
         .step("ship", stage.does("ship"))
         .build()
@@ -36,7 +34,7 @@ def forked(stage: Stage) -> SagaDefinition:
         .step("start", stage.does("start"))
         .fork(
             "fork",
-            lambda branch: branch.step("fragile", stage.does("fragile"), retries=1, priority=9),
+            lambda branch: branch.step("fragile", stage.does("fragile"), attempts=1, priority=9),
             lambda branch: branch.step("steady", stage.does("steady")),
         )
         .join("join")
@@ -57,10 +55,10 @@ def test_dlq_basic_workflow_failure(place: Place) -> None:
     instance = run(engine, "payment")
     assert stage.calls == ["reserve", "charge", "charge", "charge"]
     assert status(engine, instance) == "dlq"
-    assert not engine.get(instance).result().is_terminal
+    assert not engine.run(instance).describe().is_terminal
     assert statuses(engine, instance) == {"reserve": "completed", "safe": "completed", "charge": "paused"}
-    assert len(engine.dead_letters().result()) == 1
-    assert engine.backlog().result() == []
+    assert len(engine.dead_letters.list()) == 1
+    assert engine.admin.backlog() == []
     assert engine.execute_next() is False
 
 
@@ -72,10 +70,10 @@ def test_a_record_tells_all_about_the_failure(place: Place) -> None:
     stage.does("charge", BROKEN)
     engine = place.engine().register(payment(stage))
     instance = run(engine, "payment", {"amount": 5})
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.instance, letter.definition, letter.source) == (instance, "payment", "step")
     assert (letter.name, letter.type, letter.number) == ("charge", "task", step(engine, instance, "charge").number)
-    assert json.loads(letter.data) == {"amount": 5, "reserved": True}
+    assert letter.payload == {"amount": 5, "reserved": True}
     assert letter.error == "ValueError: broken"
     assert letter.reason == DLQ_REASON
     assert letter.created_at == place.clock.now()
@@ -96,7 +94,7 @@ def test_the_mode_is_chosen_by_the_definition(place: Place, dlq: bool) -> None: 
     assert stage.count("release") == 0
     assert status(engine, instance) == ("dlq" if dlq else "failed")
     assert statuses(engine, instance)["charge"] == ("paused" if dlq else "rolled_back")
-    assert len(engine.dead_letters().result()) == (1 if dlq else 0)
+    assert len(engine.dead_letters.list()) == (1 if dlq else 0)
 
 
 @pytest.mark.row("F-204")
@@ -112,7 +110,7 @@ def test_a_running_sibling_is_frozen_but_may_finish(live: Live) -> None:
     stage.does("steady", gate)
     stage.does("fragile", lambda ctx: fail_beside(gate))
     engine = live.engine().register(forked(stage)).start_worker()
-    instance = engine.start("forked").result()
+    instance = engine.start("forked").id
     eventually(lambda: status(engine, instance) == "dlq")
     assert statuses(engine, instance) == {
         "start": "completed",
@@ -144,7 +142,7 @@ def test_work_that_nobody_has_begun_is_taken_back(place: Place) -> None:
     instance = run(engine, "forked")
     assert stage.calls == ["start", "fragile"]
     assert statuses(engine, instance)["steady"] == "paused"
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
     assert engine.execute_next() is False
 
 
@@ -167,7 +165,7 @@ def shop(stage: Stage, *, refunds: int) -> SagaDefinition:
         Saga("order")
         .step("reserve", stage.does("reserve"))
         .on_failure("release", stage.does("release"))
-        .step("charge-payment", stage.does("payment"), retries=1)
+        .step("charge-payment", stage.does("payment"), attempts=1)
         .on_failure("refund-payment", stage.does("refund"), max_retries=refunds)
         .then("ship-order", stage.does("shipping"))
         .build()
@@ -185,10 +183,10 @@ def test_dlq_compensation_max_retries_exceeded(place: Place) -> None:
     assert stage.calls == ["reserve", "payment", "refund", "refund"]
     assert status(engine, instance) == "failed"
     assert statuses(engine, instance) == {"reserve": "completed", "charge-payment": "failed"}
-    (letter,) = engine.dead_letters(instance=instance).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
     assert (letter.name, letter.reason, letter.source) == ("charge-payment", EXHAUSTED, "compensation")
     assert letter.number == step(engine, instance, "charge-payment").number
-    assert engine.get(instance).result().reason == "compensation_failed"
+    assert engine.run(instance).describe().reason == "compensation_failed"
 
 
 @pytest.mark.row("F-216")
@@ -206,7 +204,7 @@ def test_a_compensation_that_may_not_be_called_fails_at_once(place: Place) -> No
     assert status(engine, instance) == "failed"
     found = step(engine, instance, "charge-payment")
     assert (found.status, found.compensation_retry_count) == ("failed", 0)
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     assert (letter.name, letter.reason) == ("charge-payment", EXHAUSTED)
 
 
@@ -217,7 +215,7 @@ def test_a_step_that_cannot_be_undone_says_why(place: Place, refunds: int) -> No
     stage.does("shipping", BROKEN)
     stage.does("refund", ConnectionError("down"))
     engine = place.engine().register(shop(stage, refunds=refunds))
-    instance = engine.start("order").result()
+    instance = engine.start("order").id
     while not stage.count("refund") and engine.execute_next():
         pass
     last = "ConnectionError: down" if refunds else "no call is allowed"
@@ -229,7 +227,7 @@ def test_a_step_that_cannot_be_undone_says_why(place: Place, refunds: int) -> No
     assert step(engine, instance, "ship-order").error == "ValueError: broken"
     if refunds:
         stage.does("refund", None)
-        engine.retry_compensation(engine.dead_letters().result()[0]).result()
+        engine.dead_letters.retry_compensation(engine.dead_letters.list()[0])
         engine.drain()
         found = step(engine, instance, "charge-payment")
         assert (found.status, found.error) == ("rolled_back", "")
@@ -243,7 +241,7 @@ def test_a_record_names_the_version_of_its_definition(place: Place) -> None:
     engine = place.engine().register(payment(stage)).register(shop(stage, refunds=1))
     run(engine, "payment")
     run(engine, "order")
-    found = [(each.source, each.definition, each.definition_version) for each in engine.dead_letters().result()]
+    found = [(each.source, each.definition, each.definition_version) for each in engine.dead_letters.list()]
     assert found == [("step", "payment", "1"), ("compensation", "order", "1")]
 
 
@@ -258,17 +256,17 @@ def test_records_are_listed_and_read(place: Place) -> None:
         stage.does(name, BROKEN)
     engine = place.engine().register(payment(stage)).register(forked(stage))
     paid, other, split = run(engine, "payment"), run(engine, "payment"), run(engine, "forked")
-    letters = engine.dead_letters().result()
+    letters = engine.dead_letters.list()
     assert [each.instance for each in letters] == [paid, other, split]
-    assert [each.instance for each in engine.dead_letters(instance=other).result()] == [other]
-    assert [each.instance for each in engine.dead_letters(definition="forked").result()] == [split]
-    assert [each.instance for each in engine.dead_letters(source="compensation").result()] == []
-    page = engine.dead_letters(limit=2).result()
-    rest = engine.dead_letters(after=page[-1].id).result()
+    assert [each.instance for each in engine.dead_letters.list(instance=other)] == [other]
+    assert [each.instance for each in engine.dead_letters.list(definition="forked")] == [split]
+    assert [each.instance for each in engine.dead_letters.list(source="compensation")] == []
+    page = engine.dead_letters.list(limit=2)
+    rest = engine.dead_letters.list(after=page[-1].id)
     assert [*page, *rest] == letters
-    assert engine.dead_letter(letters[1].id).result() == letters[1]
+    assert engine.dead_letters.get(letters[1].id) == letters[1]
     with pytest.raises(NotFoundError):
-        engine.dead_letter(letters[-1].id + 1).result()
+        engine.dead_letters.get(letters[-1].id + 1)
 
 
 @pytest.mark.row("F-217")
@@ -277,9 +275,9 @@ def test_a_transient_failure_is_healed_without_losing_the_work_before(live: Live
     stage = Stage()
     stage.does("charge", BROKEN, BROKEN, BROKEN, None)
     engine = live.engine().register(payment(stage)).start_worker()
-    instance = engine.start("payment").result()
+    instance = engine.start("payment").id
     eventually(lambda: status(engine, instance) == "dlq")
-    (letter,) = engine.dead_letters().result()
-    engine.requeue(letter.id).result()
-    engine.result(instance).result(LONG_SECONDS)
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.requeue(letter.id)
+    engine.run(instance).result(LONG_SECONDS)
     assert stage.calls == ["reserve", *["charge"] * 4, "ship"]

@@ -45,8 +45,8 @@ def test_what_cannot_be_built_cannot_be_started(place: Place) -> None:
     engine = place.engine()
     with pytest.raises(DefinitionError):
         engine.register(Saga("order").step("a", "work").step("a", "work").build())
-    assert isinstance(engine.start("order").exception(), NotFoundError)
-    assert engine.list_instances().result().items == []
+    assert isinstance(engine.futures.start("order").exception(), NotFoundError)
+    assert engine.runs.list().items == []
 
 
 @pytest.mark.row("F-002")
@@ -55,9 +55,13 @@ def test_a_definition_is_started_by_name_or_id(place: Place) -> None:
     engine = place.engine()
     for version in (9, 10):
         engine.register(Saga("order", version).step("a", "work").build())
-    asked = [engine.start("order"), engine.start("order-v9"), engine.start("order", version=9)]
-    assert [engine.get(each.result()).result().definition_version for each in asked] == ["10", "9", "9"]
-    for unknown in (engine.start("order-v1"), engine.start("order", version=1), engine.start("orde")):
+    asked = [engine.futures.start("order"), engine.futures.start("order-v9"), engine.futures.start("order", version=9)]
+    assert [engine.run(each.result().id).describe().definition_version for each in asked] == ["10", "9", "9"]
+    for unknown in (
+        engine.futures.start("order-v1"),
+        engine.futures.start("order", version=1),
+        engine.futures.start("orde"),
+    ):
         assert isinstance(unknown.exception(), NotFoundError)
 
 
@@ -66,25 +70,25 @@ def test_an_id_is_looked_up_and_not_taken_apart(place: Place) -> None:
     """A name may itself end like an id."""
     engine = place.engine()
     engine.register(Saga("a-v1", 2).step("x", "work").build()).register(Saga("a", 1).step("y", "work").build())
-    named = {given: engine.get(engine.start(given).result()).result() for given in ("a-v1", "a-v1-v2", "a")}
+    named = {given: engine.start(given).describe() for given in ("a-v1", "a-v1-v2", "a")}
     assert {given: found.definition_id for given, found in named.items()} == {
         "a-v1": "a-v1-v2",
         "a-v1-v2": "a-v1-v2",
         "a": "a-v1",
     }
-    assert engine.get(engine.start("a", version=1).result()).result().definition == "a"
+    assert engine.start("a", version=1).describe().definition == "a"
 
 
 @pytest.mark.row("F-003")
 def test_only_what_is_registered_can_be_started(place: Place) -> None:
     """Before it is registered nobody knows it, and no instance is made; afterwards every process does."""
     engine, other = place.engine(), place.engine()
-    refused = engine.start("order").exception()
+    refused = engine.futures.start("order").exception()
     assert isinstance(refused, NotFoundError)
     assert "register it first" in str(refused)
-    assert engine.list_instances().result().items == []
+    assert engine.runs.list().items == []
     engine.register(Saga("order").step("a", "work").build())
-    assert status(engine, other.start("order").result()) == "pending"
+    assert status(engine, other.start("order").id) == "pending"
 
 
 @pytest.mark.row("F-003")
@@ -94,7 +98,7 @@ def test_the_same_definition_can_be_registered_again_and_another_cannot(place: P
     other = place.engine().register(Saga("order").step("a", "work").build())
     with pytest.raises(ConfigurationError, match="another version"):
         other.register(Saga("order").step("b", "work").build())
-    assert list(other.definition("order").result().nodes) == ["a"]
+    assert list(other.definitions.get("order").nodes) == ["a"]
 
 
 @pytest.mark.row("E-610")
@@ -116,10 +120,10 @@ def test_conditions_that_nobody_checked_never_run(place: Place) -> None:
     )
     place.store.definitions().publish(stored, place.clock.now())
     engine = place.engine()
-    refused = engine.start("order", {"count": 1}).exception()
+    refused = engine.futures.start("order", {"count": 1}).exception()
     assert isinstance(refused, DefinitionError)
     assert [each.code for each in refused.diagnostics] == ["changed_graph"]
-    assert engine.list_instances().result().items == []
+    assert engine.runs.list().items == []
 
 
 @pytest.mark.row("F-004")
@@ -127,13 +131,13 @@ def test_an_instance_keeps_its_version(place: Place) -> None:
     """An instance goes on as it began, whatever is registered meanwhile."""
     stage, engine = Stage(), place.engine()
     engine.register(Saga("order", 1).step("a", stage.does("a")).step("old", stage.does("old")).build())
-    first = engine.start("order").result()
+    first = engine.start("order").id
     engine.register(Saga("order", 2).step("a", stage.does("a")).step("new", stage.does("new")).build())
     engine.drain()
     assert stage.calls == ["a", "old"]
     second = run(engine, "order")
     assert stage.calls == ["a", "old", "a", "new"]
-    assert [engine.get(each).result().definition_id for each in (first, second)] == ["order-v1", "order-v2"]
+    assert [engine.run(each).describe().definition_id for each in (first, second)] == ["order-v1", "order-v2"]
 
 
 @pytest.mark.row("F-005", "F-038", "F-039")
@@ -141,11 +145,11 @@ def test_a_start_gives_the_id_of_an_instance(place: Place) -> None:
     """The instance has its definition, its input and an active status."""
     engine = place.engine().register(Saga("order", 3).step("a", "work").build())
     given = {"items": [{"sku": "x", "count": 2}], "note": None, "total": 9.5, "gift": True}
-    instance = engine.start("order-v3", given).result()
+    instance = engine.start("order-v3", given).id
     assert isinstance(instance, UUID)
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert (found.id, found.definition_id, found.input, found.status) == (instance, "order-v3", given, "pending")
-    assert engine.get(str(instance)).result() == found
+    assert engine.run(str(instance)).describe() == found
     assert not found.is_terminal
 
 
@@ -178,7 +182,7 @@ def test_parallel_tasks_are_steps(place: Place) -> None:
     """Each task runs and is shown, and what follows waits for both."""
     stage, engine = Stage(), place.engine()
     saga = Saga("s").parallel("both", task("a", stage.does("a")), task("b", stage.does("b"))).then("c", stage.does("c"))
-    instance = engine.register(saga.build()).start("s").result()
+    instance = engine.register(saga.build()).start("s").id
     assert {name: each for name, each in statuses(engine, instance).items() if name in "abc"} == {
         "a": "pending",
         "b": "pending",
@@ -205,7 +209,7 @@ def test_branches_run_by_themselves_and_meet(place: Place) -> None:
         .join("met")
         .then("end", stage.does("end"))
     )
-    instance = engine.register(saga.build()).start("s").result()
+    instance = engine.register(saga.build()).start("s").id
     assert [name for name, each in statuses(engine, instance).items() if each == "pending"] == ["a1", "b1"]
     engine.drain()
     assert [each for each in stage.calls if each.startswith("a")] == ["a1", "a2", "a3"]
@@ -256,7 +260,7 @@ def test_the_registered_definition_knows_its_mode(place: Place) -> None:
         Saga("patient", dlq=True).step("a", "work").build()
     )
     reader = place.engine()
-    modes = {name: reader.definition(name).result().policies.on_failure for name in ("plain", "patient")}
+    modes = {name: reader.definitions.get(name).policies.on_failure for name in ("plain", "patient")}
     assert modes == {"plain": "compensate", "patient": "dlq"}
 
 
@@ -293,7 +297,7 @@ def test_a_handler_sees_the_metadata_of_its_step(place: Place) -> None:
         Saga("s")
         .step("a", stage.does("a"), metadata={"team": "cash", "codes": [1, 2]})
         .on_failure("undo", stage.does("undo"))
-        .step("b", stage.does("b", BROKEN), retries=1)
+        .step("b", stage.does("b", BROKEN), attempts=1)
     )
     run(engine.register(saga.build()), "s")
     for name in ("a", "undo"):
@@ -305,7 +309,7 @@ def test_a_handler_sees_the_metadata_of_its_step(place: Place) -> None:
 def test_the_limit_of_a_step_bounds_its_calls(place: Place) -> None:
     """Both spellings of the limit count all calls."""
     stage, engine = Stage(), place.engine()
-    engine.register(Saga("one").step("a", stage.does("a", BROKEN), retries=2).build())
+    engine.register(Saga("one").step("a", stage.does("a", BROKEN), attempts=2).build())
     engine.register(Saga("two").step("b", stage.does("b", BROKEN), max_retries=2).build())
     counts = [step(engine, run(engine, name), of).retry_count for name, of in (("one", "a"), ("two", "b"))]
     assert counts == [2, 2]
@@ -338,39 +342,39 @@ def test_published_definitions_are_listed(place: Place) -> None:
     engine = place.engine().register(Saga("b").step("x", "x").build()).register(Puppet())
     engine.advance(hours=1)
     engine.register(Saga("a").step("x", "x").build()).register(Saga("b", version=2).step("y", "y").build())
-    found = place.engine().definitions().result()
+    found = place.engine().definitions.list()
     assert [(each.name, each.version, each.kind) for each in found] == [
         ("a", "1", "saga"),
         ("b", "1", "saga"),
         ("b", "2", "saga"),
     ]
     assert [each.published_at for each in found] == [place.clock.now(), START, place.clock.now()]
-    assert found[1].hash == engine.definition("b", 1).result().hash
+    assert found[1].hash == engine.definitions.get("b", 1).hash
 
 
 def test_a_definition_can_be_published_as_data(place: Place) -> None:
     """What a published definition is as data can be written as JSON, changed, and published as another version, and it runs."""
     engine = place.engine().register(Saga("order").step("pay", "pay").step("ship", "ship").build())
-    data = engine.definition_data("order").result()
-    assert engine.publish(json.dumps(data)).definitions().result()[0].version == "1", "the same again does nothing"
+    data = engine.definitions.data("order")
+    assert engine.publish(json.dumps(data)).definitions.list()[0].version == "1", "the same again does nothing"
     data["version"] = "2"
     data["nodes"]["pay"]["op"]["work"]["handler"] = "charge"  # type: ignore[index]
     other = place.engine().publish(data)
     stage = Stage()
     for name in ("pay", "charge", "ship"):
         other.handle(name, stage.does(name))
-    instance = other.start("order").result()
+    instance = other.start("order").id
     other.drain()
-    assert (other.get(instance).result().status, stage.calls) == ("completed", ["charge", "ship"])
+    assert (other.run(instance).describe().status, stage.calls) == ("completed", ["charge", "ship"])
 
 
 def test_a_definition_by_hand_needs_no_more_than_it_says(place: Place) -> None:
     """What the compiler works out may be left out."""
     engine = place.engine().publish(GOOD_DATA)
     engine.handle("work", lambda ctx: None)
-    instance = engine.start("small").result()
+    instance = engine.start("small").id
     engine.drain()
-    assert engine.get(instance).result().status == "completed"
+    assert engine.run(instance).describe().status == "completed"
 
 
 BAD_DATA: dict[str, tuple[Any, set[str]]] = {
@@ -393,7 +397,7 @@ def test_bad_data_is_refused_with_every_finding(place: Place, name: str) -> None
     with pytest.raises(DefinitionError) as caught:
         place.engine().publish(data)
     assert {each.code for each in caught.value.diagnostics} == codes
-    assert place.engine().definitions().result() == []
+    assert place.engine().definitions.list() == []
 
 
 def test_data_cannot_take_the_place_of_a_decider(place: Place) -> None:
@@ -423,10 +427,10 @@ def test_a_tenants_own_definition_stands_before_the_shared_one(place: Place) -> 
     for process in (engine, other):
         for tenant, node in (("default", "shared"), ("rival", "own")):
             calls = process.as_tenant(tenant)
-            instance = calls.start("order", {}).result()
+            instance = calls.start("order", {}).id
             process.drain()
-            assert [each.name for each in calls.steps(instance).result()] == [node]
-            assert calls.definition("order").result().version == {"shared": "1", "own": "2"}[node]
+            assert [each.name for each in calls.run(instance).steps()] == [node]
+            assert calls.definitions.get("order").version == {"shared": "1", "own": "2"}[node]
 
 
 def test_other_tenants_do_not_see_a_tenants_definition(place: Place) -> None:
@@ -436,19 +440,19 @@ def test_other_tenants_do_not_see_a_tenants_definition(place: Place) -> None:
     graph = definition_of(data("secret", "own")).graph
     made = Definition(graph=graph, source=b"name: secret", media_type="application/yaml", description="ours")
     engine.publish(made, request=RIVAL)
-    (seen,) = engine.as_tenant("rival").definitions().result()
+    (seen,) = engine.as_tenant("rival").definitions.list()
     assert (seen.tenant, seen.name, seen.description, seen.published_by) == ("rival", "secret", "ours", "eve")
-    assert engine.definitions().result() == []
+    assert engine.definitions.list() == []
     for asked in (
-        engine.start("secret", {}),
-        engine.start("secret", {}, version=1),
-        engine.definition("secret"),
-        engine.diagram("secret"),
+        engine.futures.start("secret", {}),
+        engine.futures.start("secret", {}, version=1),
+        engine.futures.definitions.get("secret"),
+        engine.futures.definitions.diagram("secret"),
     ):
         refused = asked.exception()
         assert isinstance(refused, NotFoundError)
         assert "known here are: secret" not in str(refused)
-    assert engine.as_tenant("rival").start("secret", {}).exception() is None
+    assert engine.as_tenant("rival").futures.start("secret", {}).exception() is None
 
 
 def test_a_shared_version_is_not_replaced_for_one_tenant(place: Place) -> None:
@@ -459,7 +463,7 @@ def test_a_shared_version_is_not_replaced_for_one_tenant(place: Place) -> None:
     with pytest.raises(ConfigurationError, match="another version"):
         engine.publish(data("order", "own"), request=RIVAL)
     engine.publish(data("order", "shared"), request=RIVAL)
-    assert [each.tenant for each in engine.as_tenant("rival").definitions().result()] == ["*"]
+    assert [each.tenant for each in engine.as_tenant("rival").definitions.list()] == ["*"]
 
 
 def test_a_new_shared_version_is_taken_by_tenants_that_have_met_the_old_one(place: Place) -> None:
@@ -468,10 +472,10 @@ def test_a_new_shared_version_is_taken_by_tenants_that_have_met_the_old_one(plac
     engine.handle("work", lambda: None)
     engine.publish(data("order", "a"))
     rival = engine.as_tenant("rival")
-    assert rival.definition("order").result().version == "1"
+    assert rival.definitions.get("order").version == "1"
     engine.publish(data("order", "b", 2))
-    assert rival.definition("order").result().version == "2"
-    assert engine.definition("order").result().version == "2"
+    assert rival.definitions.get("order").version == "2"
+    assert engine.definitions.get("order").version == "2"
 
 
 def test_children_are_those_of_the_tenant(place: Place) -> None:
@@ -482,7 +486,7 @@ def test_children_are_those_of_the_tenant(place: Place) -> None:
     engine.register(Saga("parent").call("sub", "child").build())
     engine.publish(data("child", "own", 2), request=RIVAL)
     rival = engine.as_tenant("rival")
-    parent = rival.start("parent", {}).result()
+    parent = rival.start("parent", {}).id
     engine.drain()
-    (child,) = rival.list_instances(parent=parent).result().items
-    assert [each.name for each in rival.steps(child.id).result()] == ["own"]
+    (child,) = rival.runs.list(parent=parent).items
+    assert [each.name for each in rival.run(child.id).steps()] == ["own"]

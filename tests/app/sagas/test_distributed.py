@@ -22,7 +22,7 @@ ORDER = (
     Saga("order")
     .step("pay", "payment")
     .on_failure("refund", "refunding")
-    .fork("fork", lambda one: one.step("ship", "shipping", retries=1), lambda two: two.save_point("here"))
+    .fork("fork", lambda one: one.step("ship", "shipping", attempts=1), lambda two: two.save_point("here"))
     .join("met")
     .condition("paid", "{{ .paid }}")
     .then("mail", "payment")
@@ -46,7 +46,7 @@ def test_services_share_the_steps_of_one_saga(place: Place) -> None:
     payment, shipping = Stage(), Stage()
     first = place.engine().register(ORDER).handle("payment", payment.does("payment", {"paid": True}))
     second = place.engine().handle("shipping", shipping.does("shipping"))
-    instance = first.start("order").result()
+    instance = first.start("order").id
     first.drain()
     assert (payment.calls, shipping.calls, status(first, instance)) == (["payment"], [], "running")
     second.drain()
@@ -61,7 +61,7 @@ def test_services_with_threads_share_the_steps_of_one_saga(live: Live) -> None:
     payment, shipping = Stage(), Stage()
     first = live.engine().register(ORDER).handle("payment", payment.does("payment", {"paid": True})).start_worker()
     live.engine().handle("shipping", shipping.does("shipping")).start_worker()
-    started = [first.start("order").result() for _ in range(5)]
+    started = [first.start("order").id for _ in range(5)]
     eventually(lambda: all(status(first, each) == "completed" for each in started))
     assert (payment.count("payment"), shipping.count("shipping")) == (10, 5)
 
@@ -70,7 +70,7 @@ def test_services_with_threads_share_the_steps_of_one_saga(live: Live) -> None:
 def test_a_step_without_its_handler_waits_untouched(place: Place) -> None:
     """A service that lacks the handler does not touch it, and one that has it takes it at once."""
     stage, idle = Stage(), place.engine().register(ORDER)
-    instance = idle.start("order").result()
+    instance = idle.start("order").id
     assert (idle.execute_next(), idle.drain()) == (False, 0)
     idle.advance(hours=1)
     look(idle)
@@ -90,8 +90,8 @@ def test_work_that_a_service_cannot_do_does_not_stand_in_its_way(place: Place) -
     engine.register(Saga("foreign").step("a", "elsewhere", priority=100).build())
     engine.register(Saga("own").step("a", stage.does("a")).build())
     for _ in range(20):
-        engine.start("foreign").result()
-    instance = engine.start("own").result()
+        engine.start("foreign")
+    instance = engine.start("own").id
     engine.drain()
     assert status(engine, instance) == "completed"
     assert engine.drain() == 0
@@ -101,7 +101,7 @@ def test_work_that_a_service_cannot_do_does_not_stand_in_its_way(place: Place) -
 def test_a_handler_is_missed_after_the_cooldown(place: Place) -> None:
     """A worker that is just being restarted is no news; after the cooldown the history tells, and the step still waits."""
     engine = place.engine(Settings(missing_handler_cooldown=COOLDOWN)).register(ORDER)
-    instance = engine.start("order").result()
+    instance = engine.start("order").id
     engine.advance(COOLDOWN - timedelta(milliseconds=1))
     look(engine)
     assert missed(engine, instance) == 0
@@ -119,7 +119,7 @@ def test_a_handler_that_somebody_alive_has_is_not_missed(place: Place) -> None:
     engine = place.engine(Settings(missing_handler_cooldown=COOLDOWN)).register(ORDER)
     busy = place.engine().handle("payment", Stage().does("payment"))
     beat(busy)
-    instance = engine.start("order").result()
+    instance = engine.start("order").id
     place.clock.move(COOLDOWN)
     look(engine)
     assert missed(engine, instance) == 0
@@ -148,7 +148,7 @@ def test_the_cooldown_varies_by_its_jitter(place: Place) -> None:
 def test_a_missing_handler_is_reported_once_in_a_while(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     """A hundred looks in a minute make one line in the log and one event for each instance that waits."""
     engine = place.engine(Settings(missing_handler_cooldown=COOLDOWN, missing_handler_throttle=MINUTE)).register(ORDER)
-    first, second = engine.start("order").result(), engine.start("order").result()
+    first, second = engine.start("order").id, engine.start("order").id
     engine.advance(COOLDOWN)
     with caplog.at_level(logging.WARNING, logger="holdfast"):
         for _ in range(100):
@@ -168,7 +168,7 @@ def test_a_history_tells_of_the_missing_handler_without_anybody_asking(live: Liv
     """An engine that works by itself looks by itself."""
     settings = Settings(missing_handler_cooldown=timedelta(0), poll_interval=timedelta(seconds=0.1))
     engine = live.engine(settings).register(ORDER).start_worker()
-    instance = engine.start("order").result()
+    instance = engine.start("order").id
     eventually(lambda: history(engine, instance, "step_skipped_missing_handler"))
     assert step(engine, instance, "pay").status == "pending"
 

@@ -20,7 +20,7 @@ def trip(stage: Stage) -> Saga:
         .step("hotel", stage.does("hotel"))
         .on_failure("cancel hotel", stage.does("cancel hotel", BROKEN, None))
         .step("plain", stage.does("plain"))
-        .step("flight", stage.does("flight", BROKEN), retries=2)
+        .step("flight", stage.does("flight", BROKEN), attempts=2)
         .on_failure("cancel flight", stage.does("cancel flight"))
     )
 
@@ -57,7 +57,7 @@ def test_a_history_tells_everything_in_order(place: Place) -> None:
 def test_an_event_has_all_its_fields(place: Place) -> None:
     """Instance, step, status, type, calls, error and time; no error where nothing went wrong."""
     stage, engine = Stage(), place.engine()
-    instance = engine.register(trip(stage).build()).start("trip").result()
+    instance = engine.register(trip(stage).build()).start("trip").id
     begun = place.clock.now()
     engine.advance(seconds=7)
     events = history(engine, instance)
@@ -115,7 +115,7 @@ def test_a_call_that_was_never_made_is_not_counted(place: Place) -> None:
     stage, engine = Stage(), place.engine()
     engine.register(Saga("s").step("a", stage.does("a", BROKEN), delay=100).build())
     instance = run(engine, "s")
-    engine.cancel(instance)
+    engine.futures.run(instance).cancel()
     engine.drain()
     assert lived(engine, instance, "a") == [
         ("step_started", "running", 1),
@@ -136,12 +136,12 @@ def test_a_handler_that_could_not_be_called_was_not_called(place: Place) -> None
 
     engine.register(Saga("dead", dlq=True).step("a", needs).build())
     undoing = Saga("undoing").step("a", lambda: None).on_failure("undo", needs)
-    engine.register(undoing.step("bad", Stage().does("bad", BROKEN), retries=1).build())
+    engine.register(undoing.step("bad", Stage().does("bad", BROKEN), attempts=1).build())
     dead, stuck = run(engine, "dead"), run(engine, "undoing")
     assert lived(engine, dead, "a")[-1] == ("step_paused", "paused", 0)
     assert lived(engine, stuck, "a")[-1] == ("compensation_max_retries_exceeded", "failed", 0)
     assert (step(engine, dead, "a").retry_count, step(engine, stuck, "a").compensation_retry_count) == (0, 0)
-    assert [letter.attempts for letter in engine.dead_letters().result()] == [0, 0]
+    assert [letter.attempts for letter in engine.dead_letters.list()] == [0, 0]
 
 
 @pytest.mark.row("F-118", "F-119")
@@ -149,7 +149,7 @@ def test_a_step_that_starts_later_is_pending_until_then(place: Place) -> None:
     """The history says so too, and counts the call when it has come back."""
     stage, engine = Stage(), place.engine()
     saga = Saga("s").step("a", stage.does("a"), start_after=60).on_failure("undo", stage.does("undo"), start_after=60)
-    engine.register(saga.step("bad", stage.does("bad", BROKEN), retries=1).build())
+    engine.register(saga.step("bad", stage.does("bad", BROKEN), attempts=1).build())
     instance = run(engine, "s")
     assert lived(engine, instance, "a") == [("step_started", "pending", 0)]
     found = step(engine, instance, "a")
@@ -171,7 +171,7 @@ def test_a_step_without_a_handler_is_pending(place: Place) -> None:
     stage, engine = Stage(), place.engine()
     engine.register(Saga("s").step("a", "nobody").build())
     back = Saga("back").step("a", stage.does("a")).on_failure("undo", "nobody either")
-    engine.register(back.step("bad", stage.does("bad", BROKEN), retries=1).build())
+    engine.register(back.step("bad", stage.does("bad", BROKEN), attempts=1).build())
     waiting, undoing = run(engine, "s"), run(engine, "back")
     engine.advance(hours=1)
     assert lived(engine, waiting, "a")[1:] == [("step_skipped_missing_handler", "pending", 0)]
@@ -184,7 +184,7 @@ def test_a_step_without_a_handler_is_pending(place: Place) -> None:
 def test_a_handler_that_is_missing_again_is_told_again(place: Place) -> None:
     """Each call that waits for nobody is told of once, however long it waits, and the next one for itself."""
     engine = place.engine()
-    engine.register(Saga("s").step("a", "rare", retries=2).build())
+    engine.register(Saga("s").step("a", "rare", attempts=2).build())
     instance = run(engine, "s")
     engine.advance(hours=1)
     helper = place.engine()
@@ -202,14 +202,14 @@ def test_a_step_goes_on_as_what_it_was(place: Place) -> None:
     engine, stage = place.engine(), Stage()
     saga = Saga("s", dlq=True).fork(
         "f",
-        lambda one: one.step("bad", stage.does("bad", BROKEN, None), retries=1, priority=5),
+        lambda one: one.step("bad", stage.does("bad", BROKEN, None), attempts=1, priority=5),
         lambda two: two.step("cold", stage.does("cold")),
         lambda three: three.step("warm", stage.does("warm", BROKEN, None), priority=9, delay=60),
     )
     instance = run(engine.register(saga.join("met").build()), "s")
     assert stage.calls == ["warm", "bad"]
-    (letter,) = engine.dead_letters().result()
-    engine.requeue(letter).result()
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.requeue(letter)
     for name, word, calls in (("cold", "pending", 0), ("warm", "running", 1)):
         assert lived(engine, instance, name)[-1] == ("step_resumed", word, calls)
         found = step(engine, instance, name)
@@ -242,7 +242,7 @@ def test_a_failure_is_told_with_its_error(place: Place) -> None:
     assert of(engine, instance, "step_failed") == [("flight", 2, "ValueError: broken")]
     engine.register(Saga("asking").human("ask").build())
     waiting = run(engine, "asking")
-    engine.cancel(waiting).result()
+    engine.run(waiting).cancel()
     (stopped,) = history(engine, waiting, "step_failed")
     assert (stopped.step_name, stopped.status, stopped.data["reason"]) == ("ask", "skipped", "workflow_stopped")
 
@@ -265,8 +265,8 @@ def test_a_compensation_that_gives_up_is_told(place: Place) -> None:
     saga = (
         Saga("s")
         .step("a", stage.does("a"))
-        .on_failure("undo a", stage.does("undo a", BROKEN), retries=3)
-        .step("b", stage.does("b", BROKEN), retries=1)
+        .on_failure("undo a", stage.does("undo a", BROKEN), attempts=3)
+        .step("b", stage.does("b", BROKEN), attempts=1)
     )
     instance = run(engine.register(saga.build()), "s")
     assert of(engine, instance, "compensation_started") == [("a", 1, "")]
@@ -308,7 +308,7 @@ def halved(engine: ManualEngine, stage: Stage) -> InstanceId:
     """A failure beside a branch that waits for a person and one that was not begun."""
     saga = Saga("halved").fork(
         "f",
-        lambda one: one.step("bad", stage.does("bad", BROKEN), retries=1),
+        lambda one: one.step("bad", stage.does("bad", BROKEN), attempts=1),
         lambda two: two.human("ask"),
         lambda three: three.step("late", stage.does("late")),
     )
@@ -320,8 +320,8 @@ def stuck(engine: ManualEngine, stage: Stage) -> InstanceId:
     saga = (
         Saga("stuck")
         .step("a", stage.does("a"))
-        .on_failure("undo a", stage.does("undo a", BROKEN), retries=1)
-        .step("b", stage.does("b", BROKEN), retries=1)
+        .on_failure("undo a", stage.does("undo a", BROKEN), attempts=1)
+        .step("b", stage.does("b", BROKEN), attempts=1)
     )
     return run(engine.register(saga.build()), "stuck")
 
@@ -330,7 +330,7 @@ def dead(engine: ManualEngine, stage: Stage) -> InstanceId:
     """In the dead letter queue, beside a branch that was taken back."""
     saga = Saga("dead", dlq=True).fork(
         "f",
-        lambda one: one.step("bad", stage.does("bad", BROKEN, None), retries=1),
+        lambda one: one.step("bad", stage.does("bad", BROKEN, None), attempts=1),
         lambda two: two.step("cold", stage.does("cold")),
     )
     return run(engine.register(saga.join("met").build()), "dead")
@@ -339,21 +339,21 @@ def dead(engine: ManualEngine, stage: Stage) -> InstanceId:
 def requeued(engine: ManualEngine, stage: Stage) -> InstanceId:
     """Out of the dead letter queue again."""
     instance = dead(engine, stage)
-    (letter,) = engine.dead_letters(instance=instance).result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
+    engine.dead_letters.requeue(letter.id)
     return instance
 
 
 def buried(engine: ManualEngine, stage: Stage) -> InstanceId:
     """Aborted in the dead letter queue."""
     instance = dead(engine, stage)
-    engine.abort(instance)
+    engine.futures.run(instance).abort()
     return instance
 
 
 def cancelled(engine: ManualEngine, stage: Stage) -> InstanceId:
     """Cancelled from inside of a branch."""
-    stop = stage.does("x", lambda ctx: engine.cancel(ctx.instance))
+    stop = stage.does("x", lambda ctx: engine.futures.run(ctx.instance).cancel())
     saga = (
         Saga("cancelled")
         .step("a", stage.does("a"))
@@ -388,11 +388,11 @@ def test_the_history_alone_tells_how_it_ended(place: Place, story: Callable[[Man
     engine.drain()
     ended, steps = rebuilt(history(engine, instance))
     assert ended == status(engine, instance)
-    assert steps == {each.name: each.status for each in engine.steps(instance).result()}
+    assert steps == {each.name: each.status for each in engine.run(instance).steps()}
     forward = [each for each in history(engine, instance) if each.event_type.startswith("step_")]
     calls = {each.step_number: each.retry_count for each in forward if each.event_type != "step_rolled_back"}
-    assert {each.number: each.retry_count for each in engine.steps(instance).result()}.items() <= calls.items()
-    assert engine.verify(instance).result().differences == []
+    assert {each.number: each.retry_count for each in engine.run(instance).steps()}.items() <= calls.items()
+    assert engine.instances.verify(instance).differences == []
 
 
 @pytest.mark.row("F-126")
@@ -430,7 +430,7 @@ def test_the_other_events_exist(place: Place) -> None:
 def test_events_are_there_with_the_change_and_for_good(place: Place) -> None:
     """Another process reads the same history; it only ever grows, and can be read page by page."""
     stage, engine = Stage(), place.engine()
-    instance = engine.register(trip(stage).build()).start("trip").result()
+    instance = engine.register(trip(stage).build()).start("trip").id
     so_far = history(engine, instance)
     while engine.execute_next():
         now = history(engine, instance)
@@ -438,7 +438,7 @@ def test_events_are_there_with_the_change_and_for_good(place: Place) -> None:
         assert len(now) > len(so_far)
         so_far = now
     reader = place.engine()
-    assert reader.events(instance).result() == so_far
-    page = reader.events(instance, after=3, limit=4).result()
+    assert reader.run(instance).history() == so_far
+    page = reader.run(instance).history(after=3, limit=4)
     assert page == so_far[3:7]
     assert step(reader, instance, "flight").status == "rolled_back"

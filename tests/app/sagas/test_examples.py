@@ -20,7 +20,7 @@ def order_saga(stage: Stage) -> SagaDefinition:
         Saga("order_saga", 1)
         .step("reserve_funds", stage.does("ReserveFunds"))
         .on_failure("refund_funds", stage.does("RefundFunds"))
-        .step("ship_order", stage.does("ShipOrder"), retries=1)
+        .step("ship_order", stage.does("ShipOrder"), attempts=1)
         .on_failure("cancel_shipping", stage.does("CancelShipping"))
         .step("notify_user", stage.does("Notify"))
         .build()
@@ -57,31 +57,31 @@ def smart_order_saga(stage: Stage) -> SagaDefinition:
     """A condition, a fork with a condition in it, a join, and compensations in all places; each handler is called once."""
     saga = (
         Saga("smart_order_saga", 1)
-        .step("validate_order", stage.does("ValidateOrder"), retries=1)
+        .step("validate_order", stage.does("ValidateOrder"), attempts=1)
         .condition(
             "check_inventory",
             "{{ gt .inventory_count 0 }}",
-            lambda other: other.step("restock_item", stage.does("RestockItem"), retries=1).on_failure(
+            lambda other: other.step("restock_item", stage.does("RestockItem"), attempts=1).on_failure(
                 "notify_out_of_stock", stage.does("NotifyOutOfStock")
             ),
         )
-        .then("process_payment", stage.does("ProcessPayment"), retries=1)
+        .then("process_payment", stage.does("ProcessPayment"), attempts=1)
         .on_failure("refund_payment", stage.does("RefundPayment"))
         .fork(
             "fulfillment",
-            lambda branch: branch.step("ship_item", stage.does("ShipItem"), retries=1, priority=9).on_failure(
+            lambda branch: branch.step("ship_item", stage.does("ShipItem"), attempts=1, priority=9).on_failure(
                 "cancel_shipment", stage.does("CancelShipment")
             ),
             lambda branch: branch.condition(
                 "check_digital",
                 '{{ eq .product_type "digital" }}',
-                lambda other: other.step("prepare_physical", stage.does("PreparePhysical"), retries=1),
-            ).then("deliver_digital", stage.does("DeliverDigital"), retries=1),
+                lambda other: other.step("prepare_physical", stage.does("PreparePhysical"), attempts=1),
+            ).then("deliver_digital", stage.does("DeliverDigital"), attempts=1),
         )
     )
     with pytest.warns(DeprecationWarning, match="use join"):
         saga.join_step("fulfillment_join", ["ship_item", "deliver_digital"], "all")
-    return saga.then("notify_completion", stage.does("NotifyCompletion"), retries=1).build()
+    return saga.then("notify_completion", stage.does("NotifyCompletion"), attempts=1).build()
 
 
 PAID = ["ValidateOrder", "ProcessPayment"]
@@ -212,7 +212,7 @@ def test_what_a_handler_is_told(place: Place) -> None:
         "key": first["key"],
     }
     assert second == {**first, "attempt": 2}
-    assert engine.result(instance).result() == {"amount": 5, "paid": 5}
+    assert engine.run(instance).result() == {"amount": 5, "paid": 5}
 
 
 @pytest.mark.row("F-246")
@@ -223,7 +223,7 @@ def test_a_handler_may_be_a_coroutine(place: Place) -> None:
         return {"paid": amount}
 
     engine = place.engine().register(Saga("waits").step("pay", pay).build())
-    assert engine.result(run(engine, "waits", {"amount": 5})).result() == {"amount": 5, "paid": 5}
+    assert engine.run(run(engine, "waits", {"amount": 5})).result() == {"amount": 5, "paid": 5}
 
 
 @pytest.mark.row("F-246")
@@ -231,7 +231,7 @@ def test_a_handler_may_say_that_trying_again_cannot_help(place: Place) -> None:
     """Then the step has failed after one call, whatever its limit."""
     stage = Stage()
     stage.does("pay", Fail("no such account"))
-    engine = place.engine().register(Saga("final").step("pay", stage.does("pay"), retries=5).build())
+    engine = place.engine().register(Saga("final").step("pay", stage.does("pay"), attempts=5).build())
     instance = run(engine, "final")
     assert stage.calls == ["pay"]
     assert (status(engine, instance), "no such account" in step(engine, instance, "pay").error) == ("failed", True)
@@ -253,7 +253,7 @@ def test_the_output_of_a_step_is_there_for_those_behind_it(place: Place) -> None
     assert stage.contexts("two")[0].previous == {"x": 1}
     assert stage.contexts("three")[0].input == {"x": 1, "y": 9, "two": [1, 2]}
     assert stage.contexts("four")[0].input == {"x": 1, "y": 9, "two": [1, 2]}
-    assert engine.result(instance).result() == {"x": 1, "y": 9, "two": [1, 2]}
+    assert engine.run(instance).result() == {"x": 1, "y": 9, "two": [1, 2]}
 
 
 @pytest.mark.row("F-243")
@@ -328,7 +328,7 @@ def test_a_question_and_a_parallel_task_can_be_undone(place: Place) -> None:
         .on_failure("unask", stage.does("unask"))
         .fork("fork", lambda branch: branch.step("a", stage.does("a")).on_failure("undo a", stage.does("undo a")))
         .join("join")
-        .then("end", stage.does("end"), retries=1)
+        .then("end", stage.does("end"), attempts=1)
         .build()
     )
     engine = place.engine().register(saga)
@@ -349,7 +349,7 @@ def test_all_headline_features_in_one_saga(place: Place) -> None:
         .step("kept", stage.does("kept"))
         .on_failure("undo kept", stage.does("undo kept"))
         .save_point("safe")
-        .step("shaky", stage.does("shaky"), retries=2)
+        .step("shaky", stage.does("shaky"), attempts=2)
         .on_failure("undo shaky", stage.does("undo shaky"))
         .fork(
             "fork",

@@ -27,7 +27,7 @@ def doubling(stage: Stage, *, limit: int | None = None, dlq: bool = False) -> Sa
         .for_each(
             "doubled",
             "numbers",
-            lambda body: body.step("double", stage.does("double"), retries=1).on_failure("halve", stage.does("halve")),
+            lambda body: body.step("double", stage.does("double"), attempts=1).on_failure("halve", stage.does("halve")),
             limit=limit,
         )
         .then("after", stage.does("after"))
@@ -42,7 +42,7 @@ def test_the_answers_are_a_list_in_the_order_of_the_items(place: Place, limit: i
     stage.does("double", double)
     engine = place.engine().register(doubling(stage, limit=limit))
     instance = run(engine, "doubling", {"numbers": [1, 2, 3, 4, 5]})
-    assert engine.result(instance).result() == {"numbers": [1, 2, 3, 4, 5], "doubled": [2, 4, 6, 8, 10]}
+    assert engine.run(instance).result() == {"numbers": [1, 2, 3, 4, 5], "doubled": [2, 4, 6, 8, 10]}
     assert stage.contexts("after")[0].input["doubled"] == [2, 4, 6, 8, 10]
     assert (stage.count("double"), stage.count("after")) == (5, 1)
 
@@ -53,7 +53,7 @@ def test_an_empty_list_is_done_at_once(place: Place, limit: int | None) -> None:
     stage = Stage()
     engine = place.engine().register(doubling(stage, limit=limit))
     instance = run(engine, "doubling", {"numbers": []})
-    assert engine.result(instance).result() == {"numbers": [], "doubled": []}
+    assert engine.run(instance).result() == {"numbers": [], "doubled": []}
     assert stage.calls == ["after"]
 
 
@@ -69,11 +69,11 @@ def test_no_more_branches_run_than_the_limit_says(live: Live) -> None:
 
     stage.does("double", work)
     engine = live.engine().register(doubling(stage, limit=3)).start_worker()
-    instance = engine.start("doubling", {"numbers": list(range(12))}).result()
+    instance = engine.start("doubling", {"numbers": list(range(12))}).id
     eventually(lambda: gauge.now == 3)
-    assert len([each for each in engine.steps(instance).result() if each.name == "double"]) == 3
+    assert len([each for each in engine.run(instance).steps() if each.name == "double"]) == 3
     gate.set()
-    engine.result(instance).result(LONG_SECONDS)
+    engine.run(instance).result(LONG_SECONDS)
     assert gauge.most == 3
     assert stage.count("double") == 12
 
@@ -81,8 +81,8 @@ def test_no_more_branches_run_than_the_limit_says(live: Live) -> None:
 def test_without_a_limit_all_branches_begin_at_once(place: Place) -> None:
     """Each item has its step before the first one is called."""
     engine = place.engine().register(doubling(Stage()))
-    instance = engine.start("doubling", {"numbers": [1, 2, 3]}).result()
-    steps = [each for each in engine.steps(instance).result() if each.name == "double"]
+    instance = engine.start("doubling", {"numbers": [1, 2, 3]}).id
+    steps = [each for each in engine.run(instance).steps() if each.name == "double"]
     assert [each.status for each in steps] == ["pending"] * 3
     assert len({each.token for each in steps}) == 3
 
@@ -131,10 +131,10 @@ def test_a_dead_item_is_requeued_alone(place: Place) -> None:
     engine = place.engine().register(doubling(stage, dlq=True))
     instance = run(engine, "doubling", {"numbers": [1, 2, 3]})
     assert status(engine, instance) == "dlq"
-    (letter,) = engine.dead_letters().result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
-    assert engine.result(instance).result() == {"numbers": [1, 2, 3], "doubled": [2, 4, 6]}
+    assert engine.run(instance).result() == {"numbers": [1, 2, 3], "doubled": [2, 4, 6]}
     assert failures == {1: 1, 2: 2, 3: 1}
 
 
@@ -167,7 +167,7 @@ def test_branches_of_several_steps(place: Place) -> None:
     )
     engine = place.engine().register(saga.build())
     instance = run(engine, "chains", {"items": [1, 2, 3]})
-    result = engine.result(instance).result()
+    result = engine.run(instance).result()
     assert isinstance(result, dict)
     assert result["all"] == ["small", 30, 40]
 
@@ -186,7 +186,7 @@ def test_a_list_may_be_joined_by_the_first_answer(place: Place) -> None:
     instance = run(engine, "first", {"numbers": [1, 2, 3]})
     assert status(engine, instance) == "completed"
     assert stage.count("ask") == 1
-    found = [each.status for each in engine.steps(instance).result() if each.name == "ask"]
+    found = [each.status for each in engine.run(instance).steps() if each.name == "ask"]
     assert sorted(found) == ["completed", "skipped", "skipped"]
 
 
@@ -195,10 +195,10 @@ def test_a_list_can_be_cancelled_in_the_middle(place: Place) -> None:
     stage = Stage()
     stage.does("double", double)
     engine = place.engine().register(doubling(stage, limit=2))
-    instance = engine.start("doubling", {"numbers": [1, 2, 3, 4, 5]}).result()
+    instance = engine.start("doubling", {"numbers": [1, 2, 3, 4, 5]}).id
     engine.execute_next()
     engine.execute_next()
-    engine.cancel(instance, "enough", requested_by="ann")
+    engine.acting("ann").futures.run(instance).cancel("enough")
     engine.drain()
     assert status(engine, instance) == "cancelled"
     assert (stage.count("double"), stage.count("halve")) == (2, 2)
@@ -215,7 +215,7 @@ def test_a_list_inside_of_an_object_is_left_out_alone(place: Place) -> None:
     assert [each.input for each in stage.contexts("send")] == [
         {"order": {"customer": "ann"}, "item": n} for n in (1, 2)
     ]
-    assert engine.result(instance).result() == {**given, "sent": [None, None]}
+    assert engine.run(instance).result() == {**given, "sent": [None, None]}
 
 
 def test_a_list_takes_no_more_room_than_its_length(place: Place) -> None:

@@ -29,7 +29,7 @@ def approval(stage: Stage) -> SagaDefinition:
 
 def waiting(engine: Calls, instance: InstanceId) -> str:
     """The id of the step that waits for a person, found as a user of the example would."""
-    for each in engine.steps(instance).result():
+    for each in engine.run(instance).steps():
         if each.name == "human-approval" and each.status == "waiting_decision":
             return each.id
     raise AssertionError("nothing waits for a decision")
@@ -53,7 +53,7 @@ def test_the_example_of_an_approval_runs_as_narrated(place: Place) -> None:
     stage = Stage()
     engine = place.engine().register(approval(stage))
     instance = run(engine, "document-approval-v1")
-    engine.decide(waiting(engine, instance), "confirmed", decided_by="manager@company.com", comment="fine").result()
+    engine.acting("manager@company.com").tasks.decide(waiting(engine, instance), "confirmed", comment="fine")
     assert statuses(engine, instance)["human-approval"] == "confirmed"
     engine.drain()
     assert stage.calls == ["document-processor", "approval"]
@@ -72,23 +72,23 @@ def test_a_decision_is_kept_with_its_circumstances(place: Place, decision: str, 
     instance = run(engine, "document-approval")
     engine.advance(minutes=5)
     where = waiting(engine, instance)
-    engine.decide(where, decision, decided_by="ann", comment=comment).result()
-    (task,) = engine.tasks(instance).result()
+    engine.acting("ann").tasks.decide(where, decision, comment=comment)
+    (task,) = engine.run(instance).tasks()
     assert (task.step_id, task.decided_by, task.decision, task.comment) == (where, "ann", decision, comment)
     assert task.decided_at == place.clock.now()
 
 
 @pytest.mark.row("F-146")
 def test_whoever_the_calls_are_made_for_has_decided(place: Place) -> None:
-    """Without a name the actor of the calls is recorded, which is the system itself if nobody was named; a name counts more."""
+    """The actor of the calls is recorded, which is the system itself if nobody was named; one may act for another."""
     engine = place.engine().register(approval(Stage()))
-    ann = engine.as_tenant(engine.tenant, actor=Actor(id="ann", roles=frozenset({"manager"})))
+    ann = engine.as_tenant(engine.request.tenant, actor=Actor(id="ann", roles=frozenset({"manager"})))
     found = []
-    for calls, given in ((engine, ""), (ann, ""), (ann, "bob")):
+    for calls in (engine, ann, ann.acting("bob")):
         instance = run(engine, "document-approval")
-        calls.decide(waiting(engine, instance), "confirmed", decided_by=given).result()
+        calls.tasks.approve(waiting(engine, instance))
         (approved,) = history(engine, instance, "approved")
-        (task,) = engine.tasks(instance).result()
+        (task,) = engine.run(instance).tasks()
         found.append((task.decided_by, approved.actor))
     assert found == [("system", "system"), ("ann", "ann"), ("bob", "bob")]
 
@@ -121,7 +121,7 @@ def test_a_rejection_stops_the_other_branches(place: Place) -> None:
         .build()
     )
     engine = place.engine().register(saga)
-    instance = engine.start("beside").result()
+    instance = engine.start("beside").id
     decide(engine, instance, "ask", "rejected")
     engine.drain()
     assert status(engine, instance) == "aborted"
@@ -163,14 +163,14 @@ def test_a_rejection_may_undo_what_was_done(place: Place) -> None:
     stage = Stage()
     engine = place.engine().register(refusing(stage))
     instance = run(engine, "refusing")
-    engine.decide(step(engine, instance, "ask").id, "rejected", decided_by="ann", comment="too dear").result()
+    engine.acting("ann").tasks.decide(step(engine, instance, "ask").id, "rejected", comment="too dear")
     engine.drain()
     assert stage.calls == ["reserve", "release"]
     assert stage.contexts("release")[0].failed_step == "ask"
     assert status(engine, instance) == "failed"
-    (task,) = engine.tasks(instance).result()
+    (task,) = engine.run(instance).tasks()
     assert (task.decision, task.decided_by, task.comment) == ("rejected", "ann", "too dear")
-    assert engine.verify(instance).result().is_sound
+    assert engine.instances.verify(instance).is_sound
 
 
 def test_a_rejection_that_fails_waits_for_an_operator_in_dlq_mode(place: Place) -> None:
@@ -180,10 +180,10 @@ def test_a_rejection_that_fails_waits_for_an_operator_in_dlq_mode(place: Place) 
     instance = run(engine, "refusing")
     decide(engine, instance, "ask", "rejected")
     assert status(engine, instance) == "dlq"
-    (letter,) = engine.dead_letters(instance=instance).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
     assert (letter.name, letter.error) == ("ask", "'ask' was rejected")
-    engine.requeue(letter).result()
-    assert [each.decision for each in engine.tasks(instance).result()] == ["rejected", ""]
+    engine.dead_letters.requeue(letter)
+    assert [each.decision for each in engine.run(instance).tasks()] == ["rejected", ""]
     decide(engine, instance, "ask")
     engine.drain()
     assert (status(engine, instance), stage.calls) == ("completed", ["reserve", "celebrate"])
@@ -226,7 +226,7 @@ def test_a_question_that_nobody_answers_in_time(place: Place, has_way: bool) -> 
     engine.advance(seconds=1)
     assert status(engine, instance) == ("completed" if has_way else "failed")
     assert stage.calls == (["before", "remind"] if has_way else ["before"])
-    (task,) = engine.tasks(instance).result()
+    (task,) = engine.run(instance).tasks()
     assert task.decided_at is not None
 
 
@@ -245,15 +245,15 @@ def test_the_steps_behind_find_the_decision_in_the_data(
     )
     engine = place.engine().register(saga)
     instance = run(engine, "asking", {"x": 1})
-    (task,) = engine.tasks().result()
+    (task,) = engine.tasks.list()
     at = place.clock.now().isoformat()
-    engine.decide(task.step_id, decision, decided_by="ann", comment="why", data={"sum": 500}).result()
+    engine.acting("ann").tasks.decide(task.step_id, decision, comment="why", data={"sum": 500})
     engine.drain()
     (context,) = stage.contexts("audit" if decision == "confirmed" else "refused")
     answer = {"status": decision, "decided_by": "ann", "decided_at": at, "comment": "why", "data": {"sum": 500}}
     assert context.input == {"x": 1, "ask": answer}
     assert step(engine, instance, "ask").output == answer
-    assert engine.get(instance).result().context["ask"] == answer
+    assert engine.run(instance).describe().context["ask"] == answer
 
 
 # -- decisions that are refused
@@ -265,12 +265,12 @@ def test_a_second_decision_is_refused(place: Place) -> None:
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
     where = waiting(engine, instance)
-    engine.decide(where, "confirmed", decided_by="ann").result()
+    engine.acting("ann").tasks.decide(where, "confirmed")
     with pytest.raises(RejectedError) as caught:
-        engine.decide(where, "rejected", decided_by="bob").result()
+        engine.acting("bob").tasks.decide(where, "rejected")
     assert caught.value.reason == "already_decided"
     assert "confirmed by 'ann' at 20" in str(caught.value)
-    (task,) = engine.tasks(instance).result()
+    (task,) = engine.run(instance).tasks()
     assert (task.decided_by, task.decision) == ("ann", "confirmed")
 
 
@@ -281,14 +281,14 @@ def test_the_same_decision_by_the_same_person_again_is_no_news(place: Place, *, 
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
     where = waiting(engine, instance)
-    engine.decide(where, "confirmed", decided_by="ann", data={"sum": 5}).result()
+    engine.acting("ann").tasks.decide(where, "confirmed", data={"sum": 5})
     if has_ended:
         engine.drain()
     before = history(engine, instance)
-    engine.decide(where, "confirmed", decided_by="ann", data={"sum": 5}, comment="again").result()
+    engine.acting("ann").tasks.decide(where, "confirmed", data={"sum": 5}, comment="again")
     for person, data in (("bob", {"sum": 5}), ("ann", {"sum": 6})):
         with pytest.raises(RejectedError) as caught:
-            engine.decide(where, "confirmed", decided_by=person, data=data).result()
+            engine.acting(person).tasks.decide(where, "confirmed", data=data)
         assert caught.value.reason == "already_decided"
     assert history(engine, instance) == before
 
@@ -297,19 +297,19 @@ def test_the_same_decision_by_the_same_person_again_is_no_news(place: Place, *, 
 def test_only_a_step_that_waits_can_be_decided(place: Place) -> None:
     """A step that is unknown, of another kind, or not reached yet takes no decision, and nothing is stored."""
     engine = place.engine().register(approval(Stage()))
-    instance = engine.start("document-approval").result()
+    instance = engine.start("document-approval").id
     before = history(engine, instance)
     for where in (step(engine, instance, "process-document").id, f"{instance}:2", f"{instance}:99"):
         with pytest.raises(RejectedError) as caught:
-            engine.decide(where, "confirmed", decided_by="ann").result()
+            engine.acting("ann").tasks.decide(where, "confirmed")
         assert caught.value.reason == "not_waiting"
     for where in ("nonsense", f"{instance}", ""):
         with pytest.raises(PayloadError):
-            engine.decide(where, "confirmed", decided_by="ann").result()
+            engine.acting("ann").tasks.decide(where, "confirmed")
     with pytest.raises(NotFoundError):
-        engine.decide("00000000-0000-7000-8000-000000000000:1", "confirmed", decided_by="ann").result()
+        engine.acting("ann").tasks.decide("00000000-0000-7000-8000-000000000000:1", "confirmed")
     assert history(engine, instance) == before
-    assert engine.tasks(instance).result() == []
+    assert engine.run(instance).tasks() == []
 
 
 @pytest.mark.row("F-147")
@@ -318,12 +318,12 @@ def test_a_skipped_question_takes_no_decision(place: Place) -> None:
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
     where = waiting(engine, instance)
-    engine.cancel(instance, "no", requested_by="ann")
+    engine.acting("ann").futures.run(instance).cancel("no")
     engine.drain()
     with pytest.raises(RejectedError) as caught:
-        engine.decide(where, "confirmed", decided_by="bob").result()
+        engine.acting("bob").tasks.decide(where, "confirmed")
     assert caught.value.reason == "already_terminal"
-    (task,) = engine.tasks(instance).result()
+    (task,) = engine.run(instance).tasks()
     assert (task.decision, task.decided_by) == ("cancelled", "")
 
 
@@ -332,19 +332,19 @@ def test_of_two_decisions_at_the_same_moment_one_counts(live: Live) -> None:
     """Exactly one of many that decide at once succeeds, and its word is the one that is kept."""
     stage = Stage()
     engines = [live.engine().register(approval(stage)).start_worker() for _ in range(2)]
-    instance = engines[0].start("document-approval").result()
-    (task,) = eventually(lambda: engines[0].tasks().result())
+    instance = engines[0].start("document-approval").id
+    (task,) = eventually(engines[0].tasks.list)
     where, accepted = task.step_id, list[str]()
 
     def vote(number: int) -> None:
-        reply = engines[number % 2].decide(where, "confirmed", decided_by=f"voter {number}")
+        reply = engines[number % 2].acting(f"voter {number}").futures.tasks.decide(where, "confirmed")
         if reply.exception() is None:
             accepted.append(f"voter {number}")
 
     together(*(partial(vote, number) for number in range(8)))
-    engines[0].result(instance).result(30)
+    engines[0].run(instance).result(30)
     assert len(accepted) == 1
-    (task,) = engines[0].tasks(instance).result()
+    (task,) = engines[0].run(instance).tasks()
     assert [task.decided_by] == accepted
     assert stage.count("approval") == 1
 
@@ -356,7 +356,7 @@ def test_an_unknown_decision_is_refused(place: Place, decision: str) -> None:
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
     with pytest.raises((PayloadError, RejectedError), match=r"'confirmed', 'rejected'|empty"):
-        engine.decide(waiting(engine, instance), decision, decided_by="ann").result()
+        engine.acting("ann").tasks.decide(waiting(engine, instance), decision)
     assert statuses(engine, instance)["human-approval"] == "waiting_decision"
 
 
@@ -372,17 +372,17 @@ def test_open_questions_are_listed(place: Place) -> None:
     first, second = run(engine, "document-approval"), run(engine, "document-approval")
     engine.advance(minutes=1)
     third = run(engine, "other")
-    open_ones = engine.tasks().result()
+    open_ones = engine.tasks.list()
     assert {each.instance for each in open_ones} == {first, second, third}
-    assert [each.instance for each in engine.tasks(role="clerk").result()] == [third]
-    (page,) = engine.tasks(limit=1).result()
-    rest = engine.tasks(after=page).result()
+    assert [each.instance for each in engine.tasks.list(role="clerk")] == [third]
+    (page,) = engine.tasks.list(limit=1)
+    rest = engine.tasks.list(after=page)
     assert [page, *rest] == open_ones
     assert open_ones[-1].instance == third
     assert open_ones[0].subject == "Is it good?"
     decide(engine, third, "sign")
-    assert {each.instance for each in engine.tasks().result()} == {first, second}
-    assert [each.decision for each in engine.tasks(third).result()] == ["confirmed"]
+    assert {each.instance for each in engine.tasks.list()} == {first, second}
+    assert [each.decision for each in engine.run(third).tasks()] == ["confirmed"]
 
 
 # -- what a question shows
@@ -397,30 +397,30 @@ def test_a_question_is_asked_with_values_of_the_data(place: Place) -> None:
     """The subject is a template, filled in when the question is asked, and stays what it was."""
     engine = place.engine().register(paying(subject="Pay {amount} to {supplier.name}{note?}? {{sic}}"))
     instance = run(engine, "paying", {"amount": 12.5})
-    (task,) = engine.tasks().result()
+    (task,) = engine.tasks.list()
     assert task.subject == "Pay 12.5 to ACME? {sic}"
     decide(engine, instance, "ask")
-    (task,) = engine.tasks(instance).result()
+    (task,) = engine.run(instance).tasks()
     assert (task.subject, task.decision) == ("Pay 12.5 to ACME? {sic}", "confirmed")
-    assert engine.verify(instance).result().is_sound
+    assert engine.instances.verify(instance).is_sound
 
 
 def test_a_question_shows_what_its_author_chose(place: Place) -> None:
     """The values that the step names, by their paths, as they were when it was asked; what is not there is null."""
     engine = place.engine().register(paying(shows=["amount", "supplier.name", "note"]))
     instance = run(engine, "paying", {"amount": 5, "secret": "x"})
-    (task,) = engine.tasks().result()
+    (task,) = engine.tasks.list()
     assert (task.subject, task.data) == ("ask", {"amount": 5, "supplier.name": "ACME", "note": None})
     decide(engine, instance, "ask")
-    assert engine.tasks(instance).result()[0].data == task.data
-    assert engine.verify(instance).result().is_sound
+    assert engine.run(instance).tasks()[0].data == task.data
+    assert engine.instances.verify(instance).is_sound
 
 
 def test_a_question_shows_nothing_that_nobody_chose(place: Place) -> None:
     """Whoever may answer need not see the whole data."""
     engine = place.engine().register(paying())
     run(engine, "paying", {"amount": 5})
-    assert engine.tasks().result()[0].data == {}
+    assert engine.tasks.list()[0].data == {}
 
 
 def test_a_question_that_cannot_be_put_into_words_fails_its_step(place: Place) -> None:
@@ -429,10 +429,10 @@ def test_a_question_that_cannot_be_put_into_words_fails_its_step(place: Place) -
     instance = run(engine, "paying")
     assert status(engine, instance) == "failed"
     assert "amount" in step(engine, instance, "ask").error
-    assert engine.tasks().result() == []
-    (task,) = engine.tasks(instance).result()
+    assert engine.tasks.list() == []
+    (task,) = engine.run(instance).tasks()
     assert (task.subject, task.decision) == ("Pay {amount}?", "failed")
-    assert engine.verify(instance).result().is_sound
+    assert engine.instances.verify(instance).is_sound
 
 
 # -- how a question lives on
@@ -445,9 +445,9 @@ def test_a_question_survives_a_restart_and_occupies_nobody(place: Place) -> None
     before = place.engine().register(approval(stage))
     instance = run(before, "document-approval")
     assert not worker_of(before).is_busy
-    assert before.backlog().result() == []
+    assert before.admin.backlog() == []
     after = place.engine().register(approval(stage))
-    after.decide(waiting(after, instance), "confirmed", decided_by="ann").result()
+    after.acting("ann").tasks.decide(waiting(after, instance), "confirmed")
     after.drain()
     assert status(after, instance) == "completed"
     assert stage.calls == ["document-processor", "approval"]
@@ -463,7 +463,7 @@ def test_a_decision_during_a_pause_counts_when_the_saga_goes_on(place: Place) ->
         .fork(
             "fork",
             lambda branch: branch.human("ask").step("follows", stage.does("follows")),
-            lambda branch: branch.step("fragile", stage.does("fragile"), retries=1),
+            lambda branch: branch.step("fragile", stage.does("fragile"), attempts=1),
         )
         .join("join")
         .then("final", stage.does("final"))
@@ -474,11 +474,11 @@ def test_a_decision_during_a_pause_counts_when_the_saga_goes_on(place: Place) ->
     assert status(engine, instance) == "dlq"
     decide(engine, instance, "ask")
     engine.drain()
-    assert engine.tasks(instance).result()[0].decision == "confirmed"
+    assert engine.run(instance).tasks()[0].decision == "confirmed"
     assert statuses(engine, instance)["ask"] == "confirmed"
     assert stage.count("follows") == 0
-    (letter,) = engine.dead_letters(instance=instance).result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
     assert status(engine, instance) == "completed"
     assert sorted(stage.calls) == ["final", "follows", "fragile", "fragile"]
@@ -492,7 +492,7 @@ def test_a_cancellation_skips_an_open_question(place: Place) -> None:
     """A step that waits for a decision is skipped when the saga is cancelled."""
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
-    engine.cancel(instance, "no", requested_by="ann")
+    engine.acting("ann").futures.run(instance).cancel("no")
     engine.drain()
     assert statuses(engine, instance) == {"process-document": "rolled_back", "human-approval": "skipped"}
 
@@ -503,7 +503,7 @@ def test_a_cancellation_rolls_a_confirmed_question_back(place: Place) -> None:
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
     decide(engine, instance, "human-approval")
-    engine.cancel(instance, "no", requested_by="ann")
+    engine.acting("ann").futures.run(instance).cancel("no")
     engine.drain()
     assert statuses(engine, instance) == {
         "process-document": "rolled_back",
@@ -519,7 +519,7 @@ def test_a_rejected_question_stays_rejected(place: Place) -> None:
     instance = run(engine, "document-approval")
     decide(engine, instance, "human-approval", "rejected")
     with pytest.raises(RejectedError):
-        engine.cancel(instance, "no", requested_by="ann").result()
+        engine.acting("ann").run(instance).cancel("no")
     assert statuses(engine, instance)["human-approval"] == "rejected"
 
 
@@ -531,7 +531,7 @@ def test_a_failure_rolls_a_confirmed_question_back(place: Place) -> None:
         Saga("undone")
         .human("ask")
         .on_failure("tell", stage.does("tell"))
-        .then("fragile", stage.does("fragile", BROKEN), retries=1)
+        .then("fragile", stage.does("fragile", BROKEN), attempts=1)
         .build()
     )
     engine = place.engine().register(saga)

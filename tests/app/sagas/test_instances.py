@@ -31,11 +31,11 @@ def test_an_instance_shows_all_that_it_holds(place: Place) -> None:
     stage, engine = Stage(), place.engine()
     stage.does("a", {"reserved": 3})
     instance = run(engine.register(asking(stage).build()), "asking", {"order": 7})
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert (found.definition_id, found.status) == ("asking-v1", "running")
     assert (found.input, found.context) == ({"order": 7}, {"order": 7, "reserved": 3})
-    assert set(engine.definition(found.definition, found.definition_version).result().nodes) == {"a", "ask", "b"}
-    first, second = engine.steps(instance).result()
+    assert set(engine.definitions.get(found.definition, found.definition_version).nodes) == {"a", "ask", "b"}
+    first, second = engine.run(instance).steps()
     assert (first.name, first.status, first.input, first.output) == ("a", "completed", {"order": 7}, {"reserved": 3})
     assert (first.instance, first.retry_count, first.error) == (instance, 1, "")
     assert (second.name, second.status, second.completed_at) == ("ask", "waiting_decision", None)
@@ -50,7 +50,7 @@ def test_an_instance_is_pending_until_somebody_works_on_it(place: Place) -> None
     stage = Stage()
     looks = stage.does("a", lambda ctx: seen.append(status(engine, ctx.instance)))
     engine.register(Saga("s").step("a", looks).step("b", stage.does("b")).build())
-    instance = engine.start("s").result()
+    instance = engine.start("s").id
     assert status(engine, instance) == "pending"
     assert engine.execute_next()
     assert (seen, status(engine, instance)) == (["running"], "running")
@@ -70,10 +70,10 @@ def test_an_instance_whose_first_step_waits_is_running(place: Place, first: str)
         "child": Saga("s").call("c", "sub"),
     }[first]
     engine.register(begin.build())
-    instance = engine.start("s").result()
+    instance = engine.start("s").id
     assert status(engine, instance) == "running"
-    assert instance in {each.id for each in engine.list_instances(status="running").result().items}
-    assert engine.list_instances(status="pending", definition="s").result().items == []
+    assert instance in {each.id for each in engine.runs.list(status="running").items}
+    assert engine.runs.list(status="pending", definition="s").items == []
 
 
 @pytest.mark.row("F-039", "F-098")
@@ -81,7 +81,7 @@ def test_an_instance_that_begins_later_is_pending(place: Place) -> None:
     """A start may be put off; until then nothing is called and the instance is `pending`."""
     stage, engine = Stage(), place.engine()
     engine.register(Saga("s").step("a", stage.does("a")).build())
-    instance = engine.start("s", delay=60).result()
+    instance = engine.start("s", delay=60).id
     engine.advance(seconds=59)
     assert (status(engine, instance), stage.calls) == ("pending", [])
     assert not engine.execute_next()
@@ -111,13 +111,13 @@ def test_an_instance_is_completed_when_all_its_steps_are(place: Place) -> None:
     decide(engine, instance, "ask")
     assert status(engine, instance) == "running"
     engine.drain()
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert (found.status, found.is_terminal) == ("completed", True)
-    assert engine.result(instance).result() == found.result
+    assert engine.run(instance).result() == found.result
     assert isinstance(found.result, dict)
     assert {name: found.result[name] for name in ("order", "sent")} == {"order": 7, "sent": True}
     assert set(statuses(engine, instance).values()) == {"completed", "confirmed"}
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.row("F-042", "F-079")
@@ -128,14 +128,14 @@ def test_an_instance_fails_at_the_end_of_its_rollback(place: Place) -> None:
         Saga("s")
         .step("a", stage.does("a"))
         .on_failure("undo a", stage.does("undo a"))
-        .step("b", stage.does("b", BROKEN), retries=1)
+        .step("b", stage.does("b", BROKEN), attempts=1)
     )
-    instance = engine.register(saga.build()).start("s").result()
+    instance = engine.register(saga.build()).start("s").id
     assert engine.execute_next()
     assert engine.execute_next()
     assert (stage.calls, status(engine, instance)) == (["a", "b"], "running")
     engine.drain()
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert (found.status, found.error, found.is_terminal) == ("failed", "'b' failed: ValueError: broken", True)
     assert stage.calls == ["a", "b", "undo a"]
 
@@ -147,11 +147,11 @@ def test_an_instance_fails_when_something_cannot_be_undone(place: Place) -> None
     saga = (
         Saga("s")
         .step("a", stage.does("a"))
-        .on_failure("undo a", stage.does("undo a", BROKEN), retries=2)
-        .step("b", stage.does("b", BROKEN), retries=1)
+        .on_failure("undo a", stage.does("undo a", BROKEN), attempts=2)
+        .step("b", stage.does("b", BROKEN), attempts=1)
     )
     instance = run(engine.register(saga.build()), "s")
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert (found.status, found.reason) == ("failed", "compensation_failed")
 
 
@@ -172,7 +172,7 @@ def failed(engine: ManualEngine, stage: Stage) -> InstanceId:
 def cancelled(engine: ManualEngine, stage: Stage) -> InstanceId:
     """An instance that was cancelled while it waited for a person."""
     instance = run(engine.register(asking(stage).build()), "asking")
-    reply = engine.cancel(instance, "no longer needed", requested_by="ann")
+    reply = engine.acting("ann").futures.run(instance).cancel("no longer needed")
     engine.drain()
     assert reply.result() == "cancelled"
     return instance
@@ -181,7 +181,7 @@ def cancelled(engine: ManualEngine, stage: Stage) -> InstanceId:
 def aborted(engine: ManualEngine, stage: Stage) -> InstanceId:
     """An instance that was ended at once."""
     instance = run(engine.register(asking(stage).build()), "asking")
-    assert engine.abort(instance, "fire", requested_by="ann").result() == "aborted"
+    assert engine.acting("ann").run(instance).abort("fire") == "aborted"
     return instance
 
 
@@ -216,12 +216,12 @@ def test_an_aborted_instance_has_undone_nothing(place: Place, end: Callable[[Man
 def test_an_instance_in_the_dead_letter_queue_can_go_on(place: Place) -> None:
     """`dlq` is no end: an operator requeues the step, and the instance completes."""
     stage, engine = Stage(), place.engine()
-    engine.register(Saga("s", dlq=True).step("a", stage.does("a", BROKEN, None), retries=1).build())
+    engine.register(Saga("s", dlq=True).step("a", stage.does("a", BROKEN, None), attempts=1).build())
     instance = run(engine, "s")
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert (found.status, found.is_terminal, found.ended_at) == ("dlq", False, None)
-    (letter,) = engine.dead_letters(instance=instance).result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
     assert status(engine, instance) == "completed"
 
@@ -233,20 +233,20 @@ def test_an_end_is_an_end(place: Place, end: Callable[[ManualEngine, Stage], Ins
     stage, engine = Stage(), place.engine()
     instance = end(engine, stage)
     asked = step(engine, instance, "ask").id
-    before = engine.get(instance).result(), engine.steps(instance).result(), engine.events(instance).result()
+    before = engine.run(instance).describe(), engine.run(instance).steps(), engine.run(instance).history()
     for attempt in (
-        engine.cancel(instance),
-        engine.abort(instance),
-        engine.decide(asked, "confirmed"),
-        engine.signal(instance, "hello"),
-        engine.resume(instance),
+        engine.futures.run(instance).cancel(),
+        engine.futures.run(instance).abort(),
+        engine.futures.tasks.decide(asked, "confirmed"),
+        engine.futures.run(instance).signal("hello"),
+        engine.futures.run(instance).resume(),
     ):
         refusal = attempt.exception()
         assert isinstance(refusal, RejectedError)
         told = {"already_terminal": before[0].status, "already_decided": "a decision stands"}
         assert told[refusal.reason] in str(refusal)
     engine.advance(hours=1)
-    after = engine.get(instance).result(), engine.steps(instance).result(), engine.events(instance).result()
+    after = engine.run(instance).describe(), engine.run(instance).steps(), engine.run(instance).history()
     assert after == before
 
 
@@ -254,20 +254,31 @@ def test_an_end_is_an_end(place: Place, end: Callable[[ManualEngine, Stage], Ins
 def test_steps_of_nobody_are_an_error(place: Place) -> None:
     """An instance that does not exist has no steps, no history and no state; text that is no id is told apart."""
     engine = place.engine().register(Saga("s").step("a", "work").build())
-    for ask in (engine.steps, engine.events, engine.get, engine.result, engine.cancel, engine.abort):
-        assert isinstance(ask(new_id()).exception(), NotFoundError), ask
-        assert isinstance(ask("nonsense").exception(), PayloadError), ask
+    nobody = engine.futures.run(new_id())
+    for reply in (
+        nobody.steps(),
+        nobody.history(),
+        nobody.describe(),
+        nobody.result(),
+        nobody.cancel(),
+        nobody.abort(),
+    ):
+        assert isinstance(reply.exception(), NotFoundError), reply
+    assert isinstance(engine.futures.runs.get(new_id()).exception(), NotFoundError)
+    assert isinstance(engine.futures.runs.get("nonsense").exception(), PayloadError)
+    with pytest.raises(PayloadError, match="is not the id of an instance"):
+        engine.run("nonsense")
 
 
 @pytest.mark.row("F-047")
 def test_a_tenant_sees_only_its_own(place: Place) -> None:
     """To another tenant an instance does not exist."""
     engine = place.engine().register(Saga("s").step("a", "work").build())
-    instance = engine.as_tenant("acme").start("s").result()
-    assert [each.name for each in engine.as_tenant("acme").steps(instance).result()] == ["a"]
-    assert isinstance(engine.steps(instance).exception(), NotFoundError)
-    assert isinstance(engine.get(instance).exception(), NotFoundError)
-    assert isinstance(engine.abort(instance).exception(), NotFoundError)
+    instance = engine.as_tenant("acme").start("s").id
+    assert [each.name for each in engine.as_tenant("acme").run(instance).steps()] == ["a"]
+    assert isinstance(engine.futures.run(instance).steps().exception(), NotFoundError)
+    assert isinstance(engine.futures.run(instance).describe().exception(), NotFoundError)
+    assert isinstance(engine.futures.run(instance).abort().exception(), NotFoundError)
 
 
 @pytest.mark.row("F-048")
@@ -275,15 +286,15 @@ def test_active_instances_are_those_that_have_not_ended(place: Place) -> None:
     """Pending, running and dead-letter ones are listed with id and status; ended ones are found by their status."""
     stage, engine = Stage(), place.engine()
     ended = {cancelled(engine, stage): "cancelled", aborted(engine, stage): "aborted"}
-    engine.register(Saga("patient", dlq=True).step("x", stage.does("x", BROKEN), retries=1).build())
+    engine.register(Saga("patient", dlq=True).step("x", stage.does("x", BROKEN), attempts=1).build())
     dead, running = run(engine, "patient"), run(engine, "asking")
-    pending = engine.start("asking").result()
-    active = {each.id: each.status for each in engine.active_instances().result().items}
+    pending = engine.start("asking").id
+    active = {each.id: each.status for each in engine.runs.list(is_active=True).items}
     assert active == {pending: "pending", running: "running", dead: "dlq"}
-    stopped = engine.list_instances(status=("cancelled", "aborted")).result().items
+    stopped = engine.runs.list(status=("cancelled", "aborted")).items
     assert {each.id: each.status for each in stopped} == ended
     for word, instance in (("pending", pending), ("running", running), ("dlq", dead)):
-        assert [each.id for each in engine.list_instances(status=word).result().items] == [instance]
+        assert [each.id for each in engine.runs.list(status=word).items] == [instance]
 
 
 @pytest.mark.row("F-048")
@@ -292,11 +303,11 @@ def test_lists_come_in_pages(place: Place) -> None:
     engine = place.engine().register(Saga("s").step("a", "work").build())
     started = []
     for _ in range(5):
-        started.append(engine.start("s").result())
+        started.append(engine.start("s").id)
         engine.advance(seconds=1)
     pages, cursor = list[list[InstanceId]](), None
     while True:
-        page = engine.active_instances(cursor=cursor, limit=2).result()
+        page = engine.runs.list(is_active=True, cursor=cursor, limit=2)
         pages.append([each.id for each in page.items])
         cursor = page.next
         if cursor is None:
@@ -313,5 +324,5 @@ def test_a_version_is_asked_for_with_its_definition(place: Place) -> None:
         with pytest.raises(
             PayloadError, match=f"version {version!r} is that of no definition: give the definition too"
         ):
-            engine.list_instances(version=version).result()
-    assert [each.id for each in engine.list_instances(definition="s", version=1).result().items] == [instance]
+            engine.runs.list(version=version)
+    assert [each.id for each in engine.runs.list(definition="s", version=1).items] == [instance]

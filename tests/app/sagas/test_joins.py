@@ -23,7 +23,7 @@ def racing(stage: Stage, strategy: Strategy, *names: str, losers: Losers = "undo
     """Branches of one step each, the first of them called first; a join, and an end."""
 
     def build(place: int, name: str) -> Build:
-        return lambda branch: branch.step(name, stage.does(name), retries=1, priority=90 - place).on_failure(
+        return lambda branch: branch.step(name, stage.does(name), attempts=1, priority=90 - place).on_failure(
             f"undo {name}", stage.does(f"undo {name}")
         )
 
@@ -43,16 +43,16 @@ def test_any_goes_on_while_the_slow_branch_still_runs(live: Live) -> None:
     stage.does("slow", gate)
     saga = racing(stage, "any", "slow", "quick", losers="stop")
     engine = live.engine().register(saga).start_worker()
-    instance = engine.start("race").result()
+    instance = engine.start("race").id
     gate.entered()
-    engine.result(instance).result(LONG_SECONDS)
+    engine.run(instance).result(LONG_SECONDS)
     assert stage.count("after") == 1
     (context,) = stage.contexts("slow")
     eventually(lambda: context.cancelled)
     gate.open()
     eventually(lambda: not worker_of(engine).is_busy)
     assert statuses(engine, instance)["slow"] == "skipped"
-    assert engine.get(instance).result().context == {"quick": None}
+    assert engine.run(instance).describe().context == {"quick": None}
     assert stage.count("undo slow") == 0
     assert [each.data["reason"] for each in history(engine, instance, "step_failed")] == ["branch_not_needed"]
 
@@ -125,15 +125,15 @@ def test_a_number_of_branches_is_enough(place: Place, failing: int, ending: str)
 # -- branches that were not needed
 
 
-def offers(stage: Stage, losers: Losers, *, retries: int = 1, dlq: bool = False) -> SagaDefinition:
+def offers(stage: Stage, losers: Losers, *, attempts: int = 1, dlq: bool = False) -> SagaDefinition:
     """Two suppliers: goods are reserved with both of them, and the first to confirm gets the order."""
 
     def supplier(name: str) -> Build:
         return lambda branch: (
             branch.step(f"reserve {name}", stage.does(f"reserve {name}"))
-            .on_failure(f"release {name}", stage.does(f"release {name}"), retries=retries)
+            .on_failure(f"release {name}", stage.does(f"release {name}"), attempts=attempts)
             .wait_for(f"wait {name}", f"offer {name}")
-            .step(f"confirm {name}", stage.does(f"confirm {name}"), retries=1)
+            .step(f"confirm {name}", stage.does(f"confirm {name}"), attempts=1)
         )
 
     return (
@@ -143,7 +143,7 @@ def offers(stage: Stage, losers: Losers, *, retries: int = 1, dlq: bool = False)
         .fork("ask", supplier("A"), supplier("B"))
         .join("first", "any", losers=losers)
         .wait_for("paid", "paid")
-        .step("ship", stage.does("ship"), retries=1)
+        .step("ship", stage.does("ship"), attempts=1)
         .build()
     )
 
@@ -152,7 +152,7 @@ def chosen(place: Place, stage: Stage, losers: Losers, **options: Any) -> tuple[
     """An instance in which A was the first."""
     engine = place.engine().register(offers(stage, losers, **options))
     instance = run(engine, "offers")
-    engine.signal(instance, "offer A").result()
+    engine.run(instance).signal("offer A")
     engine.drain()
     return engine, instance
 
@@ -169,10 +169,10 @@ def test_what_a_loser_did_is_undone_while_the_saga_goes_on(place: Place) -> None
     assert statuses(engine, instance)["reserve B"] == "rolled_back"
     assert statuses(engine, instance)["wait B"] == "skipped"
     assert (status(engine, instance), statuses(engine, instance)["paid"]) == ("running", "running")
-    engine.signal(instance, "paid").result()
+    engine.run(instance).signal("paid")
     engine.drain()
     assert status(engine, instance) == "completed"
-    assert engine.result(instance).result() == {"confirm A": None}
+    assert engine.run(instance).result() == {"confirm A": None}
     (context,) = stage.contexts("release B")
     assert (context.error, context.failed_step) == ("another branch was enough", "")
     (met,) = history(engine, instance, "branches_met")
@@ -190,8 +190,8 @@ def test_a_saga_does_not_complete_before_its_losers_are_undone(place: Place) -> 
     """A release that has to be tried again holds up the end, and nothing else."""
     stage = Stage()
     stage.does("release B", Retry(after=60), None)
-    engine, instance = chosen(place, stage, "undo", retries=2)
-    engine.signal(instance, "paid").result()
+    engine, instance = chosen(place, stage, "undo", attempts=2)
+    engine.run(instance).signal("paid")
     engine.drain()
     assert (stage.count("ship"), status(engine, instance)) == (1, "running")
     engine.advance(seconds=60)
@@ -203,14 +203,14 @@ def test_losers_may_finish(place: Place) -> None:
     """They go on to their ends, leave nothing, and the saga completes after them."""
     stage = Stage()
     engine, instance = chosen(place, stage, "finish")
-    engine.signal(instance, "paid").result()
+    engine.run(instance).signal("paid")
     engine.drain()
     assert (stage.count("ship"), status(engine, instance)) == (1, "running")
-    engine.signal(instance, "offer B").result()
+    engine.run(instance).signal("offer B")
     engine.drain()
     assert status(engine, instance) == "completed"
     assert stage.calls == [*RESERVED, "ship", "confirm B"]
-    assert engine.result(instance).result() == {"confirm A": None}
+    assert engine.run(instance).result() == {"confirm A": None}
     assert statuses(engine, instance)["confirm B"] == "completed"
 
 
@@ -220,8 +220,8 @@ def test_a_loser_that_fails_while_it_finishes_is_undone(place: Place) -> None:
     stage = Stage()
     stage.does("confirm B", BROKEN)
     engine, instance = chosen(place, stage, "finish")
-    engine.signal(instance, "offer B").result()
-    engine.signal(instance, "paid").result()
+    engine.run(instance).signal("offer B")
+    engine.run(instance).signal("paid")
     engine.drain()
     assert status(engine, instance) == "completed"
     assert stage.count("release B") == 1
@@ -233,7 +233,7 @@ def test_losers_may_just_stop(place: Place) -> None:
     """What they did stays; only a rollback of the whole would undo it."""
     stage = Stage()
     engine, instance = chosen(place, stage, "stop")
-    engine.signal(instance, "paid").result()
+    engine.run(instance).signal("paid")
     engine.drain()
     assert (status(engine, instance), stage.calls) == ("completed", [*RESERVED, "ship"])
     assert statuses(engine, instance)["reserve B"] == "completed"
@@ -254,13 +254,13 @@ def test_a_loser_that_was_just_stopped_was_called(live: Live) -> None:
         .build()
     )
     engine = live.engine().register(saga).start_worker()
-    instance = engine.start("asking").result()
+    instance = engine.start("asking").id
     gate.entered()
-    engine.signal(instance, "go").result()
-    engine.result(instance).result(LONG_SECONDS)
+    engine.run(instance).signal("go")
+    engine.run(instance).result(LONG_SECONDS)
     assert step(engine, instance, "ask").retry_count == 1
     gate.open()
-    eventually(lambda: not engine.backlog().result())
+    eventually(lambda: not engine.admin.backlog())
     assert (status(engine, instance), step(engine, instance, "ask").retry_count) == ("completed", 1)
     assert [each.retry_count for each in history(engine, instance, "step_stopped")] == [1]
 
@@ -272,12 +272,12 @@ def test_a_branch_that_failed_and_is_not_needed_is_undone(place: Place) -> None:
     stage.does("confirm B", BROKEN)
     engine = place.engine().register(offers(stage, "undo"))
     instance = run(engine, "offers")
-    engine.signal(instance, "offer B").result()
+    engine.run(instance).signal("offer B")
     engine.drain()
     assert stage.calls == ["order", "reserve A", "reserve B", "confirm B", "release B"]
     assert stage.contexts("release B")[0].error == "the branch failed"
-    engine.signal(instance, "offer A").result()
-    engine.signal(instance, "paid").result()
+    engine.run(instance).signal("offer A")
+    engine.run(instance).signal("paid")
     engine.drain()
     assert status(engine, instance) == "completed"
     (met,) = history(engine, instance, "branches_met")
@@ -298,13 +298,13 @@ def test_a_rollback_takes_over_what_a_loser_did(place: Place) -> None:
                 branch.step("note", stage.does("note"))
                 .on_failure("unnote", stage.does("unnote"))
                 .step("reserve", stage.does("reserve"))
-                .on_failure("release", stage.does("release"), retries=2)
+                .on_failure("release", stage.does("release"), attempts=2)
                 .wait("long", 3600)
             ),
         )
         .join("first", "any")
         .save_point("saved")
-        .step("bad", stage.does("bad"), retries=1)
+        .step("bad", stage.does("bad"), attempts=1)
         .build()
     )
     engine = place.engine().register(saga)
@@ -324,24 +324,24 @@ def test_a_loser_that_cannot_be_undone_waits_for_an_operator(place: Place, way: 
     stage = Stage()
     stage.does("release B", BROKEN, None)
     engine, instance = chosen(place, stage, "undo")
-    (letter,) = engine.dead_letters(instance=instance).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
     assert (letter.source, letter.name, status(engine, instance)) == ("compensation", "reserve B", "running")
-    engine.signal(instance, "paid").result()
+    engine.run(instance).signal("paid")
     engine.drain()
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert (found.status, found.reason, stage.count("ship")) == ("dlq", "compensation_failed", 1)
     if way == "retry":
-        engine.retry_compensation(letter.id).result()
+        engine.dead_letters.retry_compensation(letter.id)
     elif way == "resume":
-        engine.resume(instance).result()
+        engine.run(instance).resume()
     else:
-        engine.cancel(instance, "enough")
+        engine.futures.run(instance).cancel("enough")
     engine.drain()
     assert status(engine, instance) == ("cancelled" if way == "cancel" else "completed")
     assert stage.count("release B") == (1 if way == "resume" else 2)
     assert statuses(engine, instance)["reserve B"] == ("failed" if way == "resume" else "rolled_back")
-    assert engine.dead_letters(instance=instance).result() == []
-    assert engine.verify(instance).result().is_sound
+    assert engine.dead_letters.list(instance=instance) == []
+    assert engine.instances.verify(instance).is_sound
 
 
 def test_what_an_operator_lets_stand_stays_on_record(place: Place) -> None:
@@ -349,10 +349,10 @@ def test_what_an_operator_lets_stand_stays_on_record(place: Place) -> None:
     stage = Stage()
     stage.does("release B", BROKEN)
     engine, instance = chosen(place, stage, "undo")
-    engine.signal(instance, "paid").result()
+    engine.run(instance).signal("paid")
     engine.drain()
     before = step(engine, instance, "reserve B")
-    engine.resume(instance).result()
+    engine.run(instance).resume()
     engine.drain()
     found = step(engine, instance, "reserve B")
     assert (status(engine, instance), found) == ("completed", before)
@@ -360,7 +360,7 @@ def test_what_an_operator_lets_stand_stays_on_record(place: Place) -> None:
     told = [each for each in history(engine, instance) if each.step_name == "reserve B"][-2:]
     assert [each.event_type for each in told] == ["compensation_max_retries_exceeded", "compensation_waived"]
     assert (told[-1].status, told[-1].retry_count) == ("failed", 1)
-    assert engine.verify(instance).result().is_sound
+    assert engine.instances.verify(instance).is_sound
 
 
 def test_a_record_of_a_loser_says_what_can_be_done(place: Place) -> None:
@@ -368,9 +368,9 @@ def test_a_record_of_a_loser_says_what_can_be_done(place: Place) -> None:
     stage = Stage()
     stage.does("release B", BROKEN)
     engine, instance = chosen(place, stage, "undo")
-    (letter,) = engine.dead_letters(instance=instance).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
     with pytest.raises(ConflictError) as caught:
-        engine.requeue(letter).result()
+        engine.dead_letters.requeue(letter)
     assert "retry_compensation" in str(caught.value)
     assert "ended" not in str(caught.value)
 
@@ -381,15 +381,15 @@ def test_a_loser_is_undone_after_its_handler_has_come_back(live: Live) -> None:
     stage, gate = Stage(), Gate("too late")
     stage.does("slow", gate)
     engine = live.engine().register(racing(stage, "any", "slow", "quick")).start_worker()
-    instance = engine.start("race").result()
+    instance = engine.start("race").id
     gate.entered()
     eventually(lambda: stage.count("after") == 1)
     assert (stage.count("undo slow"), status(engine, instance)) == (0, "running")
     gate.open()
-    engine.result(instance).result(LONG_SECONDS)
+    engine.run(instance).result(LONG_SECONDS)
     assert stage.contexts("undo slow")[0].output == "too late"
     assert statuses(engine, instance)["slow"] == "rolled_back"
-    assert engine.get(instance).result().context == {"quick": None}
+    assert engine.run(instance).describe().context == {"quick": None}
 
 
 # -- conditions inside of branches
@@ -406,7 +406,7 @@ def conditional(stage: Stage) -> SagaDefinition:
                 "{{ gt .count 5 }}",
                 lambda other: other.step("branch1_else", stage.does("branch1_else")),
             )
-            .then("branch1_next", stage.does("branch1_next"), retries=1)
+            .then("branch1_next", stage.does("branch1_next"), attempts=1)
         )
 
     def two(branch: Branch) -> object:
@@ -541,7 +541,7 @@ def test_a_step_that_is_done_only_sometimes_leaves_no_trace_when_it_is_not(
     instance = run(engine, "sometimes", {"count": count})
     assert stage.contexts("ship")[0].input == {"count": count, **left}
     assert stage.contexts("ship")[0].previous == left
-    assert engine.result(instance).result() == {"count": count, **left}
+    assert engine.run(instance).result() == {"count": count, **left}
 
 
 def test_what_answers_nothing_names_no_branch(place: Place) -> None:
@@ -564,7 +564,7 @@ def test_what_answers_nothing_names_no_branch(place: Place) -> None:
     engine = place.engine().register(saga)
     instance = run(engine, "marks", {"x": 1})
     engine.advance(seconds=1)
-    assert engine.result(instance).result() == {"x": 1, **{name: f"answer of {name}" for name in "abd"}}
+    assert engine.run(instance).result() == {"x": 1, **{name: f"answer of {name}" for name in "abd"}}
     (met,) = history(engine, instance, "branches_met")
     assert sorted(met.data["completed"]) == ["more?", "pause", "rest", "saved"]  # type: ignore[call-overload]
 
@@ -595,9 +595,9 @@ def test_a_branch_that_has_nothing_to_offer_must_say_so(place: Place, *, fails: 
         assert (status(engine, instance), stage.count("alpha")) == ("completed", 0)
         return
     assert (status(engine, instance), history(engine, instance, "branches_met")) == ("running", [])
-    engine.signal(instance, "offer", 9).result()
+    engine.run(instance).signal("offer", 9)
     engine.drain()
-    assert engine.result(instance).result() == {"open": False, "offer": 9}
+    assert engine.run(instance).result() == {"open": False, "offer": 9}
     assert sorted(stage.calls) == ["beta", "give up"]
 
 
@@ -633,11 +633,11 @@ def test_a_join_brings_the_answers_of_its_branches_together(place: Place) -> Non
     stage.does("left", {"x": 1})
     stage.does("right", 7)
     engine = place.engine().register(racing(stage, "all", "left", "right"))
-    instance = engine.start("race", {"given": True}).result()
+    instance = engine.start("race", {"given": True}).id
     engine.drain()
     (context,) = stage.contexts("after")
     assert context.input == {"given": True, "left": {"x": 1}, "right": 7}
-    assert engine.result(instance).result() == {"given": True, "left": {"x": 1}, "right": 7}
+    assert engine.run(instance).result() == {"given": True, "left": {"x": 1}, "right": 7}
 
 
 def test_the_answer_of_a_branch_is_known_by_the_name_that_its_author_gave(place: Place) -> None:
@@ -662,7 +662,7 @@ def test_the_answer_of_a_branch_is_known_by_the_name_that_its_author_gave(place:
     )
     engine = place.engine().register(child).register(saga)
     instance = run(engine, "nesting", {"list": [1, 2]})
-    assert engine.result(instance).result() == {
+    assert engine.run(instance).result() == {
         "list": [1, 2],
         "rows": ["row", "row"],
         "pair": {"left": "left", "right": "right"},

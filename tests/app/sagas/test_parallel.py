@@ -64,8 +64,8 @@ def test_branches_run_at_the_same_time_on_two_workers(live: Live, build: object)
     saga = forked(stage) if build is forked else paralleled(stage)
     for engine in engines:
         engine.register(saga).start_worker()
-    instance = engines[0].start(saga.name).result()
-    engines[0].result(instance).result(LONG_SECONDS)
+    instance = engines[0].start(saga.name).id
+    engines[0].run(instance).result(LONG_SECONDS)
     assert (seen["left"], seen["right"]) == ("completed", "completed")
     assert stage.count("final") == 1
 
@@ -77,7 +77,7 @@ def test_the_slower_branch_is_waited_for(place: Place, build: object) -> None:
     stage = Stage()
     saga = forked(stage) if build is forked else paralleled(stage)
     engine = place.engine().register(saga)
-    instance = engine.start(saga.name).result()
+    instance = engine.start(saga.name).id
     engine.execute_next()
     engine.execute_next()
     assert len(stage.calls) == 2
@@ -95,7 +95,7 @@ def test_a_split_is_completed_once_its_branches_are_under_way(place: Place, buil
     stage = Stage()
     saga = forked(stage) if build is forked else paralleled(stage)
     engine = place.engine().register(saga)
-    instance = engine.start(saga.name).result()
+    instance = engine.start(saga.name).id
     engine.execute_next()
     assert statuses(engine, instance) == {
         "start": "completed",
@@ -123,9 +123,9 @@ def test_what_follows_a_join_happens_once_however_close_the_branches_end(live: L
     engines = [live.engine().register(saga).start_worker() for _ in range(2)]
     finals: list[object] = []
     for _ in range(10):
-        batch = [engines[number % 2].start("forked").result() for number in range(10)]
+        batch = [engines[number % 2].start("forked").id for number in range(10)]
         for instance in batch:
-            engines[0].result(instance).result(LONG_SECONDS)
+            engines[0].run(instance).result(LONG_SECONDS)
         finals += batch
     called = [context.instance for context in stage.contexts("final")]
     assert len(called) == 100
@@ -156,7 +156,7 @@ def nested(stage: Stage) -> SagaDefinition:
             lambda branch: branch.step("other", stage.does("other")).on_failure("undo other", stage.does("undo other")),
         )
         .join("outer join")
-        .then("end", stage.does("end"), retries=1)
+        .then("end", stage.does("end"), attempts=1)
         .build()
     )
 
@@ -192,10 +192,10 @@ def test_nested_forks_are_cancelled(place: Place) -> None:
     """A cancellation in the midst of nested branches skips what is open and undoes what was done, on all levels."""
     stage = Stage()
     engine = place.engine().register(nested(stage))
-    instance = engine.start("nested").result()
+    instance = engine.start("nested").id
     while stage.count("one") == 0:
         engine.execute_next()
-    reply = engine.cancel(instance, "no more", requested_by="ann")
+    reply = engine.acting("ann").futures.run(instance).cancel("no more")
     engine.drain()
     assert reply.result() == "cancelled"
     found = statuses(engine, instance)
@@ -225,7 +225,7 @@ def test_branches_without_a_join_run_to_their_ends(place: Place) -> None:
     """The saga is completed when all of its branches are done."""
     stage = Stage()
     engine = place.engine().register(without_join(stage))
-    instance = engine.start("loose").result()
+    instance = engine.start("loose").id
     engine.execute_next()
     engine.execute_next()
     assert status(engine, instance) == "running"
@@ -250,7 +250,7 @@ def test_a_parallel_step_is_cancelled_like_a_fork(place: Place) -> None:
     stage, engine = Stage(), place.engine()
     stage.does("left", lambda ctx: cancelled(engine, ctx))
     engine.register(paralleled(stage))
-    instance = engine.start("paralleled").result()
+    instance = engine.start("paralleled").id
     engine.drain()
     assert status(engine, instance) == "cancelled"
     found = statuses(engine, instance)
@@ -266,7 +266,7 @@ def test_a_parallel_step_is_cancelled_like_a_fork(place: Place) -> None:
 
 def cancelled(engine: ManualEngine, ctx: StepContext) -> None:
     """Cancel the saga from inside one of its handlers."""
-    engine.cancel(ctx.instance, "from inside", requested_by="ann")
+    engine.acting("ann").futures.run(ctx.instance).cancel("from inside")
 
 
 @pytest.mark.row("F-253")
@@ -280,8 +280,8 @@ def test_any_kind_of_step_may_come_first(place: Place, first: str) -> None:
     engine = place.engine().register(saga.then("last", stage.does("last")).build())
     instance = run(engine, "begins", {"n": 1})
     for _ in range(2):
-        for each in engine.tasks().result():
-            engine.decide(each.step_id, "confirmed", decided_by="ann").result()
+        for each in engine.tasks.list():
+            engine.acting("ann").tasks.decide(each.step_id, "confirmed")
         engine.advance(hours=1)
     assert status(engine, instance) == "completed"
     assert stage.calls[-1] == "last"

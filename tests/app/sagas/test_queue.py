@@ -28,11 +28,11 @@ def test_a_step_that_waits_is_a_row_of_the_queue(place: Place) -> None:
     """The row names instance, step, handler and priority, and when it was written."""
     engine = place.engine().register(Saga("s").step("a", "work", priority=7).build())
     engine.advance(seconds=3)
-    instance = engine.start("s", {"n": 1}).result()
+    instance = engine.start("s", {"n": 1}).id
     (row,) = queued(place, instance)
     assert (row.instance, row.handler, row.priority, row.created_at) == (instance, "work", 7, place.clock.now())
     body = msgspec.json.decode(row.data)
-    assert [each.name for each in engine.steps(instance).result() if each.number == body["step"]] == ["a"]
+    assert [each.name for each in engine.run(instance).steps() if each.number == body["step"]] == ["a"]
 
 
 @pytest.mark.row("F-094", "F-095")
@@ -40,9 +40,9 @@ def test_a_compensation_that_waits_is_a_row_of_the_same_queue(place: Place) -> N
     """In a rollback the queue holds the call of the compensation, and it is empty once all is over."""
     stage, engine = Stage(), place.engine()
     saga = (
-        Saga("s").step("a", stage.does("a", BROKEN), retries=1, priority=40).on_failure("undo a", stage.does("undo a"))
+        Saga("s").step("a", stage.does("a", BROKEN), attempts=1, priority=40).on_failure("undo a", stage.does("undo a"))
     )
-    instance = engine.register(saga.build()).start("s").result()
+    instance = engine.register(saga.build()).start("s").id
     engine.execute_next()
     (row,) = queued(place, instance)
     body = msgspec.json.decode(row.data)
@@ -57,7 +57,7 @@ def test_the_priority_of_a_row_lies_between_0_and_100(place: Place) -> None:
     engine = place.engine()
     for priority in (0, 100):
         engine.register(Saga(f"p{priority}").step("a", "work", priority=priority).build())
-        (row,) = queued(place, engine.start(f"p{priority}").result())
+        (row,) = queued(place, engine.start(f"p{priority}").id)
         assert row.priority == priority
     for priority in (-1, 101):
         with pytest.raises(Exception, match=r"(?i)check"):
@@ -69,7 +69,7 @@ def test_a_row_is_not_claimed_before_its_time(place: Place) -> None:
     """A call that is put off stands in the queue with its time, and until then there is nothing to do."""
     stage, engine = Stage(), place.engine()
     engine.register(Saga("s").step("a", stage.does("a", BROKEN, None), delay=60).build())
-    instance = engine.start("s").result()
+    instance = engine.start("s").id
     assert engine.execute_next()
     (row,) = queued(place, instance)
     assert row.parked_until == place.clock.now() + timedelta(seconds=60)
@@ -85,7 +85,7 @@ def test_a_step_says_when_a_worker_took_it(place: Place) -> None:
     """Nothing before that; from then on the time of the claim, which may be long after the step was queued."""
     stage, engine, seen = Stage(), place.engine(), list[object]()
     look = stage.does("a", lambda ctx: seen.append(step(engine, ctx.instance, "a").started_at))
-    instance = engine.register(Saga("s").step("a", look).build()).start("s").result()
+    instance = engine.register(Saga("s").step("a", look).build()).start("s").id
     assert step(engine, instance, "a").started_at is None
     place.clock.move(timedelta(seconds=5))
     engine.drain()
@@ -104,7 +104,7 @@ def test_a_step_began_when_its_first_call_was_taken(place: Place, start_after: i
             raise BROKEN
 
     saga = Saga("s").step("a", stage.does("a", look), start_after=start_after, delay=60)
-    instance = engine.register(saga.build()).start("s").result()
+    instance = engine.register(saga.build()).start("s").id
     place.clock.move(timedelta(seconds=start_after + 5))
     begun = place.clock.now()
     engine.drain()
@@ -121,13 +121,13 @@ def test_a_step_that_was_never_called_never_began(place: Place) -> None:
     stage, engine = Stage(), place.engine()
     saga = Saga("s", dlq=True).fork(
         "f",
-        lambda one: one.step("bad", stage.does("bad", BROKEN), retries=1, priority=9),
+        lambda one: one.step("bad", stage.does("bad", BROKEN), attempts=1, priority=9),
         lambda two: two.step("cold", stage.does("cold")),
     )
     instance = run(engine.register(saga.join("met").build()), "s")
     cold = step(engine, instance, "cold")
     assert (cold.status, cold.started_at) == ("paused", None)
-    engine.cancel(instance)
+    engine.futures.run(instance).cancel()
     engine.drain()
     cold = step(engine, instance, "cold")
     assert (cold.status, cold.started_at, cold.retry_count) == ("skipped", None, 0)
@@ -138,7 +138,7 @@ def test_a_call_whose_worker_died_still_counts(place: Place) -> None:
     """Nobody has it in hand until another worker looks at it: the step was called all the same."""
     stage, engine = Stage(), place.engine()
     engine.register(Saga("s").step("a", "work").build()).handle("work", stage.does("a"))
-    instance = engine.start("s").result()
+    instance = engine.start("s").id
     beat(engine)
     assert claim_one(engine, "work")
     before = step(engine, instance, "a")
@@ -155,9 +155,9 @@ def test_a_row_names_the_worker_that_has_it(place: Place) -> None:
 
     def look(ctx: StepContext) -> None:
         (row,) = queued(place, ctx.instance)
-        seen.extend(each.name for each in engine.workers().result() if each.id == row.owner)
+        seen.extend(each.name for each in engine.admin.workers() if each.id == row.owner)
 
-    instance = engine.register(Saga("s").step("a", stage.does("a", look)).build()).start("s").result()
+    instance = engine.register(Saga("s").step("a", stage.does("a", look)).build()).start("s").id
     (before,) = queued(place, instance)
     assert (before.owner, before.attempts) == (None, 0)
     place.engine(Settings(worker_name="worker2")).drain()
@@ -170,8 +170,8 @@ def test_a_look_into_the_queue_does_one_thing(place: Place) -> None:
     """One row is claimed and dealt with, if there is one; a handler that fails is recorded and not raised."""
     stage, engine = Stage(), place.engine()
     assert not engine.execute_next()
-    saga = Saga("s").step("a", stage.does("a")).step("b", stage.does("b", BROKEN), retries=1)
-    instance = engine.register(saga.build()).start("s").result()
+    saga = Saga("s").step("a", stage.does("a")).step("b", stage.does("b", BROKEN), attempts=1)
+    instance = engine.register(saga.build()).start("s").id
     assert engine.execute_next()
     assert (stage.calls, step(engine, instance, "a").status) == (["a"], "completed")
     assert engine.execute_next()
@@ -186,7 +186,7 @@ def test_two_workers_never_call_the_same_step(place: Place) -> None:
     saga = Saga("s").step("a", stage.does("a", lambda ctx: found.append(second.execute_next()))).build()
     found: list[bool] = []
     second.register(saga)
-    instance = first.register(saga).start("s").result()
+    instance = first.register(saga).start("s").id
     first.drain()
     assert (found, stage.calls, status(first, instance)) == ([False], ["a"], "completed")
 
@@ -201,7 +201,7 @@ def test_many_workers_share_a_queue_without_overlap(live: Live) -> None:
         for name in "ab":
             engine.handle(name, stage.does(f"{name} in {number}"))
     client = live.engine().register(saga)
-    started = [client.start("s").result() for _ in range(20)]
+    started = [client.start("s").id for _ in range(20)]
     together(*[engine.start_worker for engine in engines])
     eventually(lambda: all(status(client, each) == "completed" for each in started))
     keys = [
@@ -220,6 +220,6 @@ def test_steps_with_a_higher_priority_are_claimed_first(place: Place) -> None:
         lambda two: two.step("high", stage.does("high"), priority=90),
         lambda three: three.step("middle", stage.does("middle"), priority=50),
     )
-    engine.register(saga.join("met").build()).start("s").result()
+    engine.register(saga.join("met").build()).start("s")
     engine.drain()
     assert stage.calls == ["high", "middle", "low"]

@@ -25,13 +25,13 @@ def test_retries_and_compensations_keep_the_priority_of_their_step(place: Place)
     stage.does("work", BROKEN)
     saga = (
         Saga("urgent")
-        .step("work", stage.does("work"), retries=2, priority=70)
-        .on_failure("undo", stage.does("undo", BROKEN), retries=2)
+        .step("work", stage.does("work"), attempts=2, priority=70)
+        .on_failure("undo", stage.does("undo", BROKEN), attempts=2)
         .build()
     )
     engine.register(saga)
-    instance = engine.start("urgent").result()
-    reader = store_of(engine).reader(engine.tenant)
+    instance = engine.start("urgent").id
+    reader = store_of(engine).reader(engine.request.tenant)
     seen: list[int] = []
     while effects := reader.work(instance)[0]:
         seen += [each.priority for each in effects]
@@ -64,11 +64,11 @@ def test_a_crash_between_a_step_and_its_successors_loses_and_doubles_nothing() -
         engine.register(spreading(Stage()))
 
     def play(engine: ManualEngine) -> None:
-        engine.start("spreading", key="s-1", idempotency_key="go").result()
+        engine.start("spreading", key="s-1", idempotency_key="go")
         engine.drain()
 
     def outcome(engine: ManualEngine) -> object:
-        (found,) = engine.list_instances().result().items
+        (found,) = engine.runs.list().items
         begun = Counter(each.step_name for each in history(engine, found.id, "step_started"))
         ended = Counter(each.step_name for each in history(engine, found.id, "step_completed"))
         assert begun == dict.fromkeys(("first", "a", "b", "c", "last"), 1)
@@ -96,12 +96,12 @@ def test_a_cancellation_and_an_abort_at_the_same_moment(live: Live) -> None:
     engines = [live.engine().register(saga).start_worker() for _ in range(2)]
     for _ in range(8):
         stage.forget()
-        instance = engines[0].start("torn").result()
+        instance = engines[0].start("torn").id
         eventually(lambda: stage.count("b"))
         errors: dict[str, BaseException | None] = {}
         together(
-            partial(_stop, errors, "cancel", partial(engines[0].cancel, instance, "no", requested_by="ann")),
-            partial(_stop, errors, "abort", partial(engines[1].abort, instance, "no", requested_by="bob")),
+            partial(_stop, errors, "cancel", partial(engines[0].acting("ann").futures.run(instance).cancel, "no")),
+            partial(_stop, errors, "abort", partial(engines[1].acting("bob").futures.run(instance).abort, "no")),
         )
         how = status(engines[0], instance)
         assert how in {"cancelled", "aborted"}
@@ -139,16 +139,16 @@ def test_two_branches_that_fail_at_the_same_moment_roll_back_once(live: Live) ->
         .on_failure("undo start", stage.does("undo start"))
         .fork(
             "fork",
-            lambda branch: branch.step("left", stage.does("left"), retries=1).on_failure("ul", stage.does("ul")),
-            lambda branch: branch.step("right", stage.does("right"), retries=1).on_failure("ur", stage.does("ur")),
+            lambda branch: branch.step("left", stage.does("left"), attempts=1).on_failure("ul", stage.does("ul")),
+            lambda branch: branch.step("right", stage.does("right"), attempts=1).on_failure("ur", stage.does("ur")),
         )
         .join("join")
         .build()
     )
     engines = [live.engine().register(saga).start_worker() for _ in range(2)]
-    started = [engines[number % 2].start("both fail").result() for number in range(10)]
+    started = [engines[number % 2].start("both fail").id for number in range(10)]
     for instance in started:
-        engines[0].result(instance).exception(LONG_SECONDS)
+        engines[0].futures.run(instance).result().exception(LONG_SECONDS)
         assert status(engines[0], instance) == "failed"
         assert set(statuses(engines[0], instance).values()) == {"rolled_back"}
     assert {name: stage.count(name) for name in ("undo start", "ul", "ur")} == {"undo start": 10, "ul": 10, "ur": 10}
@@ -174,17 +174,17 @@ def test_a_sibling_that_runs_when_another_branch_fails_is_undone_after_it_came_b
                 .on_failure("undo slow", stage.does("undo slow"))
                 .step("next", stage.does("next"))
             ),
-            lambda branch: branch.step("bad", stage.does("bad"), retries=1),
+            lambda branch: branch.step("bad", stage.does("bad"), attempts=1),
         )
         .join("join")
         .build()
     )
     engine = live.engine().register(saga).start_worker()
-    instance = engine.start("beside").result()
+    instance = engine.start("beside").id
     eventually(lambda: history(engine, instance, "rollback_started"))
     assert stage.count("undo slow") == 0
     gate.open()
-    engine.result(instance).exception(LONG_SECONDS)
+    engine.futures.run(instance).result().exception(LONG_SECONDS)
     assert status(engine, instance) == "failed"
     assert stage.calls[2:] == ["undo slow"]
     assert stage.contexts("undo slow")[0].output == {"slow": "done"}
@@ -194,7 +194,7 @@ def test_two_engines_that_drain_in_turn_do_each_thing_once(place: Place) -> None
     """Processes without threads take turns on one database: each handler is called once."""
     stage = Stage()
     engines = [place.engine().register(spreading(stage)) for _ in range(3)]
-    instance = engines[0].start("spreading").result()
+    instance = engines[0].start("spreading").id
     while any([engine.execute_next() for engine in engines]):  # noqa: C419 - each of them has its turn
         pass
     assert status(engines[1], instance) == "completed"
@@ -216,5 +216,5 @@ def test_a_late_worker_does_not_disturb_the_one_that_took_over(place: Place) -> 
     other.register(saga)
     slow = place.engine().register(saga)
     instance = run(slow, "slow")
-    assert slow.result(instance).result() == {"by": "the second"}
+    assert slow.run(instance).result() == {"by": "the second"}
     assert stage.calls == ["work", "work", "after"]

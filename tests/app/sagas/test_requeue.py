@@ -30,17 +30,17 @@ def payment(stage: Stage, *, once: bool = False) -> SagaDefinition:
         Saga("payment", dlq=True)
         .step("reserve", stage.does("reserve"))
         .on_failure("release", stage.does("release"))
-        .step("charge", stage.does("charge"), retries=1 if once else 2, once=once)
+        .step("charge", stage.does("charge"), attempts=1 if once else 2, once=once)
         .step("ship", stage.does("ship"))
         .build()
     )
 
 
-def forked(stage: Stage, *names: str, retries: int = 1) -> SagaDefinition:
+def forked(stage: Stage, *names: str, attempts: int = 1) -> SagaDefinition:
     """Branches with a join, the first one called first."""
 
     def build(place: int, name: str) -> Build:
-        return lambda branch: branch.step(name, stage.does(name), retries=retries, priority=90 - place)
+        return lambda branch: branch.step(name, stage.does(name), attempts=attempts, priority=90 - place)
 
     return (
         Saga("forked", dlq=True)
@@ -53,9 +53,9 @@ def forked(stage: Stage, *names: str, retries: int = 1) -> SagaDefinition:
 
 def requeue(engine: Calls, instance: InstanceId, name: str = "", new: object = None) -> None:
     """Put the dead letter of a step back to work; the only one, if no name is given."""
-    letters = engine.dead_letters(instance=instance).result()
+    letters = engine.dead_letters.list(instance=instance)
     (letter,) = [each for each in letters if not name or each.name == name]
-    engine.requeue(letter.id, new).result()
+    engine.dead_letters.requeue(letter.id, new)
 
 
 @pytest.mark.row("F-232", "F-219", "F-221", "F-222", "F-225", "F-249")
@@ -65,17 +65,17 @@ def test_dlq_requeue_from_dlq(place: Place) -> None:
     stage.does("charge", BROKEN, BROKEN, None)
     engine = place.engine().register(payment(stage))
     instance = run(engine, "payment", {"amount": 5})
-    (letter,) = engine.dead_letters().result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.requeue(letter.id)
     assert status(engine, instance) == "running"
     engine.drain()
     assert status(engine, instance) == "completed"
     assert stage.calls == ["reserve", "charge", "charge", "charge", "ship"]
     assert stage.contexts("charge")[-1].input == {"amount": 5}
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
     assert life(engine, instance, "charge") == ["pending", "running", "paused", "pending", "running", "completed"]
     with pytest.raises(NotFoundError):
-        engine.requeue(letter.id).result()
+        engine.dead_letters.requeue(letter.id)
 
 
 @pytest.mark.row("F-233", "F-219")
@@ -103,7 +103,7 @@ def test_a_new_input_must_be_an_object(place: Place) -> None:
     instance = run(engine, "payment")
     with pytest.raises(PayloadError):
         requeue(engine, instance, new=[1, 2])
-    assert len(engine.dead_letters().result()) == 1
+    assert len(engine.dead_letters.list()) == 1
     assert status(engine, instance) == "dlq"
 
 
@@ -120,7 +120,7 @@ def test_a_requeued_step_begins_anew(place: Place) -> None:
     after = step(engine, instance, "charge")
     assert (after.status, after.error, after.retry_count, after.compensation_retry_count) == ("pending", "", 0, 0)
     assert (after.started_at, after.completed_at) == (None, None)
-    assert [each.name for each in engine.steps(instance).result()] == ["reserve", "charge"]
+    assert [each.name for each in engine.run(instance).steps()] == ["reserve", "charge"]
 
 
 @pytest.mark.row("F-223", "F-213")
@@ -151,12 +151,12 @@ def test_a_branch_that_arrived_during_the_pause_goes_on_with_the_saga(live: Live
 
     stage.does("fragile", fail_beside, "mended")
     engine = live.engine().register(forked(stage, "fragile", "steady")).start_worker()
-    instance = engine.start("forked").result()
+    instance = engine.start("forked").id
     eventually(lambda: status(engine, instance) == "dlq")
     gate.open()
     eventually(lambda: statuses(engine, instance)["steady"] == "completed")
     requeue(engine, instance)
-    assert engine.result(instance).result(LONG_SECONDS) == {"steady": "late", "fragile": "mended"}
+    assert engine.run(instance).result(LONG_SECONDS) == {"steady": "late", "fragile": "mended"}
     assert stage.count("final") == 1
 
 
@@ -180,9 +180,9 @@ def test_a_frozen_sibling_whose_worker_was_lost_goes_on(place: Place) -> None:
     """A sibling was claimed by a worker that died while the saga was paused: it is called again and the saga completes."""
     stage = Stage()
     stage.does("fragile", BROKEN, BROKEN, None)
-    saga = forked(stage, "fragile", "steady", retries=2)
+    saga = forked(stage, "fragile", "steady", attempts=2)
     engine, lost = place.engine().register(saga), place.engine().register(saga)
-    instance = engine.start("forked").result()
+    instance = engine.start("forked").id
     beat(lost)
     assert len(claim_one(lost, "steady")) == 1
     engine.drain()
@@ -201,16 +201,16 @@ def test_of_two_requeues_at_the_same_moment_one_counts(live: Live) -> None:
     stage = Stage()
     stage.does("charge", BROKEN, BROKEN, None)
     engines = [live.engine().register(payment(stage)).start_worker() for _ in range(2)]
-    instance = engines[0].start("payment").result()
+    instance = engines[0].start("payment").id
     eventually(lambda: status(engines[0], instance) == "dlq")
-    (letter,) = engines[0].dead_letters().result()
+    (letter,) = engines[0].dead_letters.list()
     errors: list[BaseException | None] = []
 
     def put_back(number: int) -> None:
-        errors.append(engines[number % 2].requeue(letter.id).exception(LONG_SECONDS))
+        errors.append(engines[number % 2].futures.dead_letters.requeue(letter.id).exception(LONG_SECONDS))
 
     together(*(partial(put_back, number) for number in range(6)))
-    engines[0].result(instance).result(LONG_SECONDS)
+    engines[0].run(instance).result(LONG_SECONDS)
     assert errors.count(None) == 1
     assert all(isinstance(error, HoldfastError) for error in errors if error is not None)
     assert stage.count("charge") == 3
@@ -223,19 +223,19 @@ def test_each_dead_step_is_requeued_by_itself(live: Live) -> None:
     stage.does("one", gate, "mended")
     stage.does("two", gate, "mended")
     engine = live.engine().register(forked(stage, "one", "two")).start_worker()
-    instance = engine.start("forked").result()
+    instance = engine.start("forked").id
     eventually(lambda: stage.count("one") and stage.count("two"))
     gate.open()
-    eventually(lambda: len(engine.dead_letters().result()) == 2)
+    eventually(lambda: len(engine.dead_letters.list()) == 2)
     assert status(engine, instance) == "dlq"
     requeue(engine, instance, "one")
     eventually(lambda: statuses(engine, instance)["one"] == "completed")
     assert status(engine, instance) == "running"
     assert statuses(engine, instance)["two"] == "paused"
-    assert [each.name for each in engine.dead_letters().result()] == ["two"]
+    assert [each.name for each in engine.dead_letters.list()] == ["two"]
     assert stage.count("final") == 0
     requeue(engine, instance, "two")
-    assert engine.result(instance).result(LONG_SECONDS) == {"one": "mended", "two": "mended"}
+    assert engine.run(instance).result(LONG_SECONDS) == {"one": "mended", "two": "mended"}
 
 
 @pytest.mark.row("F-228")
@@ -249,10 +249,10 @@ def test_a_step_that_fails_again_is_dead_again(place: Place) -> None:
     for calls in (2, 4, 6):
         assert status(engine, instance) == "dlq"
         assert stage.count("charge") == calls
-        (letter,) = engine.dead_letters().result()
+        (letter,) = engine.dead_letters.list()
         assert letter.id not in seen
         seen.add(letter.id)
-        engine.requeue(letter.id).result()
+        engine.dead_letters.requeue(letter.id)
         engine.drain()
     assert status(engine, instance) == "completed"
 
@@ -281,8 +281,8 @@ def failing_to_undo(stage: Stage) -> SagaDefinition:
         .step("a", stage.does("a", {"a": 1}))
         .on_failure("undo a", stage.does("undo a"))
         .step("b", stage.does("b", {"b": 2}))
-        .on_failure("undo b", stage.does("undo b"), retries=2)
-        .step("c", stage.does("c", BROKEN), retries=1)
+        .on_failure("undo b", stage.does("undo b"), attempts=2)
+        .step("c", stage.does("c", BROKEN), attempts=1)
         .build()
     )
 
@@ -296,19 +296,19 @@ def test_a_compensation_is_not_requeued_but_retried(place: Place) -> None:
     instance = run(engine, "stuck")
     assert status(engine, instance) == "failed"
     assert stage.calls == ["a", "b", "c", "undo b", "undo b"]
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     with pytest.raises(ConflictError):
-        engine.requeue(letter.id).result()
-    assert engine.dead_letters().result() == [letter]
-    engine.retry_compensation(letter.id).result()
+        engine.dead_letters.requeue(letter.id)
+    assert engine.dead_letters.list() == [letter]
+    engine.dead_letters.retry_compensation(letter.id)
     assert status(engine, instance) == "running"
     engine.drain()
     assert status(engine, instance) == "failed"
-    assert engine.get(instance).result().reason == ""
+    assert engine.run(instance).describe().reason == ""
     assert statuses(engine, instance) == {"a": "rolled_back", "b": "rolled_back", "c": "rolled_back"}
     assert stage.calls == ["a", "b", "c", *["undo b"] * 4, "undo a"]
     assert stage.contexts("undo b")[-1].output == {"b": 2}
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.row("F-229")
@@ -318,15 +318,15 @@ def test_a_compensation_that_fails_again_is_dead_again(place: Place) -> None:
     stage.does("undo b", BROKEN)
     engine = place.engine().register(failing_to_undo(stage))
     instance = run(engine, "stuck")
-    (first,) = engine.dead_letters().result()
-    engine.retry_compensation(first.id).result()
+    (first,) = engine.dead_letters.list()
+    engine.dead_letters.retry_compensation(first.id)
     engine.drain()
-    (second,) = engine.dead_letters().result()
+    (second,) = engine.dead_letters.list()
     assert second.id != first.id
     assert status(engine, instance) == "failed"
     assert statuses(engine, instance)["a"] == "completed"
     with pytest.raises(NotFoundError):
-        engine.retry_compensation(first.id).result()
+        engine.dead_letters.retry_compensation(first.id)
 
 
 @pytest.mark.row("F-229")
@@ -335,14 +335,15 @@ def test_records_go_with_a_cancelled_or_aborted_saga(place: Place) -> None:
     stage = Stage()
     stage.does("charge", BROKEN)
     engine = place.engine().register(payment(stage))
-    for stop in (engine.cancel, engine.abort):
+    for word in ("cancel", "abort"):
         instance = run(engine, "payment")
-        (letter,) = engine.dead_letters(instance=instance).result()
-        stop(instance, "no", requested_by="ann")
+        (letter,) = engine.dead_letters.list(instance=instance)
+        stopped = engine.acting("ann").futures.run(instance)
+        stopped.cancel("no") if word == "cancel" else stopped.abort("no")
         engine.drain()
         with pytest.raises(NotFoundError):
-            engine.requeue(letter.id).result()
-        assert engine.dead_letters(instance=instance).result() == []
+            engine.dead_letters.requeue(letter.id)
+        assert engine.dead_letters.list(instance=instance) == []
 
 
 def test_a_step_is_not_retried_as_a_compensation(place: Place) -> None:
@@ -351,11 +352,11 @@ def test_a_step_is_not_retried_as_a_compensation(place: Place) -> None:
     stage.does("charge", BROKEN)
     engine = place.engine().register(payment(stage))
     run(engine, "payment")
-    (letter,) = engine.dead_letters().result()
-    for refused in (engine.retry_compensation, engine.discard):
+    (letter,) = engine.dead_letters.list()
+    for refused in (engine.dead_letters.retry_compensation, engine.dead_letters.discard):
         with pytest.raises(ConflictError):
-            refused(letter.id).result()
-    assert engine.dead_letters().result() == [letter]
+            refused(letter.id)
+    assert engine.dead_letters.list() == [letter]
 
 
 def test_a_saga_with_dead_steps_does_not_simply_resume(place: Place) -> None:
@@ -363,13 +364,13 @@ def test_a_saga_with_dead_steps_does_not_simply_resume(place: Place) -> None:
     stage = Stage()
     stage.does("charge", BROKEN)
     engine = place.engine().register(payment(stage))
-    instance = engine.start("payment").result()
+    instance = engine.start("payment").id
     with pytest.raises(RejectedError) as caught:
-        engine.resume(instance).result()
+        engine.run(instance).resume()
     assert caught.value.reason == "not_paused"
     engine.drain()
     with pytest.raises(RejectedError) as caught:
-        engine.resume(instance).result()
+        engine.run(instance).resume()
     assert caught.value.reason == "dead_letters"
 
 
@@ -381,10 +382,10 @@ def test_the_example_of_a_payment_with_dead_letters(place: Place, fails: str, li
     stage.does(fails, *[BROKEN] * limit, None)
     limits = {"validate-payment": 2, "process-payment": 3, "notify-user": 1}
     saga = Saga("payment-processing", 1, dlq=True)
-    for name, retries in limits.items():
-        saga.step(name, stage.does(name), max_retries=retries)
+    for name, attempts in limits.items():
+        saga.step(name, stage.does(name), max_retries=attempts)
     engine = place.engine().register(saga.build())
-    instance = engine.start("payment-processing-v1", {"amount": 100}).result()
+    instance = engine.start("payment-processing-v1", {"amount": 100}).id
     while engine.execute_next():
         pass
     assert status(engine, instance) == "dlq"
@@ -403,7 +404,7 @@ def test_what_is_undone_after_a_requeue_has_the_key_of_the_first_call(place: Pla
     stage.does("charge", BROKEN, BROKEN, None)
     saga = (
         Saga("keys", dlq=True)
-        .step("charge", stage.does("charge"), retries=1)
+        .step("charge", stage.does("charge"), attempts=1)
         .on_failure("refund", stage.does("refund"))
         .wait("long", 3600)
         .build()
@@ -411,10 +412,10 @@ def test_what_is_undone_after_a_requeue_has_the_key_of_the_first_call(place: Pla
     engine = place.engine().register(saga)
     instance = run(engine, "keys")
     for _ in range(2):
-        (letter,) = engine.dead_letters().result()
-        engine.requeue(letter.id).result()
+        (letter,) = engine.dead_letters.list()
+        engine.dead_letters.requeue(letter.id)
         engine.drain()
-    engine.cancel(instance)
+    engine.futures.run(instance).cancel()
     engine.drain()
     (key,) = {each.idempotency_key for each in stage.contexts("charge")}
     assert [each.idempotency_key for each in stage.contexts("refund")] == [f"{key}!"]

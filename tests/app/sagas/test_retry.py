@@ -34,7 +34,7 @@ class Silence:
 def test_the_limit_counts_all_calls(place: Place, limit: int) -> None:
     """A handler that always fails is called as often as the limit says, the first call included."""
     stage, engine = Stage(), place.engine()
-    instance = run(engine.register(Saga("s").step("a", stage.does("a", BROKEN), retries=limit).build()), "s")
+    instance = run(engine.register(Saga("s").step("a", stage.does("a", BROKEN), attempts=limit).build()), "s")
     assert (stage.count("a"), status(engine, instance)) == (limit, "failed")
     assert [each.attempt for each in stage.contexts("a")] == list(range(1, limit + 1))
 
@@ -43,7 +43,7 @@ def test_the_limit_counts_all_calls(place: Place, limit: int) -> None:
 def test_a_call_that_goes_well_is_the_last(place: Place) -> None:
     """Two failures and a success within three calls complete the step; it is never called again, and counts three."""
     stage, engine = Stage(), place.engine()
-    instance = run(engine.register(Saga("s").step("a", stage.does("a", BROKEN, BROKEN, None), retries=3).build()), "s")
+    instance = run(engine.register(Saga("s").step("a", stage.does("a", BROKEN, BROKEN, None), attempts=3).build()), "s")
     engine.advance(hours=1)
     found = step(engine, instance, "a")
     assert (stage.count("a"), found.status, found.retry_count, found.error) == (3, "completed", 3, "")
@@ -55,8 +55,8 @@ def test_a_compensation_is_tried_again_by_the_same_rule(place: Place) -> None:
     stage, engine = Stage(), place.engine()
     saga = (
         Saga("s")
-        .step("a", stage.does("a", BROKEN, BROKEN), retries=2)
-        .on_failure("undo a", stage.does("undo a", BROKEN, None), retries=3)
+        .step("a", stage.does("a", BROKEN, BROKEN), attempts=2)
+        .on_failure("undo a", stage.does("undo a", BROKEN, None), attempts=3)
     )
     instance = run(engine.register(saga.build()), "s")
     found = step(engine, instance, "a")
@@ -72,8 +72,8 @@ def test_a_compensation_is_called_at_most_as_often_as_its_limit(place: Place, li
     stage, engine = Stage(), place.engine()
     saga = (
         Saga("s")
-        .step("a", stage.does("a", BROKEN), retries=2)
-        .on_failure("undo a", stage.does("undo a", BROKEN), retries=limit)
+        .step("a", stage.does("a", BROKEN), attempts=2)
+        .on_failure("undo a", stage.does("undo a", BROKEN), attempts=limit)
     )
     instance = run(engine.register(saga.build()), "s")
     assert (stage.count("undo a"), step(engine, instance, "a").compensation_retry_count) == (limit, limit)
@@ -97,7 +97,7 @@ def test_a_call_is_counted_before_it_ends(place: Place) -> None:
 def test_a_call_that_was_stopped_counts(place: Place) -> None:
     """A handler that was called once and then cancelled has been called once."""
     stage, engine = Stage(), place.engine()
-    stop = stage.does("a", lambda ctx: engine.cancel(ctx.instance))
+    stop = stage.does("a", lambda ctx: engine.futures.run(ctx.instance).cancel())
     instance = run(engine.register(Saga("s").step("a", stop).build()), "s")
     found = step(engine, instance, "a")
     assert (found.status, stage.count("a"), found.retry_count) == ("skipped", 1, 1)
@@ -110,8 +110,8 @@ def test_a_compensation_without_calls_fails_at_once(place: Place) -> None:
     saga = (
         Saga("s")
         .step("a", stage.does("a"))
-        .on_failure("undo a", stage.does("undo a"), retries=0)
-        .step("b", stage.does("b", BROKEN), retries=1)
+        .on_failure("undo a", stage.does("undo a"), attempts=0)
+        .step("b", stage.does("b", BROKEN), attempts=1)
     )
     instance = run(engine.register(saga.build()), "s")
     found = step(engine, instance, "a")
@@ -128,9 +128,9 @@ def test_each_instance_counts_for_itself(place: Place) -> None:
     """The calls of one instance do not use up those of another, nor those of another step with the same handler."""
     stage, engine = Stage(), place.engine()
     work = stage.does("work", BROKEN, None, BROKEN, BROKEN, None, BROKEN, BROKEN)
-    engine.register(Saga("s").step("a", work, retries=3).step("b", work, retries=3).build())
+    engine.register(Saga("s").step("a", work, attempts=3).step("b", work, attempts=3).build())
     first, second = run(engine, "s"), run(engine, "s")
-    counts = [[each.retry_count for each in engine.steps(instance).result()] for instance in (first, second)]
+    counts = [[each.retry_count for each in engine.run(instance).steps()] for instance in (first, second)]
     assert counts == [[2, 3], [3]]
 
 
@@ -138,7 +138,7 @@ def test_each_instance_counts_for_itself(place: Place) -> None:
 def test_retries_do_not_wait_unless_they_are_told_to(place: Place) -> None:
     """One look after the other sees all calls without any time going by."""
     stage, engine = Stage(), place.engine()
-    instance = engine.register(Saga("s").step("a", stage.does("a", BROKEN), retries=3).build()).start("s").result()
+    instance = engine.register(Saga("s").step("a", stage.does("a", BROKEN), attempts=3).build()).start("s").id
     begun = place.clock.now()
     while engine.execute_next():
         pass
@@ -150,7 +150,7 @@ def test_retries_wait_as_long_as_they_are_told_to(place: Place) -> None:
     """With a delay the next call is made then and not before; it may grow up to a cap."""
     stage, engine = Stage(), place.engine()
     work = stage.does("a", BROKEN)
-    engine.register(Saga("s").step("a", work, retries=4, delay=10, backoff="exponential", cap=25).build())
+    engine.register(Saga("s").step("a", work, attempts=4, delay=10, backoff="exponential", cap=25).build())
     run(engine, "s")
     calls = [1]
     for seconds in (9, 1, 19, 1, 24, 1):
@@ -166,10 +166,10 @@ def test_a_step_whose_worker_fell_silent_is_called_again(place: Place) -> None:
     saga = Saga("s").step("a", "a").step("b", "b").build()
     heir = place.engine().register(saga).handle("a", other.does("a", {"by": "heir"})).handle("b", other.does("b"))
     lost = place.engine().register(saga).handle("a", stage.does("a", Silence(place, heir)))
-    instance = lost.start("s").result()
+    instance = lost.start("s").id
     lost.drain()
     assert (stage.calls, other.calls) == (["a"], ["a", "b"])
-    assert (status(heir, instance), heir.result(instance).result()) == ("completed", {"by": "heir"})
+    assert (status(heir, instance), heir.run(instance).result()) == ("completed", {"by": "heir"})
 
 
 @pytest.mark.row("F-071")
@@ -192,7 +192,7 @@ def test_a_step_is_left_to_its_worker_as_long_as_that_may_live(place: Place) -> 
 def test_a_call_that_never_came_back_counts(place: Place) -> None:
     """The limit bounds all calls, those whose worker fell silent included."""
     stage = Stage()
-    saga = Saga("s").step("a", "a", retries=2).build()
+    saga = Saga("s").step("a", "a", attempts=2).build()
     last = place.engine().register(saga).handle("a", stage.does("never", None))
     second = place.engine().register(saga).handle("a", stage.does("second", Silence(place, last)))
     first = place.engine().register(saga).handle("a", stage.does("first", Silence(place, second)))
@@ -242,19 +242,19 @@ def test_what_must_not_be_repeated_is_not_after_a_crash_either(place: Place) -> 
 def test_a_compensation_that_must_not_be_repeated_is_not_after_a_crash_either(place: Place) -> None:
     """If its worker fell silent it has given up: an operator has to look."""
     stage, other = Stage(), Stage()
-    saga = Saga("s").step("a", "a", retries=1).on_failure("undo", "undo", once=True).build()
+    saga = Saga("s").step("a", "a", attempts=1).on_failure("undo", "undo", once=True).build()
     heir = place.engine().register(saga).handle("undo", other.does("undo"))
     lost = place.engine().register(saga).handle("a", stage.does("a", BROKEN))
     instance = run(lost.handle("undo", stage.does("undo", Silence(place, heir))), "s")
     assert (other.calls, status(heir, instance)) == ([], "failed")
-    assert [letter.source for letter in heir.dead_letters().result()] == ["compensation"]
+    assert [letter.source for letter in heir.dead_letters.list()] == ["compensation"]
 
 
 @pytest.mark.row("F-071")
 def test_a_compensation_whose_worker_fell_silent_is_called_again(place: Place) -> None:
     """Compensations may be repeated by default, too."""
     stage, other = Stage(), Stage()
-    saga = Saga("s").step("a", "a", retries=1).on_failure("undo", "undo").build()
+    saga = Saga("s").step("a", "a", attempts=1).on_failure("undo", "undo").build()
     heir = place.engine().register(saga).handle("undo", other.does("undo"))
     lost = place.engine().register(saga).handle("a", stage.does("a", BROKEN))
     instance = run(lost.handle("undo", stage.does("undo", Silence(place, heir))), "s")
@@ -276,7 +276,7 @@ def test_nothing_is_tried_for_ever(place: Place) -> None:
     instance = run(engine.register(saga.build()), "s")
     engine.advance(hours=24)
     assert (stage.calls, status(engine, instance)) == (["a", *["b"] * 3, *["undo b"] * 3], "failed")
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 # -- the wait before the first call
@@ -306,7 +306,7 @@ def test_a_step_that_starts_later_can_be_stopped_meanwhile(place: Place) -> None
     saga = Saga("s").parallel("p", task("a", stage.does("a"), start_after=60), task("b", stage.does("b"))).build()
     engine = place.engine().register(saga)
     instance = run(engine, "s")
-    reply = engine.cancel(instance)
+    reply = engine.futures.run(instance).cancel()
     engine.drain()
     assert reply.result() == "cancelled"
     engine.advance(seconds=60)
@@ -322,17 +322,17 @@ def test_a_compensation_may_start_later_and_an_operator_does_not_wait(place: Pla
     saga = (
         Saga("s")
         .step("a", stage.does("a"))
-        .on_failure("undo", stage.does("undo"), retries=1, start_after=60)
-        .step("bad", stage.does("bad"), retries=1)
+        .on_failure("undo", stage.does("undo"), attempts=1, start_after=60)
+        .step("bad", stage.does("bad"), attempts=1)
         .build()
     )
     engine = place.engine().register(saga)
     instance = run(engine, "s")
     assert (stage.count("undo"), status(engine, instance)) == (0, "running")
     engine.advance(seconds=60)
-    assert (stage.count("undo"), engine.get(instance).result().reason) == (1, "compensation_failed")
-    (letter,) = engine.dead_letters().result()
-    engine.retry_compensation(letter.id).result()
+    assert (stage.count("undo"), engine.run(instance).describe().reason) == (1, "compensation_failed")
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.retry_compensation(letter.id)
     engine.drain()
     assert (stage.count("undo"), status(engine, instance)) == (2, "failed")
 
@@ -340,11 +340,11 @@ def test_a_compensation_may_start_later_and_an_operator_does_not_wait(place: Pla
 def test_a_requeued_step_does_not_wait_for_its_start(place: Place) -> None:
     """What an operator asks for is called at once."""
     stage = Stage()
-    saga = Saga("s", dlq=True).step("a", stage.does("a", BROKEN, None), retries=1, start_after=60).build()
+    saga = Saga("s", dlq=True).step("a", stage.does("a", BROKEN, None), attempts=1, start_after=60).build()
     engine = place.engine().register(saga)
     instance = run(engine, "s")
     engine.advance(seconds=60)
-    (letter,) = engine.dead_letters().result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
     assert (stage.count("a"), status(engine, instance)) == (2, "completed")

@@ -33,14 +33,14 @@ def order(stage: Stage) -> Definition:
 
 def acting(engine: Engine, actor: Actor) -> Calls:
     """The calls of somebody."""
-    return engine.as_tenant(engine.tenant, actor=actor)
+    return engine.as_tenant(engine.request.tenant, actor=actor)
 
 
 CALLS: dict[str, Callable[[Calls, InstanceId, str], object]] = {
-    "decide": lambda calls, _instance, step: calls.decide(step, "confirmed").result(),
-    "cancel": lambda calls, instance, _step: calls.cancel(instance).result(),
-    "abort": lambda calls, instance, _step: calls.abort(instance).result(),
-    "signal": lambda calls, instance, _step: calls.signal(instance, "payment").result(),
+    "decide": lambda calls, _instance, step: calls.tasks.decide(step, "confirmed"),
+    "cancel": lambda calls, instance, _step: calls.run(instance).cancel(),
+    "abort": lambda calls, instance, _step: calls.run(instance).abort(),
+    "signal": lambda calls, instance, _step: calls.run(instance).signal("payment"),
 }
 
 
@@ -50,10 +50,10 @@ def test_whoever_may_not_is_told_so(place: Place) -> None:
     stage = Stage()
     engine = place.engine().register(order(stage))
     with pytest.raises(ForbiddenError, match="needs the capability 'orders:start'") as refused:
-        acting(engine, BOB).start("order").result()
+        acting(engine, BOB).start("order")
     assert (refused.value.code, refused.value.reason) == ("not_allowed", "not_allowed")
-    assert engine.list_instances().result().items == []
-    instance = acting(engine, ANN).start("order").result()
+    assert engine.runs.list().items == []
+    instance = acting(engine, ANN).start("order").id
     engine.drain()
     question = step(engine, instance, "approve").id
     before = len(history(engine, instance))
@@ -61,11 +61,11 @@ def test_whoever_may_not_is_told_so(place: Place) -> None:
         with pytest.raises(ForbiddenError, match="'bob' may not"):
             call(acting(engine, BOB), instance, question)
     assert len(history(engine, instance)) == before
-    acting(engine, ANN).decide(question, "confirmed").result()
-    acting(engine, ANN).signal(instance, "payment").result()
+    acting(engine, ANN).tasks.decide(question, "confirmed")
+    acting(engine, ANN).run(instance).signal("payment")
     engine.drain()
     assert status(engine, instance) == "completed"
-    engine.cancel(engine.start("order").result()).result()
+    engine.start("order").cancel()
 
 
 def test_conditions_read_who_acts(place: Place) -> None:
@@ -85,7 +85,7 @@ def test_conditions_read_who_acts(place: Place) -> None:
     engine = place.engine().register(saga)
     for actor, called in ((ANN, "books"), (BOB, "other")):
         instance = run(engine, "who")
-        acting(engine, actor).decide(step(engine, instance, "ask").id, "confirmed").result()
+        acting(engine, actor).tasks.decide(step(engine, instance, "ask").id, "confirmed")
         engine.drain()
         assert statuses(engine, instance)[called] == "completed"
 
@@ -121,20 +121,20 @@ def test_an_engine_takes_definitions_of_any_front_end(place: Place, way: str) ->
         engine.publish(graph_data(graph)).handle("file", stage.does("file"))
     instance = run(engine, "review")
     with pytest.raises(RejectedError, match="'approved', 'rejected', 'returned'") as refused:
-        engine.decide(step(engine, instance, "ask").id, "confirmed").result()
+        engine.tasks.decide(step(engine, instance, "ask").id, "confirmed")
     assert refused.value.reason == "unknown_outcome"
     for outcome in ("returned", "returned", "approved"):
-        (open_one,) = [each for each in engine.tasks(instance).result() if not each.decision]
-        engine.decide(open_one, outcome, comment="so").result()
+        (open_one,) = [each for each in engine.run(instance).tasks() if not each.decision]
+        engine.tasks.decide(open_one, outcome, comment="so")
     engine.drain()
     assert status(engine, instance) == "completed"
-    assert [each.decision for each in engine.tasks(instance).result()] == ["returned", "returned", "approved"]
+    assert [each.decision for each in engine.run(instance).tasks()] == ["returned", "returned", "approved"]
     assert [each.data["outcome"] for each in history(engine, instance, "step_answered")] == [
         "returned",
         "returned",
         "approved",
     ]
-    assert engine.verify(instance).result().is_sound
+    assert engine.instances.verify(instance).is_sound
 
 
 def test_what_an_author_wrote_is_kept(place: Place) -> None:

@@ -11,7 +11,7 @@ from support.engines import Place
 
 def does(branch: Branch, stage: Stage, name: str, *acts: object, priority: int = 0) -> Branch:
     """A step with a compensation."""
-    return branch.step(name, stage.does(name, *acts), retries=1, priority=priority).on_failure(
+    return branch.step(name, stage.does(name, *acts), attempts=1, priority=priority).on_failure(
         f"undo {name}", stage.does(f"undo {name}")
     )
 
@@ -24,7 +24,7 @@ def test_a_save_point_is_a_step_that_calls_nobody(place: Place) -> None:
     instance = run(engine.register(saga.build()), "s")
     assert statuses(engine, instance) == {"a": "completed", "here": "completed", "b": "completed"}
     assert stage.calls == ["a", "b"]
-    assert engine.definition("s").result().nodes["here"].execution == "pure"
+    assert engine.definitions.get("s").nodes["here"].execution == "pure"
 
 
 @pytest.mark.row("F-081")

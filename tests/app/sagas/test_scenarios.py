@@ -18,7 +18,7 @@ def test_a_story_ends_as_it_should(place: Place, name: str) -> None:
     story.prepare(engine)
     story.play(engine)
     assert ended(engine) == story.ending
-    assert engine.backlog().result() == []
+    assert engine.admin.backlog() == []
 
 
 @pytest.mark.parametrize("name", STORIES)

@@ -29,7 +29,7 @@ def test_a_rollback_begins_however_much_there_is_to_undo(place: Place) -> None:
         .fork(
             "f",
             lambda branch: branch.step("a", stage.does("a")).on_failure("ua", stage.does("ua")),
-            lambda branch: branch.wait("w", 10).step("bad", stage.does("bad"), retries=1),
+            lambda branch: branch.wait("w", 10).step("bad", stage.does("bad"), attempts=1),
         )
         .join("j")
         .build()
@@ -39,7 +39,7 @@ def test_a_rollback_begins_however_much_there_is_to_undo(place: Place) -> None:
     engine.advance(seconds=10)
     assert status(engine, instance) == "failed"
     assert stage.calls == ["s", "a", "bad", "ua", "us"]
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.row("F-157")
@@ -57,7 +57,7 @@ def test_a_cancellation_ends_however_much_there_is_to_undo(place: Place) -> None
     )
     engine = place.engine(SMALL).register(saga)
     instance = run(engine, "full", {"in": "x" * (LIMIT * 3 // 10)})
-    reply = engine.cancel(instance, "enough")
+    reply = engine.futures.run(instance).cancel("enough")
     engine.drain()
     assert reply.result() == "cancelled"
     assert stage.calls == ["a", "ua"]
@@ -82,13 +82,13 @@ def test_an_answer_within_the_limit_is_handed_on(place: Place) -> None:
     engine = place.engine(SMALL).register(saga).register(parent)
     instance = run(engine, "parent")
     engine.advance(seconds=10)
-    (task,) = engine.tasks().result()
-    engine.decide(task.step_id, "confirmed").result()
+    (task,) = engine.tasks.list()
+    engine.tasks.decide(task.step_id, "confirmed")
     engine.drain()
     assert status(engine, instance) == "completed"
     assert stage.calls == ["large", "next", "after time", "after people", "after child"]
     assert stage.contexts("next")[0].previous == {"large": MOST}
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.parametrize(("has_way", "ending"), [(False, "failed"), (True, "completed")])
@@ -167,12 +167,12 @@ def test_a_signal_that_does_not_fit_is_refused_and_the_step_goes_on_waiting(plac
     engine = place.engine(SMALL).register(saga)
     instance = run(engine, "waiting", {"in": HALF})
     with pytest.raises(RejectedError) as caught:
-        engine.signal(instance, "paid", {"sum": HALF}).result()
+        engine.run(instance).signal("paid", {"sum": HALF})
     assert caught.value.reason == "too_large"
     with pytest.raises(PayloadError, match="the payload takes"):
-        engine.signal(instance, "paid", {"sum": "x" * LIMIT}).result()
+        engine.run(instance).signal("paid", {"sum": "x" * LIMIT})
     assert statuses(engine, instance) == {"paid": "running"}
-    engine.signal(instance, "paid", {"sum": 5}).result()
+    engine.run(instance).signal("paid", {"sum": 5})
     engine.drain()
     assert status(engine, instance) == "completed"
 
@@ -182,10 +182,10 @@ def test_a_signal_that_was_kept_and_does_not_fit_fails_the_step_that_takes_it(pl
     saga = Saga("late").wait("w", 10).wait_for("paid", "paid").build()
     engine = place.engine(SMALL).register(saga)
     instance = run(engine, "late", {"in": HALF})
-    engine.signal(instance, "paid", {"sum": HALF}).result()
+    engine.run(instance).signal("paid", {"sum": HALF})
     engine.advance(seconds=10)
     assert status(engine, instance) == "failed"
-    assert "larger than" in engine.get(instance).result().error
+    assert "larger than" in engine.run(instance).describe().error
 
 
 def test_an_answer_of_a_person_that_does_not_fit_is_refused(place: Place) -> None:
@@ -193,13 +193,13 @@ def test_an_answer_of_a_person_that_does_not_fit_is_refused(place: Place) -> Non
     saga = Saga("asking").human("ask").build()
     engine = place.engine(SMALL).register(saga)
     instance = run(engine, "asking", {"in": HALF})
-    (task,) = engine.tasks().result()
+    (task,) = engine.tasks.list()
     with pytest.raises(RejectedError) as caught:
-        engine.decide(task.step_id, "confirmed", data=HALF).result()
+        engine.tasks.decide(task.step_id, "confirmed", data=HALF)
     assert caught.value.reason == "too_large"
     with pytest.raises(PayloadError, match="the data takes"):
-        engine.decide(task.step_id, "confirmed", data="x" * LIMIT).result()
-    engine.decide(task.step_id, "confirmed", data="fine").result()
+        engine.tasks.decide(task.step_id, "confirmed", data="x" * LIMIT)
+    engine.tasks.decide(task.step_id, "confirmed", data="fine")
     assert status(engine, instance) == "completed"
 
 
@@ -207,14 +207,14 @@ def test_what_is_given_is_bounded(place: Place) -> None:
     """The input of a start and of a requeue; nothing is written."""
     stage = Stage()
     stage.does("a", BROKEN)
-    engine = place.engine(SMALL).register(Saga("s", dlq=True).step("a", stage.does("a"), retries=1).build())
+    engine = place.engine(SMALL).register(Saga("s", dlq=True).step("a", stage.does("a"), attempts=1).build())
     with pytest.raises(PayloadError, match="the input takes"):
-        engine.start("s", {"in": "x" * LIMIT}).result()
+        engine.start("s", {"in": "x" * LIMIT})
     run(engine, "s")
-    (letter,) = engine.dead_letters().result()
+    (letter,) = engine.dead_letters.list()
     with pytest.raises(PayloadError, match="the input takes"):
-        engine.requeue(letter.id, {"in": "x" * LIMIT}).result()
-    assert engine.dead_letters().result() == [letter]
+        engine.dead_letters.requeue(letter.id, {"in": "x" * LIMIT})
+    assert engine.dead_letters.list() == [letter]
 
 
 # -- answers that cannot be kept, and failures that cannot be told
@@ -229,10 +229,10 @@ def test_an_answer_that_cannot_be_stored_is_not_asked_for_again(place: Place) ->
     """Another call could not help: one call, and the step has failed."""
     stage = Stage()
     stage.does("charge", Response())
-    engine = place.engine().register(Saga("s").step("charge", stage.does("charge"), retries=5).build())
+    engine = place.engine().register(Saga("s").step("charge", stage.does("charge"), attempts=5).build())
     instance = run(engine, "s")
     assert (stage.count("charge"), status(engine, instance)) == (1, "failed")
-    assert "Response cannot be stored" in engine.get(instance).result().error
+    assert "Response cannot be stored" in engine.run(instance).describe().error
 
 
 @pytest.mark.row("F-124")
@@ -242,10 +242,10 @@ def test_the_answer_of_a_compensation_does_not_matter(place: Place) -> None:
     stage.does("refund", Response())
     stage.does("bad", BROKEN)
     saga = Saga("s").step("a", stage.does("a")).on_failure("refund", stage.does("refund"))
-    engine = place.engine().register(saga.step("bad", stage.does("bad"), retries=1).build())
+    engine = place.engine().register(saga.step("bad", stage.does("bad"), attempts=1).build())
     instance = run(engine, "s")
     assert (stage.count("refund"), status(engine, instance)) == (1, "failed")
-    assert engine.get(instance).result().reason == ""
+    assert engine.run(instance).describe().reason == ""
     assert len(history(engine, instance, "compensation_success")) == 1
 
 
@@ -257,7 +257,7 @@ def test_a_wait_that_nobody_can_mean_is_no_reason_to_lose_a_step(place: Place, d
     stage.does("a", Retry(after=timedelta(days=days)), "done")
     engine = place.engine().register(Saga("s").step("a", stage.does("a")).build())
     instance = run(engine, "s")
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
     if waited:
         engine.advance(days=waited - 1)
         assert (stage.count("a"), step(engine, instance, "a").status) == (1, "running")
@@ -285,12 +285,12 @@ def test_a_person_can_always_reject(place: Place) -> None:
     """Where there is no room for an answer, a confirmation is refused, and so is a long reason; a bare rejection is taken."""
     engine = place.engine(SMALL).register(Saga("s").human("ask").build())
     instance = run(engine, "s", {"x": "y" * (LIMIT - 20)})
-    (task,) = engine.tasks().result()
+    (task,) = engine.tasks.list()
     with pytest.raises(RejectedError, match="larger than"):
-        engine.decide(task, "confirmed", decided_by="ann").result()
+        engine.acting("ann").tasks.decide(task, "confirmed")
     with pytest.raises(RejectedError, match="larger than"):
-        engine.decide(task, "rejected", decided_by="ann", comment="because").result()
-    engine.decide(task, "rejected", decided_by="ann").result()
+        engine.acting("ann").tasks.decide(task, "rejected", comment="because")
+    engine.acting("ann").tasks.decide(task, "rejected")
     assert statuses(engine, instance) == {"ask": "rejected"}
 
 
@@ -311,7 +311,7 @@ def test_an_answer_that_is_too_deep_fails_its_step_at_once(place: Place, levels:
         Saga("deep")
         .step("a", stage.does("a"))
         .on_failure("ua", stage.does("ua"))
-        .step("deep", stage.does("deep"), retries=3)
+        .step("deep", stage.does("deep"), attempts=3)
         .build()
     )
     engine = place.engine().register(saga)
@@ -319,7 +319,7 @@ def test_an_answer_that_is_too_deep_fails_its_step_at_once(place: Place, levels:
     assert status(engine, instance) == "failed"
     assert stage.calls == ["a", "deep", "ua"]
     assert f"deeper than {DEEPEST} levels" in step(engine, instance, "deep").error
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.parametrize("levels", [DEEPEST, 900, 5000])
@@ -328,14 +328,14 @@ def test_data_that_is_too_deep_is_not_taken(place: Place, levels: int) -> None:
     engine = place.engine().register(Saga("w").wait_for("s", "sig").human("ask").build())
     instance = run(engine, "w")
     with pytest.raises(PayloadError):
-        engine.start("w", {"x": nested(levels)}).result()
+        engine.start("w", {"x": nested(levels)})
     with pytest.raises((PayloadError, RejectedError), match="deeper than"):
-        engine.signal(instance, "sig", nested(levels)).result()
-    engine.signal(instance, "sig", nested(DEEPEST - 1)).result()
+        engine.run(instance).signal("sig", nested(levels))
+    engine.run(instance).signal("sig", nested(DEEPEST - 1))
     engine.drain()
     with pytest.raises((PayloadError, RejectedError), match="deeper than"):
-        engine.decide(engine.tasks().result()[0], "confirmed", decided_by="p", data={"x": nested(levels)}).result()
-    assert len(engine.list_instances().result().items) == 1
+        engine.acting("p").tasks.decide(engine.tasks.list()[0], "confirmed", data={"x": nested(levels)})
+    assert len(engine.runs.list().items) == 1
 
 
 def test_what_children_answer_grows_no_deeper_than_it_may(place: Place) -> None:
@@ -350,5 +350,5 @@ def test_what_children_answer_grows_no_deeper_than_it_may(place: Place) -> None:
     top = run(engine, "L4")
     assert status(engine, top) == "failed"
     assert stage.calls == ["r4", "r3", "r2", "r1", "leaf", "ur2", "ur3", "ur4"]
-    assert engine.dead_letters().result() == []
-    assert engine.inbox_depth().result() == 0
+    assert engine.dead_letters.list() == []
+    assert engine.admin.inbox_depth() == 0

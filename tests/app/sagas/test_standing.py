@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, run, status
-from holdfast import DeadlockError, Engine, Fail, Saga, SagaDefinition, UnfinishedError
+from holdfast import DeadlockError, Engine, Fail, Saga, SagaDefinition, WorkflowFailedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.replies import Reply
 from support.engines import Live, Place
@@ -22,8 +22,8 @@ def importing(stage: Stage, *, dlq: bool = True) -> SagaDefinition:
     return (
         Saga("import", dlq=dlq)
         .step("fetch", stage.does("fetch"))
-        .on_failure("forget", stage.does("forget"), retries=1)
-        .step("load", stage.does("load"), retries=1)
+        .on_failure("forget", stage.does("forget"), attempts=1)
+        .step("load", stage.does("load"), attempts=1)
         .build()
     )
 
@@ -43,17 +43,17 @@ def test_the_error_of_an_instance_in_the_dlq_names_the_step_and_the_remedy(place
     stage, saga = failing()
     engine = place.engine().register(saga)
     instance = run(engine, "import")
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert found.error == (
         "'load' gave up: Fail: row 7 is no row; requeue its dead letter, with another input if need be, or cancel the workflow"
     )
     assert (found.status, found.reason) == ("dlq", "dlq")
     stage.does("load", None)
-    (letter,) = engine.dead_letters(instance=instance).result()
-    engine.requeue(letter).result()
-    assert engine.get(instance).result().error == ""
+    (letter,) = engine.dead_letters.list(instance=instance)
+    engine.dead_letters.requeue(letter)
+    assert engine.run(instance).describe().error == ""
     engine.drain()
-    assert (status(engine, instance), engine.get(instance).result().error) == ("completed", "")
+    assert (status(engine, instance), engine.run(instance).describe().error) == ("completed", "")
 
 
 def test_all_steps_that_gave_up_are_named(live: Live) -> None:
@@ -63,18 +63,18 @@ def test_all_steps_that_gave_up_are_named(live: Live) -> None:
         Saga("both", dlq=True)
         .fork(
             "f",
-            lambda way: way.step("a", stage.does("a", gates[0]), retries=1),
-            lambda way: way.step("b", stage.does("b", gates[1]), retries=1),
+            lambda way: way.step("a", stage.does("a", gates[0]), attempts=1),
+            lambda way: way.step("b", stage.does("b", gates[1]), attempts=1),
         )
         .join("j")
         .build()
     )
     engine = live.engine().register(saga).start_worker()
-    instance = engine.start("both").result()
+    instance = engine.start("both").id
     for gate in [each.entered() for each in gates]:
         gate.open()
-    eventually(lambda: len(engine.dead_letters(instance=instance).result()) == 2)
-    told = engine.get(instance).result().error.partition("; ")[0]
+    eventually(lambda: len(engine.dead_letters.list(instance=instance)) == 2)
+    told = engine.run(instance).describe().error.partition("; ")[0]
     assert sorted(told.split(", and ")) == ["'a' gave up: Fail: no a", "'b' gave up: Fail: no b"]
 
 
@@ -82,10 +82,10 @@ def test_a_cancellation_of_what_waited_for_an_operator_has_its_own_reason(place:
     """The trouble before is over with it."""
     engine = place.engine().register(failing()[1])
     instance = run(engine, "import")
-    engine.cancel(instance, "not worth it")
-    assert engine.get(instance).result().error == ""
+    engine.futures.run(instance).cancel("not worth it")
+    assert engine.run(instance).describe().error == ""
     engine.drain()
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert (found.status, found.error) == ("cancelled", "not worth it")
 
 
@@ -93,10 +93,10 @@ def test_the_error_of_a_failed_instance_names_the_step(place: Place) -> None:
     """Also where its result is asked for."""
     engine = place.engine().register(failing(dlq=False)[1])
     instance = run(engine, "import")
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert (found.status, found.error) == ("failed", "'load' failed: Fail: row 7 is no row")
-    with pytest.raises(UnfinishedError, match="because it failed: 'load' failed: Fail: row 7 is no row") as caught:
-        engine.result(instance).result()
+    with pytest.raises(WorkflowFailedError, match="because it failed: 'load' failed: Fail: row 7 is no row") as caught:
+        engine.run(instance).result()
     assert caught.value.reason == found.error
 
 
@@ -105,7 +105,7 @@ def test_a_step_that_names_itself_is_named_once(place: Place) -> None:
     engine = place.engine().register(Saga("ask").human("approve", on_rejected="fail").build())
     instance = run(engine, "ask")
     decide(engine, instance, "approve", "rejected")
-    assert engine.get(instance).result().error == "'approve' was rejected"
+    assert engine.run(instance).describe().error == "'approve' was rejected"
 
 
 def test_the_error_of_a_rollback_that_halted_names_the_remedy(place: Place) -> None:
@@ -114,7 +114,7 @@ def test_the_error_of_a_rollback_that_halted_names_the_remedy(place: Place) -> N
     stage.does("forget", BROKEN)
     engine = place.engine().register(saga)
     instance = run(engine, "import")
-    found = engine.get(instance).result()
+    found = engine.run(instance).describe()
     assert found.reason == "compensation_failed"
     assert found.error == (
         "'fetch' could not be undone: ValueError: broken; try it again with retry_compensation of its dead letter"
@@ -134,28 +134,28 @@ def told_late(reply: Reply[object]) -> str:
 
 def in_dlq(engine: Engine, instance: InstanceId) -> None:
     """Wait until the instance is in the dlq."""
-    eventually(lambda: engine.get(instance).result().status == "dlq")
+    eventually(lambda: engine.run(instance).describe().status == "dlq")
 
 
 def test_the_result_of_an_instance_in_the_dlq_waits_for_an_operator(live: Live) -> None:
     """Nothing goes on by itself, and whoever waits is told what has to be done."""
     engine = live.engine().register(failing()[1]).start_worker()
-    instance = engine.start("import").result()
+    instance = engine.start("import").id
     in_dlq(engine, instance)
     assert (
-        told_late(engine.result(instance))
-        == f"the workflow waits for an operator: {engine.get(instance).result().error}"
+        told_late(engine.futures.run(instance).result())
+        == f"the workflow waits for an operator: {engine.run(instance).describe().error}"
     )
 
 
 def test_the_result_of_work_that_nobody_does_names_the_call_that_starts_a_worker(live: Live) -> None:
     """An engine takes commands without a worker; if there is none anywhere, nothing happens."""
     engine = live.engine().register(importing(Stage()))
-    instance = engine.start("import").result()
-    told = told_late(engine.result(instance))
+    instance = engine.start("import").id
+    told = told_late(engine.futures.run(instance).result())
     assert told == "'fetch' waits for a worker; no worker runs, in this process or another: start_worker() starts one"
     engine.start_worker()
-    engine.result(instance).result(LONG_SECONDS)
+    engine.run(instance).result(LONG_SECONDS)
 
 
 def test_the_result_of_work_that_another_process_does(live: Live) -> None:
@@ -164,16 +164,16 @@ def test_the_result_of_work_that_another_process_does(live: Live) -> None:
     stage.does("fetch", gate)
     other = live.engine().register(importing(stage)).start_worker()
     engine = live.engine()
-    instance = other.start("import").result()
+    instance = other.start("import").id
     gate.entered()
-    told = told_late(engine.result(instance))
+    told = told_late(engine.futures.run(instance).result())
     assert (
         told
         == "the work goes on in another process, at 'fetch'; no worker runs in this process: start_worker() starts one"
     )
-    assert told_late(other.result(instance)) == "the work goes on, at 'fetch'"
+    assert told_late(other.futures.run(instance).result()) == "the work goes on, at 'fetch'"
     gate.open()
-    other.result(instance).result(LONG_SECONDS)
+    other.run(instance).result(LONG_SECONDS)
 
 
 def test_the_result_of_a_workflow_that_waits_for_the_world(live: Live) -> None:
@@ -192,9 +192,9 @@ def test_the_result_of_a_workflow_that_waits_for_the_world(live: Live) -> None:
     )
     delivery = Saga("delivery").human("sign").build()
     engine = live.engine().register(delivery).register(saga).start_worker()
-    instance = engine.start("waiting").result()
-    eventually(lambda: len(engine.tasks().result()) == 2)
-    told = told_late(engine.result(instance))
+    instance = engine.start("waiting").id
+    eventually(lambda: len(engine.tasks.list()) == 2)
+    told = told_late(engine.futures.run(instance).result())
     assert told == (
         "'approve' waits for a person to decide, 'payment' waits for the signal 'paid', 'cool down' waits for its time to come, "
         "'deliver' waits for another workflow to end"
@@ -204,11 +204,13 @@ def test_the_result_of_a_workflow_that_waits_for_the_world(live: Live) -> None:
 def test_maintenance_mode_holds_up_a_result(live: Live) -> None:
     """While all work is paused, that is what is told."""
     engine = live.engine().register(importing(Stage())).start_worker()
-    engine.maintain("pause").result()
-    instance = engine.start("import").result()
-    assert told_late(engine.result(instance)) == "maintenance mode holds up all work: maintain('') ends it"
-    engine.maintain("").result()
-    engine.result(instance).result(LONG_SECONDS)
+    engine.admin.pause_processing()
+    instance = engine.start("import").id
+    assert (
+        told_late(engine.futures.run(instance).result()) == "maintenance mode holds up all work: maintain('') ends it"
+    )
+    engine.admin.resume_processing()
+    engine.run(instance).result(LONG_SECONDS)
 
 
 def test_a_cancellation_that_takes_long_tells_where_it_stands(live: Live) -> None:
@@ -217,9 +219,9 @@ def test_a_cancellation_that_takes_long_tells_where_it_stands(live: Live) -> Non
     stage.does("forget", gate)
     stage.does("load", Fail("no"))
     engine = live.engine().register(importing(stage)).start_worker()
-    instance = engine.start("import").result()
+    instance = engine.start("import").id
     in_dlq(engine, instance)
-    cancelled = engine.cancel(instance, "enough")
+    cancelled = engine.futures.run(instance).cancel("enough")
     gate.entered()
     with pytest.raises(TimeoutError, match="the work goes on, at 'fetch'"):
         cancelled.result(SOON)
@@ -230,20 +232,20 @@ def test_a_cancellation_that_takes_long_tells_where_it_stands(live: Live) -> Non
 def test_an_engine_that_is_driven_tells_what_driving_cannot_bring(place: Place) -> None:
     """It says to drive it only while that helps; an instance in the dlq waits for an operator here, too."""
     engine = place.engine().register(failing()[1])
-    instance = engine.start("import").result()
+    instance = engine.start("import").id
     with pytest.raises(DeadlockError, match=r"call drain\(\) or advance\(\) first; 'fetch' waits for a worker"):
-        engine.result(instance).result()
+        engine.run(instance).result()
     engine.drain()
     with pytest.raises(
         DeadlockError, match="not there: the workflow waits for an operator: 'load' gave up: Fail: row 7"
     ):
-        engine.result(instance).result()
+        engine.run(instance).result()
 
 
 def test_whoever_looks_again_and_again_does_not_ask_the_database(live: Live) -> None:
     """A wait of no length is a look: it is told that the work goes on, and the store is not asked where it stands."""
     engine = live.engine().register(Saga("s").human("ask").build())
-    reply = engine.result(engine.start("s").result())
+    reply = engine.futures.run(engine.start("s").id).result()
     for _ in range(3):
         with pytest.raises(TimeoutError, match=r"the work goes on; whoever waits for 0\.05 seconds or more is told"):
             reply.result(0)

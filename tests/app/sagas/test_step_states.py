@@ -81,7 +81,7 @@ def test_a_step_is_running_in_its_handler_and_completed_after_it(place: Place) -
     """`pending` until a worker calls the handler, `running` inside of it, `completed` with a time afterwards."""
     engine, stage, seen = place.engine(), Stage(), list[str]()
     work = stage.does("a", lambda ctx: seen.append(step(engine, ctx.instance, "a").status))
-    instance = engine.register(Saga("s").step("a", work).build()).start("s").result()
+    instance = engine.register(Saga("s").step("a", work).build()).start("s").id
     before = step(engine, instance, "a")
     assert (before.status, before.started_at, before.completed_at) == ("pending", None, None)
     engine.advance(seconds=5)
@@ -105,7 +105,7 @@ def test_a_step_is_running_in_dead_letter_mode_too(place: Place) -> None:
 def test_a_step_fails_when_its_calls_are_used_up(place: Place) -> None:
     """Between two calls it stays `running`; only the last failure makes it `failed`."""
     engine, stage = place.engine(), Stage()
-    instance = engine.register(Saga("s").step("a", stage.does("a", BROKEN), retries=2).build()).start("s").result()
+    instance = engine.register(Saga("s").step("a", stage.does("a", BROKEN), attempts=2).build()).start("s").id
     assert engine.execute_next()
     between = step(engine, instance, "a")
     assert (between.status, between.retry_count, between.error) == ("running", 1, "ValueError: broken")
@@ -124,12 +124,12 @@ def test_a_step_fails_when_its_calls_are_used_up(place: Place) -> None:
 def test_a_step_is_paused_in_dead_letter_mode_and_pending_when_requeued(place: Place) -> None:
     """It waits for an operator instead of failing, and is as new once it is requeued."""
     engine, stage = place.engine(), Stage()
-    engine.register(Saga("s", dlq=True).step("a", stage.does("a", BROKEN, BROKEN, None), retries=2).build())
+    engine.register(Saga("s", dlq=True).step("a", stage.does("a", BROKEN, BROKEN, None), attempts=2).build())
     instance = run(engine, "s")
     paused = step(engine, instance, "a")
     assert (paused.status, paused.retry_count) == ("paused", 2)
-    (letter,) = engine.dead_letters().result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.requeue(letter.id)
     again = step(engine, instance, "a")
     assert (again.status, again.retry_count, again.error, again.completed_at) == ("pending", 0, "", None)
     engine.drain()
@@ -142,7 +142,7 @@ def test_a_step_is_in_compensation_while_it_is_undone(place: Place) -> None:
     engine, stage, seen = place.engine(), Stage(), list[dict[str, str]]()
     saga = (
         Saga("s")
-        .step("a", stage.does("a", BROKEN), retries=1)
+        .step("a", stage.does("a", BROKEN), attempts=1)
         .on_failure("undo a", stage.does("undo a", lambda ctx: seen.append(statuses(engine, ctx.instance))))
     )
     instance = run(engine.register(saga.build()), "s")
@@ -158,13 +158,13 @@ def test_a_step_fails_when_it_cannot_be_undone(place: Place) -> None:
     saga = (
         Saga("s")
         .step("a", stage.does("a"))
-        .on_failure("undo a", stage.does("undo a", BROKEN), retries=2)
-        .step("b", stage.does("b", BROKEN), retries=1)
+        .on_failure("undo a", stage.does("undo a", BROKEN), attempts=2)
+        .step("b", stage.does("b", BROKEN), attempts=1)
     )
     instance = run(engine.register(saga.build()), "s")
     assert statuses(engine, instance) == {"a": "failed", "b": "rolled_back"}
     assert life(engine, instance, "a") == ["pending", "running", "completed", "compensation", "failed"]
-    (letter,) = engine.dead_letters(instance=instance).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
     assert (letter.source, letter.name, letter.reason) == ("compensation", "a", "compensation max retries exceeded")
 
 
@@ -174,12 +174,13 @@ def test_steps_that_are_stopped_are_skipped(place: Place) -> None:
     engine, stage = place.engine(), Stage()
     saga = Saga("s").fork("f", lambda one: one.human("ask"), lambda two: two.step("a", stage.does("a"))).join("met")
     engine.register(saga.build())
-    for stop in (engine.cancel, engine.abort):
-        instance = engine.start("s").result()
-        reply = stop(instance, "enough")
+    for word in ("cancel", "abort"):
+        instance = engine.start("s").id
+        run = engine.futures.run(instance)
+        reply = run.cancel("enough") if word == "cancel" else run.abort("enough")
         engine.drain()
         reply.result()
-        found = {each.name: (each.status, each.error) for each in engine.steps(instance).result() if each.name != "f"}
+        found = {each.name: (each.status, each.error) for each in engine.run(instance).steps() if each.name != "f"}
         assert found == dict.fromkeys(("ask", "a"), ("skipped", "Stopped due to workflow cancellation/abort"))
     assert stage.calls == []
 
@@ -190,14 +191,14 @@ def test_a_step_that_was_stopped_in_its_handler_is_skipped(place: Place) -> None
     engine, stage = place.engine(), Stage()
 
     def stop(ctx: StepContext) -> dict[str, bool]:
-        engine.cancel(ctx.instance)
+        engine.futures.run(ctx.instance).cancel()
         assert ctx.cancelled
         return {"late": True}
 
     saga = Saga("s").step("a", stage.does("a", stop)).step("b", stage.does("b"))
     instance = run(engine.register(saga.build()), "s")
     assert (status(engine, instance), statuses(engine, instance)) == ("cancelled", {"a": "skipped"})
-    assert (stage.calls, engine.get(instance).result().context) == (["a"], {})
+    assert (stage.calls, engine.run(instance).describe().context) == (["a"], {})
 
 
 def frozen(engine: ManualEngine, stage: Stage, other: ManualEngine) -> InstanceId:
@@ -213,7 +214,7 @@ def frozen(engine: ManualEngine, stage: Stage, other: ManualEngine) -> InstanceI
         .fork(
             "fork",
             lambda one: one.step("busy", stage.does("busy", work), priority=9).then("next", stage.does("next")),
-            lambda two: two.step("bad", stage.does("bad", BROKEN, None), retries=1, priority=5),
+            lambda two: two.step("bad", stage.does("bad", BROKEN, None), attempts=1, priority=5),
             lambda three: three.step("cold", stage.does("cold")),
         )
         .join("met")
@@ -233,8 +234,8 @@ def test_what_an_instance_in_the_dead_letter_queue_had_open_is_paused(place: Pla
     assert (status(engine, instance), stage.calls) == ("dlq", ["busy", "bad"])
     now = statuses(engine, instance)
     assert (now["busy"], now["bad"], now["cold"], "next" in now) == ("completed", "paused", "paused", False)
-    (letter,) = engine.dead_letters().result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list()
+    engine.dead_letters.requeue(letter.id)
     engine.drain()
     assert status(engine, instance) == "completed"
     assert sorted(stage.calls) == ["bad", "bad", "busy", "cold", "next"]
@@ -268,7 +269,7 @@ def undone(engine: ManualEngine, stage: Stage, _other: ManualEngine) -> Instance
         .human("ask")
         .fork(
             "f",
-            lambda one: one.step("x", stage.does("x", BROKEN), retries=2).on_failure("undo x", stage.does("undo x")),
+            lambda one: one.step("x", stage.does("x", BROKEN), attempts=2).on_failure("undo x", stage.does("undo x")),
             lambda two: two.human("other"),
             lambda three: three.step("late", stage.does("late"), priority=0),
         )
@@ -284,12 +285,12 @@ def stuck(engine: ManualEngine, stage: Stage, _other: ManualEngine) -> InstanceI
     saga = (
         Saga("stuck")
         .step("a", stage.does("a"))
-        .on_failure("undo a", stage.does("undo a", BROKEN, None), retries=1)
-        .step("b", stage.does("b", BROKEN), retries=1)
+        .on_failure("undo a", stage.does("undo a", BROKEN, None), attempts=1)
+        .step("b", stage.does("b", BROKEN), attempts=1)
     )
     instance = run(engine.register(saga.build()), "stuck")
-    (letter,) = engine.dead_letters(instance=instance).result()
-    engine.retry_compensation(letter.id).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
+    engine.dead_letters.retry_compensation(letter.id)
     return instance
 
 
@@ -308,9 +309,9 @@ def stopped(engine: ManualEngine, stage: Stage, _other: ManualEngine) -> Instanc
         .step("a", stage.does("a"))
         .fork(
             "f",
-            lambda one: one.step("x", stage.does("x", lambda ctx: engine.cancel(ctx.instance)), priority=9).on_failure(
-                "undo x", stage.does("undo x")
-            ),
+            lambda one: one.step(
+                "x", stage.does("x", lambda ctx: engine.futures.run(ctx.instance).cancel()), priority=9
+            ).on_failure("undo x", stage.does("undo x")),
             lambda two: two.step("y", stage.does("y")),
             lambda three: three.human("ask"),
         )
@@ -321,7 +322,7 @@ def stopped(engine: ManualEngine, stage: Stage, _other: ManualEngine) -> Instanc
 
 def swept(engine: ManualEngine, stage: Stage, _other: ManualEngine) -> InstanceId:
     """Cancelled from inside of a branch that has nothing to undo it."""
-    stop = stage.does("x", lambda ctx: engine.cancel(ctx.instance))
+    stop = stage.does("x", lambda ctx: engine.futures.run(ctx.instance).cancel())
     saga = Saga("swept").fork("f", lambda one: one.step("x", stop), lambda two: two.human("ask")).join("met")
     return run(engine.register(saga.build()), "swept")
 
@@ -329,22 +330,22 @@ def swept(engine: ManualEngine, stage: Stage, _other: ManualEngine) -> InstanceI
 def thawed(engine: ManualEngine, stage: Stage, other: ManualEngine) -> InstanceId:
     """Requeued from the dead letter queue."""
     instance = frozen(engine, stage, other)
-    (letter,) = engine.dead_letters(instance=instance).result()
-    engine.requeue(letter.id).result()
+    (letter,) = engine.dead_letters.list(instance=instance)
+    engine.dead_letters.requeue(letter.id)
     return instance
 
 
 def cancelled(engine: ManualEngine, stage: Stage, other: ManualEngine) -> InstanceId:
     """Cancelled in the dead letter queue."""
     instance = frozen(engine, stage, other)
-    engine.cancel(instance)
+    engine.futures.run(instance).cancel()
     return instance
 
 
 def aborted(engine: ManualEngine, stage: Stage, other: ManualEngine) -> InstanceId:
     """Aborted in the dead letter queue."""
     instance = frozen(engine, stage, other)
-    engine.abort(instance)
+    engine.futures.run(instance).abort()
     return instance
 
 
@@ -360,7 +361,7 @@ def test_only_known_transitions_happen(
     engine, stage = place.engine(), Stage()
     instance = story(engine, stage, place.engine())
     engine.drain()
-    lives = {each.name: life(engine, instance, each.name) for each in engine.steps(instance).result()}
+    lives = {each.name: life(engine, instance, each.name) for each in engine.run(instance).steps()}
     changes = {change for each in lives.values() for change in pairwise(each)}
     assert changes <= TABLE | IMPLIED | SETTLED, changes - TABLE - IMPLIED - SETTLED
     assert {each for story in lives.values() for each in story} <= STATUSES
@@ -375,11 +376,11 @@ def test_the_transitions_that_the_text_implies_happen(place: Place) -> None:
         engine, stage = place.engine(), Stage()
         instance = story(engine, stage, place.engine())
         engine.drain()
-        for each in engine.steps(instance).result():
+        for each in engine.run(instance).steps():
             seen |= set(pairwise(life(engine, instance, each.name)))
         # Each story has handlers and instances of its own; what is open is ended, so that no other engine touches it.
-        if not engine.get(instance).result().is_terminal:
-            engine.abort(instance).result()
+        if not engine.run(instance).describe().is_terminal:
+            engine.run(instance).abort()
     # A question and a queued call have begun before anybody could see them otherwise.
     hidden = {("running", "waiting_decision"), ("pending", "skipped"), ("paused", "completed")}
     assert seen | hidden >= TABLE | IMPLIED, (TABLE | IMPLIED) - seen - hidden

@@ -62,7 +62,7 @@ def test_a_wait_ends_by_itself_in_a_live_engine(live: Live) -> None:
     stage = Stage()
     saga = Saga("brief").wait("rest", 0.05).step("after", stage.does("after")).build()
     engine = live.engine().register(saga).start_worker()
-    engine.result(engine.start("brief").result()).result(LONG_SECONDS)
+    engine.start("brief").result(LONG_SECONDS)
     assert stage.calls == ["after"]
 
 
@@ -73,8 +73,9 @@ def test_a_wait_is_skipped_when_the_saga_is_stopped(place: Place, word: str) -> 
     saga = Saga("slow").wait("rest", 60).step("after", stage.does("after")).build()
     engine = place.engine().register(saga)
     instance = run(engine, "slow")
-    stop = engine.cancel if word == "cancel" else engine.abort
-    stop(instance, "no", requested_by="ann")
+    stopped = engine.acting("ann").futures.run(instance)
+    stop = stopped.cancel if word == "cancel" else stopped.abort
+    stop("no")
     engine.drain()
     before = history(engine, instance)
     engine.advance(minutes=2)
@@ -92,12 +93,12 @@ def test_a_signal_ends_the_wait_and_brings_its_payload(place: Place) -> None:
     engine = place.engine().register(signalled(stage))
     instance = run(engine, "signalled", {"order": 7})
     assert statuses(engine, instance)["paid"] == "running"
-    assert engine.backlog().result() == []
-    engine.signal(instance, "payment", {"amount": 5}).result()
+    assert engine.admin.backlog() == []
+    engine.run(instance).signal("payment", {"amount": 5})
     engine.drain()
     assert stage.contexts("after")[0].input == {"order": 7, "amount": 5}
     assert step(engine, instance, "paid").output == {"amount": 5}
-    assert engine.result(instance).result() == {"order": 7, "amount": 5}
+    assert engine.run(instance).result() == {"order": 7, "amount": 5}
 
 
 @pytest.mark.parametrize(("payload", "data"), [(None, {}), (7, {"paid": 7}), (["a"], {"paid": ["a"]}), ({}, {})])
@@ -105,22 +106,22 @@ def test_a_signal_may_bring_anything_or_nothing(place: Place, payload: object, d
     """What is no object is found under the name of the step."""
     engine = place.engine().register(signalled(Stage()))
     instance = run(engine, "signalled")
-    engine.signal(instance, "payment", payload).result()
+    engine.run(instance).signal("payment", payload)
     engine.drain()
-    assert engine.result(instance).result() == data
+    assert engine.run(instance).result() == data
 
 
 def test_a_signal_that_came_early_is_taken_at_once(place: Place) -> None:
     """It is kept until somebody waits for it, also over a restart."""
     stage = Stage()
     engine = place.engine().register(signalled(stage))
-    instance = engine.start("signalled").result()
-    engine.signal(instance, "payment", {"amount": 5}).result()
+    instance = engine.start("signalled").id
+    engine.run(instance).signal("payment", {"amount": 5})
     assert stage.calls == []
     other = place.engine().register(signalled(stage))
     other.drain()
     assert stage.calls == ["before", "after"]
-    assert other.result(instance).result() == {"amount": 5}
+    assert other.run(instance).result() == {"amount": 5}
 
 
 def test_signals_are_taken_in_the_order_in_which_they_came(place: Place) -> None:
@@ -128,18 +129,18 @@ def test_signals_are_taken_in_the_order_in_which_they_came(place: Place) -> None
     stage = Stage()
     saga = Saga("twice").wait_for("one", "go").wait_for("two", "go").step("after", stage.does("after")).build()
     engine = place.engine().register(saga)
-    instance = engine.start("twice", delay=60).result()
+    instance = engine.start("twice", delay=60).id
     for payload in ("first", "second", "third"):
-        engine.signal(instance, "go", payload).result()
+        engine.run(instance).signal("go", payload)
     engine.advance(seconds=60)
-    assert engine.result(instance).result() == {"one": "first", "two": "second"}
+    assert engine.run(instance).result() == {"one": "first", "two": "second"}
 
 
 def test_a_signal_of_another_name_does_not_end_the_wait(place: Place) -> None:
     """Names tell signals apart."""
     engine = place.engine().register(signalled(Stage()))
     instance = run(engine, "signalled")
-    engine.signal(instance, "refund", {"amount": 5}).result()
+    engine.run(instance).signal("refund", {"amount": 5})
     engine.drain()
     assert statuses(engine, instance)["paid"] == "running"
 
@@ -154,12 +155,12 @@ def test_one_signal_wakes_one_of_two_waits(place: Place) -> None:
     )
     engine = place.engine().register(saga)
     instance = run(engine, "both")
-    engine.signal(instance, "go", 1).result()
+    engine.run(instance).signal("go", 1)
     engine.drain()
     assert sorted(statuses(engine, instance)[name] for name in ("left", "right")) == ["completed", "running"]
-    engine.signal(instance, "go", 2).result()
+    engine.run(instance).signal("go", 2)
     engine.drain()
-    assert engine.result(instance).result() == {"left": 1, "right": 2}
+    assert engine.run(instance).result() == {"left": 1, "right": 2}
 
 
 def test_many_signals_at_once_are_all_kept(live: Live) -> None:
@@ -168,9 +169,9 @@ def test_many_signals_at_once_are_all_kept(live: Live) -> None:
     for number in range(10):
         saga.wait_for(f"wait {number}", "part")
     engines = [live.engine().register(saga.build()).start_worker() for _ in range(2)]
-    instance = engines[0].start("gather").result()
-    together(*(partial(engines[number % 2].signal, instance, "part", number) for number in range(10)))
-    result = engines[0].result(instance).result(LONG_SECONDS)
+    instance = engines[0].start("gather").id
+    together(*(partial(engines[number % 2].run(instance).signal, "part", number) for number in range(10)))
+    result = engines[0].run(instance).result(LONG_SECONDS)
     assert isinstance(result, dict)
     assert sorted(result.values()) == list(range(10))
 
@@ -178,14 +179,14 @@ def test_many_signals_at_once_are_all_kept(live: Live) -> None:
 def test_a_signal_too_many_is_refused_and_told_what_to_do(place: Place) -> None:
     """Whoever sends more than an instance keeps is refused; the instance goes on, and takes the next one when there is room."""
     engine = place.engine().register(signalled(Stage()))
-    instance = engine.start("signalled").result()
+    instance = engine.start("signalled").id
     for number in range(MOST_KEPT):
-        engine.signal(instance, "payment", number).result()
+        engine.run(instance).signal("payment", number)
     with pytest.raises(RejectedError, match="send it again when one does") as caught:
-        engine.signal(instance, "payment", "one more").result()
+        engine.run(instance).signal("payment", "one more")
     assert caught.value.reason == "too_many_signals"
     engine.drain()
-    assert engine.result(instance).result() == {"paid": 0}
+    assert engine.run(instance).result() == {"paid": 0}
 
 
 @pytest.mark.parametrize("has_way", [True, False])
@@ -200,7 +201,7 @@ def test_a_signal_that_does_not_come_in_time(place: Place, has_way: bool) -> Non
     assert stage.calls == (["before", "remind"] if has_way else ["before", "undo"])
     assert len(history(engine, instance, "timeout")) == 1
     with pytest.raises(RejectedError) as caught:
-        engine.signal(instance, "payment", 1).result()
+        engine.run(instance).signal("payment", 1)
     assert caught.value.reason == "already_terminal"
 
 
@@ -209,7 +210,7 @@ def test_a_signal_in_time_puts_an_end_to_the_timeout(place: Place) -> None:
     stage = Stage()
     engine = place.engine().register(signalled(stage, timeout=60))
     instance = run(engine, "signalled")
-    engine.signal(instance, "payment", {"amount": 5}).result()
+    engine.run(instance).signal("payment", {"amount": 5})
     engine.advance(minutes=5)
     assert status(engine, instance) == "completed"
     assert history(engine, instance, "timeout") == []
@@ -221,12 +222,12 @@ def test_a_signal_needs_an_instance_and_a_name(place: Place) -> None:
     instance = run(engine, "signalled")
     before = history(engine, instance)
     with pytest.raises(NotFoundError):
-        engine.signal("00000000-0000-7000-8000-000000000000", "payment").result()
+        engine.run("00000000-0000-7000-8000-000000000000").signal("payment")
     for bad in ("", "x" * 10_000):
         with pytest.raises(PayloadError):
-            engine.signal(instance, bad).result()
+            engine.run(instance).signal(bad)
     with pytest.raises(PayloadError):
-        engine.signal(instance, "payment", object()).result()
+        engine.run(instance).signal("payment", object())
     assert history(engine, instance) == before
 
 
@@ -250,7 +251,7 @@ def test_a_deadline_cancels_the_saga(place: Place) -> None:
     engine.advance(minutes=1)
     assert status(engine, instance) == "cancelled"
     assert statuses(engine, instance) == {"before": "rolled_back", "ask": "skipped"}
-    assert engine.get(instance).result().error == "the deadline has passed"
+    assert engine.run(instance).describe().error == "the deadline has passed"
     (started,) = history(engine, instance, "cancellation_started")
     assert started.data["requested_by"] == "system"
 
@@ -277,7 +278,7 @@ def test_a_deadline_does_not_touch_a_saga_whose_way_is_over(place: Place, losers
             "ask",
             lambda branch: (
                 branch.step("reserve A", stage.does("reserve A"))
-                .on_failure("release A", stage.does("release A"), retries=1)
+                .on_failure("release A", stage.does("release A"), attempts=1)
                 .wait("long", 7200)
             ),
             lambda branch: branch.step("B", stage.does("B")).on_failure("undo B", stage.does("undo B")),
@@ -294,7 +295,7 @@ def test_a_deadline_does_not_touch_a_saga_whose_way_is_over(place: Place, losers
     engine.advance(hours=1)
     assert (status(engine, instance), stage.calls[-1]) == (before, "release A" if losers == "undo" else "ship")
     if losers == "undo":
-        engine.resume(instance).result()
+        engine.run(instance).resume()
     engine.advance(hours=1)
     assert status(engine, instance) == "completed"
     assert (stage.count("undo B"), stage.count("call back")) == (0, 0)
@@ -305,13 +306,13 @@ def test_a_deadline_reaches_a_saga_that_waits_for_an_operator(place: Place) -> N
     stage = Stage()
     stage.does("bad", ValueError("broken"))
     engine = place.engine().register(
-        Saga("dead", dlq=True, deadline=60).step("bad", stage.does("bad"), retries=1).build()
+        Saga("dead", dlq=True, deadline=60).step("bad", stage.does("bad"), attempts=1).build()
     )
     instance = run(engine, "dead")
     assert status(engine, instance) == "dlq"
     engine.advance(seconds=60)
     assert status(engine, instance) == "cancelled"
-    assert engine.dead_letters().result() == []
+    assert engine.dead_letters.list() == []
 
 
 @pytest.mark.parametrize("delay", [60, timedelta(minutes=1)])
@@ -319,10 +320,10 @@ def test_a_delayed_start_puts_the_first_step_off(place: Place, delay: timedelta 
     """The instance is there and pending at once; its first step begins after the delay, and a deadline counts from then."""
     stage = Stage()
     engine = place.engine().register(Saga("later", deadline=30).step("work", stage.does("work")).human("ask").build())
-    instance = engine.start("later", {"n": 1}, delay=delay).result()
+    instance = engine.start("later", {"n": 1}, delay=delay).id
     engine.advance(seconds=59)
     assert status(engine, instance) == "pending"
-    assert engine.steps(instance).result() == []
+    assert engine.run(instance).steps() == []
     assert stage.calls == []
     engine.advance(seconds=1)
     assert stage.calls == ["work"]
@@ -337,9 +338,10 @@ def test_a_delayed_start_can_be_stopped(place: Place, word: str) -> None:
     """What has not begun never begins."""
     stage = Stage()
     engine = place.engine().register(Saga("later").step("work", stage.does("work")).build())
-    instance = engine.start("later", delay=60).result()
-    stop = engine.cancel if word == "cancel" else engine.abort
-    stop(instance, "no", requested_by="ann")
+    instance = engine.start("later", delay=60).id
+    stopped = engine.acting("ann").futures.run(instance)
+    stop = stopped.cancel if word == "cancel" else stopped.abort
+    stop("no")
     engine.advance(minutes=2)
     assert status(engine, instance) == ("cancelled" if word == "cancel" else "aborted")
     assert stage.calls == []
@@ -349,8 +351,8 @@ def test_a_delay_cannot_be_negative(place: Place) -> None:
     """It is refused, and no instance is there."""
     engine = place.engine().register(Saga("later").step("work", Stage().does("work")).build())
     with pytest.raises(PayloadError):
-        engine.start("later", delay=-1).result()
-    assert engine.list_instances().result().items == []
+        engine.start("later", delay=-1)
+    assert engine.runs.list().items == []
 
 
 def test_a_live_deadline_tells_running_handlers(live: Live) -> None:
@@ -359,6 +361,6 @@ def test_a_live_deadline_tells_running_handlers(live: Live) -> None:
     stage.does("long", lambda ctx: ctx.wait_cancelled(LONG_SECONDS))
     engine = live.engine().register(Saga("limited", deadline=0.3).step("long", stage.does("long")).build())
     engine.start_worker()
-    instance = engine.start("limited").result()
+    instance = engine.start("limited").id
     eventually(lambda: status(engine, instance) == "cancelled")
     assert stage.contexts("long")[0].cancelled

@@ -42,10 +42,10 @@ def test_a_definition_is_built_from_a_name_and_a_version() -> None:
 @pytest.mark.row("F-001")
 def test_build_reports_everything_that_is_wrong() -> None:
     """What is wrong comes out of `build`, all of it at once, with the name of the saga."""
-    broken = Saga("broken").step("a", H, retries=-1).step("b", H, priority=101).step("a", H)
+    broken = Saga("broken").step("a", H, attempts=-1).step("b", H, priority=101).step("a", H)
     with pytest.raises(DefinitionError, match="broken cannot be compiled") as refused:
         broken.build()
-    assert {each.code for each in refused.value.diagnostics} == {"retries", "priority", "duplicate_step"}
+    assert {each.code for each in refused.value.diagnostics} == {"attempts", "priority", "duplicate_step"}
 
 
 @pytest.mark.row("F-006")
@@ -91,7 +91,7 @@ def test_a_step_has_one_compensation() -> None:
 @pytest.mark.row("F-008")
 def test_parallel_takes_tasks_with_options() -> None:
     """`parallel` makes a step of each task, with the options of the task."""
-    saga = Saga("s").parallel("both", task("a", H, retries=5, priority=7), task("b", H)).then("c", H).build()
+    saga = Saga("s").parallel("both", task("a", H, attempts=5, priority=7), task("b", H)).then("c", H).build()
     assert saga.steps["both"].parallel == ("a", "b")
     assert (saga.steps["a"].max_retries, saga.steps["a"].priority) == (5, 7)
     assert (saga.steps["b"].max_retries, saga.steps["b"].priority) == (3, 0)
@@ -211,8 +211,8 @@ def test_the_dead_letter_mode_is_part_of_the_definition() -> None:
 
 @pytest.mark.row("F-016")
 def test_the_limit_of_calls_has_two_names() -> None:
-    """`retries` and `max_retries` are one option, on steps and on compensations."""
-    first = Saga("s").step("a", H, retries=4).on_failure("undo", H, retries=2).build()
+    """`attempts` and `max_retries` are one option, on steps and on compensations."""
+    first = Saga("s").step("a", H, attempts=4).on_failure("undo", H, attempts=2).build()
     second = Saga("s").step("a", H, max_retries=4).on_failure("undo", H, max_retries=2).build()
     assert first.graph == second.graph
     assert first.steps["a"].max_retries == 4
@@ -230,7 +230,7 @@ def test_an_option_that_does_not_exist_is_refused(add: Any) -> None:
 
 
 @pytest.mark.row("F-017")
-@pytest.mark.parametrize("options", [{"once": True}, {"no_idempotent": True}, {"no_idempotent": True, "retries": 1}])
+@pytest.mark.parametrize("options", [{"once": True}, {"no_idempotent": True}, {"no_idempotent": True, "attempts": 1}])
 def test_what_must_not_be_repeated_is_called_once(options: Any) -> None:
     """The limit is then 1 by itself, for steps and for compensations."""
     saga = Saga("s").step("a", H, **options).on_failure("undo", H, **options).build()
@@ -337,18 +337,18 @@ def test_a_condition_that_cannot_be_read_is_refused(expression: str) -> None:
 
 
 @pytest.mark.row("F-065", "F-072")
-@pytest.mark.parametrize("retries", [-1, 0, 1.5, float("inf"), None, True, "3"])
-def test_the_limit_of_calls_is_a_positive_number(retries: Any) -> None:
+@pytest.mark.parametrize("attempts", [-1, 0, 1.5, float("inf"), None, True, "3"])
+def test_the_limit_of_calls_is_a_positive_number(attempts: Any) -> None:
     """There is no limit that means for ever, none below zero, and a step that may never be called is a mistake."""
-    assert findings(Saga("s").step("a", H, retries=retries)) == {("retries", "a")}
+    assert findings(Saga("s").step("a", H, attempts=attempts)) == {("attempts", "a")}
 
 
 @pytest.mark.row("F-072")
-@pytest.mark.parametrize("retries", [-1, 1.5, float("inf"), None])
-def test_the_limit_of_a_compensation_is_a_number(retries: Any) -> None:
+@pytest.mark.parametrize("attempts", [-1, 1.5, float("inf"), None])
+def test_the_limit_of_a_compensation_is_a_number(attempts: Any) -> None:
     """A compensation has a limit too; only 0 is allowed in addition."""
-    assert findings(Saga("s").step("a", H).on_failure("undo", H, retries=retries)) == {("retries", "a")}
-    allowed = Saga("s").step("a", H).on_failure("undo", H, retries=0).build()
+    assert findings(Saga("s").step("a", H).on_failure("undo", H, attempts=attempts)) == {("attempts", "a")}
+    allowed = Saga("s").step("a", H).on_failure("undo", H, attempts=0).build()
     assert allowed.steps["a"].on_failure == "undo"
 
 

@@ -156,7 +156,7 @@ def test_a_step_has_a_priority() -> None:
 @pytest.mark.row("F-015")
 def test_a_definition_comes_back_from_its_stored_form() -> None:
     """Nothing that was said in the builder gets lost on the way to the database and back; a change is noticed."""
-    saga = Saga("s", 3, dlq=True).step("a", H, retries=7, metadata={"x": 1}).on_failure("undo", H).build()
+    saga = Saga("s", 3, dlq=True).step("a", H, attempts=7, metadata={"x": 1}).on_failure("undo", H).build()
     stored = graph_bytes(saga.graph)
     assert read_graph(stored) == saga.graph
     assert graph_hash(msgspec.structs.replace(saga.graph, version="4")) != saga.graph.hash

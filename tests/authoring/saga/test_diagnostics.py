@@ -118,7 +118,7 @@ def test_values_of_the_wrong_kind_are_findings(saga: Any, code: str) -> None:
 @pytest.mark.row("F-016")
 @pytest.mark.parametrize(
     "options",
-    [{"retries": 2, "max_retries": 7}, {"retries": 2, "max_retries": 2}, {"once": True, "no_idempotent": True}],
+    [{"attempts": 2, "max_retries": 7}, {"attempts": 2, "max_retries": 2}, {"once": True, "no_idempotent": True}],
 )
 def test_an_option_is_given_once(options: Any) -> None:
     """Two names of one option at once are a finding, on steps and on compensations."""
@@ -130,7 +130,7 @@ def test_an_option_is_given_once(options: Any) -> None:
 @pytest.mark.parametrize("name", ["once", "no_idempotent"])
 def test_once_and_more_calls_contradict_one_another(name: str) -> None:
     """The limit of what must not be repeated is 1; whoever asks for more is told at `build`."""
-    options: Any = {name: True, "retries": 5}
+    options: Any = {name: True, "attempts": 5}
     assert codes(Saga("s").step("a", H, **options)) == [("once", "a")]
     assert codes(Saga("s").step("a", H).on_failure("undo", H, **options)) == [("once", "a")]
 

@@ -3,7 +3,7 @@
 order = (
     Saga("order", version=1)
     .step("reserve", reserve).on_failure("release", release)
-    .step("charge", charge, retries=3, delay=2).on_failure("refund", refund)
+    .step("charge", charge, undo=refund, attempts=3, delay=2)
     .then("ship", ship)
     .build()
 )
@@ -102,9 +102,18 @@ class Branch:
     # -- steps
 
     def step(
-        self, name: str, handler: Function | str, *, on_error: Build | None = None, **options: Unpack[StepOptions]
+        self,
+        name: str,
+        handler: Function | str,
+        *,
+        undo: Function | str | None = None,
+        on_error: Build | None = None,
+        **options: Unpack[StepOptions],
     ) -> Self:
-        """A task that follows the previous step; `on_error` builds the way that is taken when it fails for good."""
+        """A task that follows the previous step; `on_error` builds the way that is taken when it fails for good.
+
+        `undo` is the short way of `on_failure`: what undoes the step when a later one fails, as `undo <name>` and without options.
+        """
         self._parts.take(handler, name, options)
         node = Node(
             id=name,
@@ -113,6 +122,8 @@ class Branch:
             metadata=options.get("metadata", {}),
         )
         self._append(node)
+        if undo is not None:
+            self.on_failure(f"undo {name}", undo)
         return self._side(name, ERROR, on_error)
 
     then = step

@@ -17,8 +17,13 @@ F = TypeVar("F", bound=Function)
 
 DEFAULT_CALLS = 3
 
-SAME_OPTIONS = (("retries", "max_retries"), ("once", "no_idempotent"))
+SAME_OPTIONS = (("attempts", "max_retries"), ("once", "no_idempotent"))
 """Options that have two names."""
+
+NO_OPTIONS = {
+    "retries": "say `attempts`: calls in all, the first one included, so that attempts=3 is what retries=2 means elsewhere",
+}
+"""Words for options that are none because they mean different things to different people, and what to say instead."""
 
 NAME_IT = "name one of them with @handler('…'), or give steps a text and register it with engine.handle('…', function)"
 """What to do about two functions of one name."""
@@ -30,10 +35,10 @@ _LAMBDA = "<lambda>"
 class StepOptions(TypedDict, total=False):
     """How a step is called."""
 
-    retries: int
+    attempts: int
     """Calls in all, the first one included."""
     max_retries: int
-    """Another name for `retries`."""
+    """Another name for `attempts`."""
     start_after: Duration
     """Wait before the first call."""
     delay: Duration
@@ -87,7 +92,7 @@ def handler_name(function: Function | str, *, default: str = "") -> str:
 def work_of(function: Function | str, step: str, options: StepOptions) -> Work:
     """The call that a step makes."""
     once = options.get("once", False) or options.get("no_idempotent", False)
-    calls = options.get("retries", options.get("max_retries", 1 if once else DEFAULT_CALLS))
+    calls = options.get("attempts", options.get("max_retries", 1 if once else DEFAULT_CALLS))
     timeout = options.get("timeout")
     return Work(
         handler=handler_name(function, default=step),

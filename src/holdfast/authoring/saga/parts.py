@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.authoring.definition import Function
-from holdfast.authoring.saga.options import NAME_IT, SAME_OPTIONS, StepOptions, handler_name
+from holdfast.authoring.saga.options import NAME_IT, NO_OPTIONS, SAME_OPTIONS, StepOptions, handler_name
 from holdfast.errors import Diagnostic
 from holdfast.machine.graphs.graph import BRANCH, Edge, Node
 
@@ -54,7 +54,7 @@ class Parts:
         """Look at the options of a call, and remember a handler that was given as a function, so that it can be registered."""
         known = StepOptions.__annotations__
         for unknown in sorted(options.keys() - known.keys()):
-            remedy = f"there are {', '.join(known)}"
+            remedy = NO_OPTIONS.get(unknown, f"there are {', '.join(known)}")
             self.find("unknown_option", f"{step!r} has the option {unknown!r}, which does not exist; {remedy}", step)
         for name, other in SAME_OPTIONS:
             if name in options and other in options:

@@ -77,7 +77,7 @@ def work_findings(name: str, what: str, work: Work, *, least_calls: int) -> Iter
     retry = work.retry
     yield from name_findings(name, "no_handler", f"the handler of {what}", work.handler)
     what_counts = f"the number of calls of {what}, the first one included,"
-    yield from number_findings(name, "retries", what_counts, retry.max_calls, low=least_calls)
+    yield from number_findings(name, "attempts", what_counts, retry.max_calls, low=least_calls)
     yield from time_findings(name, "start_after", f"the start delay of {what}", work.start_after_ms)
     yield from time_findings(name, "retry_delay", f"the delay of {what}", retry.delay_ms)
     yield from time_findings(name, "retry_cap", f"the longest delay of {what}", retry.cap_ms)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from holdfast.app import views
-from holdfast.app.desk import Desk, answered, checked_key, checked_span, checked_text, failed
+from holdfast.app.desk import Desk, answered, checked_key, checked_span, checked_text, failed, nothing
+from holdfast.app.operator_views import Observation, Transition, shown
 from holdfast.app.references import InstanceLike, checked_decider, checked_instance
+from holdfast.app.verification import Verification, verified
+from holdfast.app.views import Instance, Recorded, instance_view, recorded
 from holdfast.diagrams.charts import StateMachineDefinition, observed_machine
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
 from holdfast.kernel.actor import context_bytes
@@ -17,9 +19,8 @@ from holdfast.kernel.program import Program
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.submissions import receipt_key
 from holdfast.runtime.replies import Reply
-from holdfast.store.findings import Transition
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header, InstanceQuery, Observation, StoredMessage
+from holdfast.store.shapes import Address, Header, InstanceQuery, StoredMessage
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -29,9 +30,14 @@ F = TypeVar("F")
 Kind = type[Decider[S, C, E, F]] | Decider[S, C, E, F]
 """A decider class, or an object of one. Every call takes its type as text too; what comes back is then of no known type."""
 
+AnyKind = Kind[Any, Any, Any, Any]
 
-class DeciderCalls(Desk):
-    """What can be asked of deciders."""
+
+class FutureDeciders:
+    """What can be asked of deciders: their instances are named by key."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
 
     # -- commands
 
@@ -86,25 +92,27 @@ class DeciderCalls(Desk):
         except HoldfastError as error:
             return failed(error)
         if connection is None:
-            return self._read(lambda: self._service.accept(message))
-        return answered(Reply(), lambda: self._service.accept(message, connection))  # On the connection's own thread.
+            return self._desk.read(lambda: self._desk.service.accept(message))
+        return answered(
+            Reply(), lambda: self._desk.service.accept(message, connection)
+        )  # On the connection's own thread.
 
     # -- questions
 
-    def load_state(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[S]:
+    def state(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[S]:
         """The state of an instance: the fold of its events."""
-        return self._look(lambda reader: cast("S", self._tracked(reader, self._program(decider), key).state))
+        return self._desk.look(lambda reader: cast("S", self._tracked(reader, self._program(decider), key).state))
 
-    def load_events(
+    def history(
         self, decider: Kind[S, C, E, F] | str, key: str, *, after: int = 0, limit: int | None = None
-    ) -> Reply[list[views.Recorded]]:
+    ) -> Reply[list[Recorded]]:
         """The history of an instance, in order; give the last sequence as `after` for the next page.
 
         Nothing is folded: a history that `evolve` fails on can be read all the same, and an event that cannot be decoded is shown
         as it is stored.
         """
 
-        def read(reader: Reader) -> list[views.Recorded]:
+        def read(reader: Reader) -> list[Recorded]:
             start, most = checked_span(after, limit)
             program = self._program(decider)
             where = self._address(program, key)
@@ -113,17 +121,19 @@ class DeciderCalls(Desk):
                 raise NotFoundError(program.type, key)
             return _history(reader, program, found[0], after=start, limit=most)
 
-        return self._look(read)
+        return self._desk.look(read)
 
-    def _get_decider(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[views.Instance[S]]:
-        def read(reader: Reader) -> views.Instance[S]:
+    def get(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[Instance[S]]:
+        """An instance with its state, its history and its pending work."""
+
+        def read(reader: Reader) -> Instance[S]:
             program = self._program(decider)
             tracked = self._tracked(reader, program, key)
             header = tracked.header
             history, work = _history(reader, program, header), reader.work(header.id)
-            return views.instance(header, cast("S", tracked.state), history, work)
+            return instance_view(header, cast("S", tracked.state), history, work)
 
-        return self._look(read)
+        return self._desk.look(read)
 
     def observations(
         self, decider: Kind[S, C, E, F] | str = "", instance: InstanceLike | None = None
@@ -132,27 +142,40 @@ class DeciderCalls(Desk):
 
         def read() -> list[Observation]:
             identity = None if instance is None else checked_instance(instance)
-            return self._reader.observations(definition=checked_decider(decider), instance=identity)
+            found = self._desk.reader.observations(definition=checked_decider(decider), instance=identity)
+            return [shown(each, Observation) for each in found]
 
-        return self._read(read)
+        return self._desk.read(read)
 
     def transitions(self, decider: Kind[S, C, E, F] | str) -> Reply[list[Transition]]:
         """The moves that were observed, counted."""
-        return self._read(lambda: self._reader.transitions(checked_decider(decider)))
+        return self._desk.read(lambda: self._transitions(decider))
 
     def observed_machine(self, decider: Kind[S, C, E, F] | str) -> Reply[StateMachineDefinition]:
         """The state machine that was observed: only paths that were really taken."""
 
-        def drawn(moves: list[Transition]) -> StateMachineDefinition:
+        def drawn() -> StateMachineDefinition:
+            moves = self._transitions(decider)
             taken = [(m.from_status, m.input, m.to_status, m.count) for m in moves]
             return observed_machine(checked_decider(decider), taken)
 
-        return self.transitions(decider).mapped(drawn)
+        return self._desk.read(drawn)
+
+    def verify(self, decider: AnyKind | str, key: str) -> Reply[Verification]:
+        """Fold the whole history of an instance again and compare it with what is stored: its row and its state."""
+
+        def prove(reader: Reader) -> Verification:
+            return verified(reader, self._desk.registry, self._address(self._program(decider), key))
+
+        return self._desk.look(prove)
 
     # -- how
 
+    def _transitions(self, decider: object) -> list[Transition]:
+        return [shown(each, Transition) for each in self._desk.reader.transitions(checked_decider(decider))]
+
     def _program(self, decider: object) -> Program:
-        return self._registry.get(self.tenant, checked_decider(decider))
+        return self._desk.registry.get(self._desk.tenant, checked_decider(decider))
 
     def _execute(self, program: Program, command: object, *, command_id: str, comment: str) -> Reply[None]:
         try:
@@ -162,7 +185,7 @@ class DeciderCalls(Desk):
             receipt = receipt_key(address, checked_key(command_id, "command id", may_be_empty=True))
         except HoldfastError as error:
             return failed(error)
-        return self._command(address, own, comment=comment, receipt=receipt).mapped(lambda _outcome: None)
+        return self._desk.command(address, own, nothing, comment=comment, receipt=receipt)
 
     def _message(self, program: Program, command: object, *, command_id: str, comment: str) -> StoredMessage:
         encoded = program.commands.encode(command)
@@ -174,21 +197,21 @@ class DeciderCalls(Desk):
             version=encoded.version,
             data=encoded.data,
             command_id=checked_key(command_id, "command id", may_be_empty=True),
-            actor=self.actor.id,
+            actor=self._desk.request.actor.id,
             comment=comment,
             context=self._context(),
         )
 
     def _context(self) -> bytes | None:
         """For whom a message is decided later."""
-        request = self.request
+        request = self._desk.request
         return context_bytes(actor=request.actor, trace=request.trace, partition=request.partition)
 
     def _address(self, program: Program, key: str) -> Address:
-        return Address(tenant=self.tenant, definition=program.type, key=checked_key(key, "key"))
+        return Address(tenant=self._desk.tenant, definition=program.type, key=checked_key(key, "key"))
 
     def _tracked(self, reader: Reader, program: Program, key: str) -> CachedInstance:
-        tracked = self._folded(reader, self._address(program, key))
+        tracked = self._desk.folded(reader, self._address(program, key))
         if tracked is None:
             raise NotFoundError(program.type, key)
         return tracked
@@ -196,8 +219,8 @@ class DeciderCalls(Desk):
 
 def _history(
     reader: Reader, program: Program, header: Header, *, after: int = 0, limit: int | None = None
-) -> list[views.Recorded]:
-    return [views.recorded(event, program) for event in reader.events(header.id, after=after, limit=limit)]
+) -> list[Recorded]:
+    return [recorded(event, program) for event in reader.events(header.id, after=after, limit=limit)]
 
 
 def _plain(payload: Mapping[str, object] | bytes | str) -> Mapping[str, object]:

@@ -1,0 +1,67 @@
+"""Calls of those who run the engine: maintenance, what waits, who works. They concern all tenants and all processes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from holdfast.app.desk import Desk
+from holdfast.app.operator_views import Backlog, MissingHandler, WorkerInfo, shown
+from holdfast.runtime.replies import Reply
+from holdfast.store.shapes import Maintenance
+
+
+class FutureAdmin:
+    """What is asked of the engine as a whole."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def pause_processing(self) -> Reply[None]:
+        """Maintenance for all processes: commands are taken, but no work is begun until `resume_processing`."""
+        return self._maintain("pause")
+
+    def refuse_commands(self) -> Reply[None]:
+        """Maintenance for all processes: no work is begun, and commands are refused too, until `resume_processing`."""
+        return self._maintain("refuse")
+
+    def resume_processing(self) -> Reply[None]:
+        """End maintenance, in all processes."""
+        return self._maintain("")
+
+    def backlog(self) -> Reply[list[Backlog]]:
+        """How much work waits, by handler and by definition."""
+
+        def read() -> list[Backlog]:
+            found = self._desk.keep(lambda keeper: keeper.backlog(), may_repeat=True)
+            return [shown(each, Backlog) for each in found]
+
+        return self._desk.read(read)
+
+    def missing_handlers(self) -> Reply[list[MissingHandler]]:
+        """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""
+        moment = self._desk.service.shared.clock.judge()
+
+        def read() -> list[MissingHandler]:
+            found = self._desk.keep(lambda keeper: keeper.unhandled(waited=timedelta(0), now=moment), may_repeat=True)
+            return [shown(each, MissingHandler) for each in found]
+
+        return self._desk.read(read)
+
+    def inbox_depth(self) -> Reply[int]:
+        """How many accepted commands wait for their turn."""
+        service = self._desk.service
+        return self._desk.read(lambda: service.operate(lambda parts: parts.inbox().depth(), may_repeat=True))
+
+    def workers(self) -> Reply[list[WorkerInfo]]:
+        """The workers that are alive, in all processes."""
+        service = self._desk.service
+        moment = service.shared.clock.judge()
+
+        def read() -> list[WorkerInfo]:
+            found = service.operate(lambda parts: parts.workers().live(moment), may_repeat=True)
+            return [shown(each, WorkerInfo) for each in found]
+
+        return self._desk.read(read)
+
+    def _maintain(self, mode: Maintenance) -> Reply[None]:
+        return self._desk.read(lambda: self._desk.service.maintain(mode))

@@ -1,0 +1,186 @@
+"""Calls of what gave up: looking at it, putting it back to work, forgetting it."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Never
+
+import msgspec
+
+from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, nothing
+from holdfast.app.operator_views import DeadLetter, dead_letter
+from holdfast.app.references import InstanceLike, LetterLike, checked_instance, checked_letter
+from holdfast.app.step_handlers import plain_data
+from holdfast.errors import ConflictError, NotFoundError, PayloadError, RejectedError
+from holdfast.kernel.records import DeadLetterSource
+from holdfast.machine.runs import commands as c
+from holdfast.runtime.commit.submissions import Outcome
+from holdfast.runtime.mishaps import RECALLED
+from holdfast.runtime.replies import Reply
+from holdfast.store import shapes
+from holdfast.store.shapes import Address
+
+
+class FutureDeadLetters:
+    """What operators ask of work that gave up."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def list(
+        self,
+        *,
+        instance: InstanceLike | None = None,
+        definition: str = "",
+        source: DeadLetterSource | None = None,
+        key: str = "",
+        after: int = 0,
+        limit: int = 100,
+    ) -> Reply[builtins.list[DeadLetter]]:
+        """What gave up, oldest first; give the last id as `after` for the next page. `key` is the business key of the instance."""
+
+        def read() -> list[DeadLetter]:
+            identity = None if instance is None else checked_instance(instance)
+            _check_filters(definition, source, key)
+            found = self._desk.reader.dead_letters(
+                instance=identity,
+                definition=definition,
+                source=source,
+                key=key,
+                after=checked_after(after),
+                limit=checked_limit(limit),
+            )
+            return [self._shown(each) for each in found]
+
+        return self._desk.read(read)
+
+    def count(
+        self,
+        *,
+        instance: InstanceLike | None = None,
+        definition: str = "",
+        source: DeadLetterSource | None = None,
+        key: str = "",
+    ) -> Reply[int]:
+        """How much gave up."""
+
+        def read() -> int:
+            identity = None if instance is None else checked_instance(instance)
+            _check_filters(definition, source, key)
+            return self._desk.reader.count_letters(instance=identity, definition=definition, source=source, key=key)
+
+        return self._desk.read(read)
+
+    def get(self, letter: LetterLike) -> Reply[DeadLetter]:
+        """One dead letter."""
+        return self._desk.read(lambda: self._shown(self._letter(letter)))
+
+    def requeue(self, letter: LetterLike, input: object = None) -> Reply[None]:  # noqa: A002 - the word that everybody uses for it
+        """Put what gave up back to work, with its attempts reset. A step may be given another input to work on, also as JSON."""
+
+        def put_back() -> None:
+            found = self._letter(letter)
+            match found.source:
+                case "step":
+                    new = (
+                        None
+                        if input is None
+                        else plain_data(_read_back(input), "input", limit=self._desk.payload_limit)
+                    )
+                    self._repair(found, c.RequeueStep(step=found.number, input=new))
+                case "compensation":
+                    raise ConflictError(
+                        f"dead letter {found.id} is of a compensation, which is not requeued but tried again: use retry_compensation"
+                    )
+                case "timer":
+                    self._restore_timer(found)
+                case "effect" if found.reason == RECALLED:
+                    raise ConflictError(
+                        f"dead letter {found.id} is of an effect that nobody wants any more: its instance took it back while it ran; "
+                        "discard it"
+                    )
+                case "effect" | "inbox":
+                    now = self._desk.service.shared.clock.now()
+                    ageing = self._desk.service.shared.settings.ageing_rate
+                    if not self._desk.keep(lambda keeper: keeper.requeue(found, now=now, ageing=ageing)):
+                        _not_found(found.id)
+                    self._desk.service.hint()
+
+        return self._desk.read(put_back)
+
+    def retry_compensation(self, letter: LetterLike) -> Reply[None]:
+        """Try again to undo a step that could not be undone, and go on with the rollback from there."""
+
+        def retry() -> None:
+            found = self._letter(letter)
+            if found.source != "compensation":
+                raise ConflictError(
+                    f"dead letter {found.id} is of a {found.source}, not of a compensation; use requeue"
+                )
+            self._repair(found, c.RetryCompensation(step=found.number))
+
+        return self._desk.read(retry)
+
+    def discard(self, letter: LetterLike) -> Reply[None]:
+        """Forget a dead letter. That of a step goes with its workflow: requeue it, or cancel or abort the workflow."""
+
+        def forget() -> None:
+            found = self._letter(letter)
+            if found.source == "step":
+                raise ConflictError(
+                    f"dead letter {found.id} is of a step that its workflow waits for: requeue it, or cancel or abort the workflow"
+                )
+            if not self._desk.keep(lambda keeper: keeper.discard(found.id, tenant=self._desk.tenant)):
+                _not_found(found.id)
+
+        return self._desk.read(forget)
+
+    def _shown(self, letter: shapes.DeadLetter) -> DeadLetter:
+        return dead_letter(letter, self._desk.registry.codec)
+
+    def _letter(self, letter: LetterLike) -> shapes.DeadLetter:
+        number = checked_letter(letter)
+        found = self._desk.reader.dead_letter(number)
+        return found if found is not None else _not_found(number)
+
+    def _restore_timer(self, found: shapes.DeadLetter) -> None:
+        """Put a timer back by a command, so that whoever remembers its instance notices; the letter goes in the same commit."""
+        address = Address(tenant=self._desk.tenant, instance=found.instance)
+        told = self._desk.command(address, found, _is_found, claim=found.claim, may_create=False)
+        if not told.result():  # Somebody else was faster.
+            _not_found(found.id)
+        self._desk.service.hint()
+
+    def _repair(self, found: shapes.DeadLetter, command: object) -> None:
+        """Have the workflow of a dead letter try again; the letter goes in the same commit."""
+        address = Address(tenant=self._desk.tenant, instance=found.instance)
+        try:
+            self._desk.command(address, command, nothing, may_create=False).result()
+        except RejectedError as error:
+            if error.reason == "not_dead":  # Somebody else was faster.
+                raise NotFoundError("dead letter", found.id) from error
+            raise
+
+
+def _is_found(outcome: Outcome) -> bool:
+    return outcome.instance is not None
+
+
+def _read_back(input: object) -> object:  # noqa: A002 - as in `requeue`
+    """An input as it stands in a letter: JSON is what it says."""
+    if not isinstance(input, bytes):
+        return input
+    try:
+        return msgspec.json.decode(input)
+    except msgspec.DecodeError as error:
+        raise PayloadError(f"the input is bytes that are no JSON: {error}") from error
+
+
+def _not_found(letter: object) -> Never:
+    raise NotFoundError("dead letter", letter)
+
+
+def _check_filters(definition: object, source: object, key: object) -> None:
+    checked_key(definition, "definition", may_be_empty=True)
+    checked_key("" if source is None else source, "source", may_be_empty=True)
+    checked_key(key, "key", may_be_empty=True)

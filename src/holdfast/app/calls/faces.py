@@ -1,0 +1,150 @@
+"""The whole of the calls: those on behalf of one tenant and one actor, and those of the engine itself."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, overload
+
+from msgspec.structs import replace
+
+from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.dead_letters import FutureDeadLetters
+from holdfast.app.calls.deciders import FutureDeciders
+from holdfast.app.calls.definitions import FutureDefinitions
+from holdfast.app.calls.inbox import FutureInbox
+from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.projections import FutureProjections
+from holdfast.app.calls.run import FutureRun
+from holdfast.app.calls.runs import FutureRuns
+from holdfast.app.calls.start import started
+from holdfast.app.calls.tasks import FutureTasks
+from holdfast.app.desk import Desk
+from holdfast.app.references import DefinitionLike, InstanceLike, Untyped, checked_instance
+from holdfast.authoring.definition import I, R, TypedDefinition
+from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.runtime.loops.projections import Projecting
+from holdfast.runtime.replies import Reply
+
+
+class FutureCalls:
+    """What can be asked of an engine on behalf of one tenant and one actor."""
+
+    request: RequestContext
+    """For whom the calls are made."""
+    runs: FutureRuns
+    """Workflows: listing and finding them."""
+    deciders: FutureDeciders
+    """Commands to deciders, and questions about their instances."""
+    tasks: FutureTasks
+    """Questions to people, and their answers."""
+    dead_letters: FutureDeadLetters
+    """What gave up, and what is to become of it."""
+    definitions: FutureDefinitions
+    """Workflows as they were published."""
+    instances: FutureInstances
+    """Instances of any kind, for operators."""
+    inbox: FutureInbox
+    """Commands that were accepted and wait."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.request = desk.request
+        self.runs = FutureRuns(desk)
+        self.deciders = FutureDeciders(desk)
+        self.tasks = FutureTasks(desk)
+        self.dead_letters = FutureDeadLetters(desk)
+        self.definitions = FutureDefinitions(desk)
+        self.instances = FutureInstances(desk)
+        self.inbox = FutureInbox(desk)
+
+    @overload
+    def start(
+        self,
+        definition: TypedDefinition[I, R],
+        input: I,
+        *,
+        version: str | int = "",
+        key: str = "",
+        idempotency_key: str = "",
+        delay: timedelta | float = 0,
+        comment: str = "",
+    ) -> Reply[FutureRun[R]]: ...
+
+    @overload
+    def start(
+        self,
+        definition: Untyped,
+        input: object = None,
+        *,
+        version: str | int = "",
+        key: str = "",
+        idempotency_key: str = "",
+        delay: timedelta | float = 0,
+        comment: str = "",
+    ) -> Reply[FutureRun[object]]: ...
+
+    def start(
+        self,
+        definition: DefinitionLike,
+        input: object = None,  # noqa: A002 - the word that everybody uses for it
+        *,
+        version: str | int = "",
+        key: str = "",
+        idempotency_key: str = "",
+        delay: timedelta | float = 0,
+        comment: str = "",
+    ) -> Reply[FutureRun[Any]]:
+        """Start a workflow; the answer, its run, is there when it is stored.
+
+        It is given by name (the newest version), by name and version, by id such as `order-v1`, or as the finished saga itself; one
+        with types takes an input of its type, and its run gives a result of its type.
+        `key` is a business key: there can be one instance with it, ever. `idempotency_key` makes the call safe to repeat: the same
+        key gives the same run, and with another input or business key ReusedIdError; without it, that of the request counts.
+        `delay` puts the first step off, as a timedelta or in seconds.
+        """
+        return started(
+            self._desk,
+            definition,
+            input,
+            version=version,
+            key=key,
+            idempotency_key=idempotency_key,
+            delay=delay,
+            comment=comment,
+        )
+
+    def run(self, run: InstanceLike) -> FutureRun[object]:
+        """The handle of a run by its id. Nothing is asked of the database: whether there is such a run is seen when it is asked."""
+        return FutureRun(self._desk, checked_instance(run), object)
+
+    def acting(self, actor: Actor | str) -> FutureCalls:
+        """The calls for the same tenant by another actor, who may be given by id alone."""
+        return FutureCalls(self._desk.acting(replace(self.request, actor=_actor(actor))))
+
+
+class FutureEngineCalls(FutureCalls):
+    """What can be asked of an engine: on behalf of its own tenant, on behalf of others, and of itself as a whole."""
+
+    projections: FutureProjections
+    """Read models."""
+    admin: FutureAdmin
+    """Maintenance, what waits, who works."""
+
+    def __init__(self, desk: Desk, projecting: Projecting) -> None:
+        super().__init__(desk)
+        self.projections = FutureProjections(desk, projecting)
+        self.admin = FutureAdmin(desk)
+
+    def acting(self, actor: Actor | str | RequestContext) -> FutureCalls:
+        """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor."""
+        if isinstance(actor, RequestContext):
+            return FutureCalls(self._desk.acting(actor))
+        return super().acting(actor)
+
+    def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> FutureCalls:
+        """The calls on behalf of a tenant: the short way of `acting` with a request context."""
+        return FutureCalls(self._desk.acting(RequestContext(tenant=tenant, actor=_actor(actor))))
+
+
+def _actor(given: Actor | str) -> Actor:
+    return given if isinstance(given, Actor) else Actor(id=given)

@@ -1,0 +1,66 @@
+"""Calls of commands that were accepted and wait."""
+
+from __future__ import annotations
+
+import builtins
+
+from holdfast.app.desk import Desk, checked_after, checked_limit
+from holdfast.app.operator_views import InboxMessage, inbox_message
+from holdfast.app.references import MessageLike, checked_message
+from holdfast.errors import NotFoundError
+from holdfast.runtime.mishaps import GivenUpError
+from holdfast.runtime.replies import Reply
+from holdfast.runtime.work.failures import dead_message
+from holdfast.store.port import Parts
+
+
+class FutureInbox:
+    """What operators ask of commands that wait for their turn."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def list(
+        self,
+        *,
+        definition: str = "",
+        type: str = "",  # noqa: A002 - as messages and letters call it
+        after: int = 0,
+        limit: int = 100,
+    ) -> Reply[builtins.list[InboxMessage]]:
+        """Commands that were accepted and wait, in order; give the last id as `after` for the next page. `type` is the name of a command."""
+
+        def read() -> list[InboxMessage]:
+            found = self._desk.service.operate(
+                lambda parts: parts.inbox().waiting(
+                    self._desk.tenant,
+                    definition=definition,
+                    type_=type,
+                    after=checked_after(after),
+                    limit=checked_limit(limit),
+                ),
+                may_repeat=True,
+            )
+            return [inbox_message(each, self._desk.registry.codec) for each in found]
+
+        return self._desk.read(read)
+
+    def bury(self, message: MessageLike) -> Reply[None]:
+        """Move a command that waits, for example because no code can read it, to the dead letters: it can be discarded or requeued there."""
+
+        def move() -> None:
+            number = checked_message(message)
+            now = self._desk.service.shared.clock.now()
+
+            def bury(parts: Parts) -> bool:
+                inbox = parts.inbox()
+                found = inbox.waiting(self._desk.tenant, after=number - 1, limit=1)
+                if not found or found[0].id != number:
+                    return False
+                return inbox.bury(found[0].claim, dead_message(found[0], error=GivenUpError(), now=now))
+
+            if not self._desk.service.operate(bury):
+                raise NotFoundError("message", number)
+            self._desk.service.hint()  # Those behind it need not wait any more.
+
+        return self._desk.read(move)

@@ -1,0 +1,118 @@
+"""Calls of instances of any kind, workflows and deciders alike: listing, proving, deleting them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from holdfast.app.desk import Desk, checked_limit
+from holdfast.app.operator_views import InstanceInfo, shown
+from holdfast.app.references import InstanceLike, checked_instance
+from holdfast.app.verification import Verification, verified
+from holdfast.errors import ConflictError, NotFoundError, PayloadError
+from holdfast.kernel.decision import Attribute
+from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.replies import Reply
+from holdfast.store.findings import Remains
+from holdfast.store.port import NeededError
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address, InstanceQuery
+
+
+class FutureInstances:
+    """What operators ask of instances, whatever they are instances of."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def list(  # noqa: PLR0913 - filters, all by name
+        self,
+        *,
+        definition: str = "",
+        version: str | int = "",
+        kind: str = "",
+        status: str | Sequence[str] = (),
+        key: str = "",
+        parent: InstanceLike | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        before: InstanceLike | None = None,
+        limit: int = 100,
+    ) -> Reply[builtins.list[InstanceInfo]]:
+        """A page of instances, newest first; give the last one as `before` for the next page.
+
+        `status` is one or several words as they are stored: those of a decider are its own. `attributes` are values that decisions gave
+        them to be found by.
+        """
+
+        def read() -> list[InstanceInfo]:
+            query = _checked_query(
+                definition=definition,
+                definition_version=str(version),
+                kinds=(kind,) if kind else (),
+                statuses=(status,) if isinstance(status, str) and status else tuple(status),
+                key=key,
+                parent=None if parent is None else checked_instance(parent),
+                attributes=attributes or {},
+                created_after=created_after,
+                created_before=created_before,
+                before=None if before is None else checked_instance(before),
+                limit=checked_limit(limit),
+            )
+            return [shown(each, InstanceInfo) for each in self._desk.reader.instances(query)]
+
+        return self._desk.read(read)
+
+    def verify(self, instance: InstanceLike) -> Reply[Verification]:
+        """Fold the whole history of an instance again and compare it with what is stored: its row, its state, and what a workflow shows."""
+
+        def prove(reader: Reader) -> Verification:
+            address = Address(tenant=self._desk.tenant, instance=checked_instance(instance))
+            return verified(reader, self._desk.registry, address)
+
+        return self._desk.look(prove)
+
+    def delete(self, instance: InstanceLike, *, force: bool = False) -> Reply[None]:
+        """Delete a finished instance, whole. The only deletion there is; its command ids are remembered all the same.
+
+        ConflictError if it is still needed: work that it asked for is not done, something of it gave up, a message for it waits, or a
+        projection has not read its events. `force` deletes it with all that.
+        """
+        return self._desk.read(lambda: deleted(self._desk, checked_instance(instance), force=force))
+
+
+def deleted(desk: Desk, identity: InstanceId, *, force: bool) -> None:
+    """Delete an instance that has ended, unless it is needed."""
+    try:
+        is_gone = desk.keep(lambda keeper: keeper.delete(identity, tenant=desk.tenant, force=force))
+    except NeededError as error:
+        raise ConflictError(_needed(identity, error.remains)) from error
+    if not is_gone:
+        raise NotFoundError("finished instance", identity)
+
+
+def _needed(identity: InstanceId, remains: Remains) -> str:
+    """Why an instance is not deleted, and what to do about it."""
+    effects, letters, messages, readers = remains
+    reasons = [
+        f"{effects} effect{' has' if effects == 1 else 's have'} still to be done" if effects else "",
+        f"{letters} dead letter{' waits' if letters == 1 else 's wait'} for an operator" if letters else "",
+        f"{messages} message{' waits' if messages == 1 else 's wait'} for it" if messages else "",
+        *(f"the projection {name!r} has not read its events" for name in readers),
+    ]
+    return (
+        f"instance {identity} is still needed: {', '.join(filter(None, reasons))}; wait until that is done, requeue or discard its "
+        "letters, drop a projection that nobody feeds any more, or delete it with all that by force=True"
+    )
+
+
+def _checked_query(**given: object) -> InstanceQuery:
+    """A query with values that every database takes."""
+    try:
+        return msgspec.convert(given, InstanceQuery)
+    except msgspec.ValidationError as error:
+        raise PayloadError(f"the list asks for what cannot be: {error}") from error

@@ -1,0 +1,112 @@
+"""Calls of workflows: starting them, finding them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import cast
+
+import msgspec
+
+from holdfast.app import workflow_views as views
+from holdfast.app.desk import Desk, checked_key, checked_limit
+from holdfast.app.references import DefinitionLike, InstanceLike, checked_definition, checked_instance
+from holdfast.app.words import words_of
+from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, described
+from holdfast.authoring.words import Words
+from holdfast.errors import PayloadError
+from holdfast.runtime.replies import Reply
+from holdfast.store.paging import newest
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import InstanceQuery
+
+
+class FutureRuns:
+    """What can be asked of workflows; of a single one, its `run` is asked."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def get(self, run: InstanceLike) -> Reply[views.WorkflowInstance]:
+        """A run with its status, its input and its data."""
+
+        def read(reader: Reader) -> views.WorkflowInstance:
+            return described(self._desk, reader, checked_instance(run))
+
+        return self._desk.look(read)
+
+    def list(  # noqa: PLR0913 - filters, all by name
+        self,
+        *,
+        definition: DefinitionLike = "",
+        version: str | int = "",
+        status: str | Sequence[str] = (),
+        is_active: bool | None = None,
+        key: str = "",
+        parent: InstanceLike | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        cursor: InstanceLike | None = None,
+        limit: int = 100,
+    ) -> Reply[views.Page]:
+        """Runs, newest first, a page at a time; `status` is one or several of the saga's words.
+
+        `is_active` asks for those that have not ended, or only for those that have.
+        """
+
+        def read(reader: Reader) -> views.Page:
+            words = words_of("saga")
+            wanted = _wanted(words, status, is_active)
+            size = min(checked_limit(limit), LARGEST_PAGE)
+            if version != "" and not definition:
+                raise PayloadError(
+                    f"version {version!r} is that of no definition: give the definition too, or leave the version out"
+                )
+            name, pinned = checked_definition(definition, version) if definition else ("", "")
+            query = InstanceQuery(
+                definition=name,
+                definition_version=pinned,
+                kinds=KINDS,
+                key=checked_key(key, "key", may_be_empty=True),
+                parent=None if parent is None else checked_instance(parent),
+                created_after=created_after,
+                created_before=created_before,
+                before=None if cursor is None else checked_instance(cursor),
+                limit=size + 1,
+            )
+            found = [
+                header
+                for statuses, has_begun in words.stored_statuses(wanted)
+                for header in reader.instances(msgspec.structs.replace(query, statuses=statuses, begun=has_begun))
+            ]
+            headers = newest(found, size)
+            worked_on = begun(reader, headers)
+            items = [views.summary(header, has_begun=header.id in worked_on) for header in headers]
+            return views.Page(items=items, next=headers[-1].id if len(found) > size else None)
+
+        return self._desk.look(read)
+
+
+def _wanted(words: Words, status: object, is_active: object) -> tuple[str, ...]:
+    """The words that a list is to show; none means all."""
+    given = _several(status)
+    unknown = [word for word in given if word not in {*words.ACTIVE, *words.TERMINAL}]
+    if unknown:
+        known = ", ".join((*words.ACTIVE, *words.TERMINAL))
+        raise PayloadError(f"there is no status {unknown[0]!r}; there are {known}")
+    if is_active is None:
+        return given
+    group = words.ACTIVE if is_active else words.TERMINAL
+    if not given:
+        return tuple(group)
+    if strangers := [word for word in given if word not in group]:
+        told = "has not ended" if is_active else "has ended"
+        raise PayloadError(f"nothing that {told} is {strangers[0]!r}; leave out `status` or `is_active`")
+    return given
+
+
+def _several(status: object) -> tuple[str, ...]:
+    """One word or several, as they were given: whether there are such words is seen later."""
+    if isinstance(status, Iterable) and not isinstance(status, str):
+        return tuple(status)
+    return cast("tuple[str, ...]", () if status == "" else (status,))

@@ -1,0 +1,81 @@
+"""How a workflow is started."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from holdfast.app.calls.run import FutureRun
+from holdfast.app.desk import Desk, checked_key, failed
+from holdfast.app.references import AnyTyped, DefinitionLike, checked_definition
+from holdfast.app.step_handlers import plain_data
+from holdfast.authoring.definition import TypedDefinition
+from holdfast.errors import HoldfastError, PayloadError, indefinite
+from holdfast.kernel.ids import InstanceId
+from holdfast.machine.runs import commands as c
+from holdfast.runtime.commit.submissions import Outcome
+from holdfast.runtime.replies import Reply
+from holdfast.store.shapes import Address, ReceiptKey
+
+
+def started(
+    desk: Desk,
+    definition: DefinitionLike,
+    input: object,  # noqa: A002 - the word that everybody uses for it
+    *,
+    version: str | int,
+    key: str,
+    idempotency_key: str,
+    delay: timedelta | float,
+    comment: str,
+) -> Reply[FutureRun[Any]]:
+    """Have a workflow started; the parameters are those of `engine.start`."""
+    try:
+        name, pinned = desk.registry.library.find(desk.tenant, *checked_definition(definition, version))
+        data = plain_data(input, "input", limit=desk.payload_limit)
+        if isinstance(definition, TypedDefinition):
+            _check_input(data, definition)
+        command = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay))
+        address = _birthplace(desk, name, checked_key(key, "key", may_be_empty=True))
+        repeated = checked_key(idempotency_key or desk.request.idempotency_key, "idempotency key", may_be_empty=True)
+    except HoldfastError as error:
+        return failed(error)
+    # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
+    receipt = ReceiptKey(desk.tenant, f"%start:{name}", repeated) if repeated else None
+
+    kind = definition.result if isinstance(definition, TypedDefinition) else object
+
+    def born(outcome: Outcome) -> FutureRun[Any]:
+        assert outcome.instance is not None, "a start that was accepted has an instance"
+        return FutureRun(desk, outcome.instance, kind)
+
+    return desk.command(address, command, born, comment=comment, receipt=receipt, definition_version=pinned)
+
+
+def _check_input(data: object, saga: AnyTyped) -> None:
+    try:
+        msgspec.convert(data, saga.input, strict=False)
+    except msgspec.ValidationError as error:
+        raise PayloadError(f"the input of {saga.id!r} is not {indefinite(saga.input)}: {error}") from error
+
+
+def _birthplace(desk: Desk, name: str, key: str) -> Address:
+    if key:
+        return Address(tenant=desk.tenant, definition=name, key=key)
+    shared = desk.service.shared
+    return Address(tenant=desk.tenant, definition=name, instance=InstanceId(shared.chance.new_id(shared.clock.now())))
+
+
+def _milliseconds(delay: timedelta | float) -> int:
+    try:
+        milliseconds = round(1000 * (delay.total_seconds() if isinstance(delay, timedelta) else delay))
+        timedelta(milliseconds=milliseconds)  # The longest one is too long once it was rounded.
+    except (TypeError, ValueError, OverflowError):
+        raise PayloadError(
+            f"the delay must be a timedelta or a number of seconds that the calendar has room for, not {delay!r}"
+        ) from None
+    if milliseconds < 0:
+        raise PayloadError(f"the delay must not be negative, not {delay!r}")
+    return milliseconds

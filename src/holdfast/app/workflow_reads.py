@@ -1,0 +1,70 @@
+"""How workflows are found and read for those who look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast, get_args
+
+from holdfast.app import workflow_views as views
+from holdfast.app.desk import Desk
+from holdfast.app.words import words_of
+from holdfast.errors import NotFoundError
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import StoredStep
+from holdfast.machine.graphs.graph import Graph
+from holdfast.machine.graphs.graph import Kind as GraphKind
+from holdfast.machine.runs.state import State
+from holdfast.runtime.commit.cache import CachedInstance
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address, Header
+
+LARGEST_PAGE = 1000
+KINDS: tuple[str, ...] = get_args(GraphKind)
+"""What lists of workflows show; instances of deciders are none."""
+
+
+def workflow_row(reader: Reader, identity: InstanceId) -> Header:
+    """The row of a workflow's instance."""
+    found = reader.headers([identity])
+    if not found or found[0].kind not in KINDS:
+        raise NotFoundError("workflow instance", identity)
+    return found[0]
+
+
+def folded_workflow(desk: Desk, reader: Reader, identity: InstanceId) -> CachedInstance:
+    """A workflow's instance as its events tell it."""
+    tracked = desk.folded(reader, Address(tenant=desk.tenant, instance=identity))
+    if tracked is None or not isinstance(tracked.state, State):
+        raise NotFoundError("workflow instance", identity)
+    return tracked
+
+
+def described(desk: Desk, reader: Reader, identity: InstanceId) -> views.WorkflowInstance:
+    """A workflow's instance with its data."""
+    tracked = folded_workflow(desk, reader, identity)
+    header = tracked.header
+    first = reader.events(header.id, limit=1)[0]
+    given = cast("dict[str, object]", getattr(tracked.program.decode(first), "input", {}))
+    has_begun = bool(begun(reader, [header]))
+    return views.workflow_instance(header, cast("State", tracked.state), given=given, has_begun=has_begun)
+
+
+def begun(reader: Reader, headers: Sequence[Header]) -> set[InstanceId]:
+    """Those that a worker has worked on, or has in hand."""
+    idle = [header.id for header in headers if not header.begun]
+    held = reader.in_hand(idle) if idle else set()
+    return {header.id for header in headers if header.begun or header.id in held}
+
+
+def shown_steps(desk: Desk, reader: Reader, header: Header, rows: Sequence[StoredStep]) -> list[views.Step]:
+    """The steps of a workflow in the words of its front end."""
+    effects, _ = reader.work(header.id)
+    called = views.called_steps(effects, desk.registry.library.speaker)
+    letters = reader.dead_letters(instance=header.id, source="step", limit=LARGEST_PAGE)
+    dead = {letter.number for letter in letters}
+    return views.steps(rows, words_of(header.kind), called=called, dead=dead, is_paused=header.status == "paused")
+
+
+def graph_of(desk: Desk, header: Header) -> Graph:
+    """The graph that an instance runs."""
+    return desk.registry.library.graph(desk.tenant, header.definition, header.definition_version)
