@@ -32,7 +32,7 @@ class Unlucky:
             if not self.left or not any(isinstance(each.claim, kind) for each in submissions):
                 return original(committing, submissions, finished)
             self.left -= 1
-            refused = Batch()
+            refused = committing._begin(is_careful=True)
             for each in submissions:
                 refused.refuse(each, error)
             return refused

@@ -36,9 +36,23 @@ _ID_VERSION = 7
 
 
 class Batch:
-    """What came of a batch: the answers, and the drafts that were written."""
+    """Commands that share a transaction: each is decided in the order of arrival, on a draft of its instance; and what came of them.
 
-    def __init__(self) -> None:
+    A quick batch doubts what it cannot prove and leaves it, with all that follows on the same instance. Any batch leaves what follows a
+    failed decision, because a decider that fails may have spoilt the state in memory.
+    """
+
+    def __init__(
+        self,
+        around: Surroundings,
+        *,
+        now: datetime,
+        new_id: Callable[[datetime], UUID],
+        forget: Callable[[InstanceId], None],
+        is_careful: bool,
+    ) -> None:
+        self.now = now
+        """The time of everything in it."""
         self.answers: list[Answer] = []
         self.written: list[Draft] = []
         self.doubtful: list[Submission] = []
@@ -47,6 +61,14 @@ class Batch:
         """Used up, because what they ask for was carried out before."""
         self.observations: list[Observation] = []
         """Still to be written, because the transaction was not ours."""
+        self._around = around
+        self._new_id = new_id
+        self._forget = forget
+        self._is_careful = is_careful
+        self._drafts: dict[Name, Draft] = {}
+        self._answers: dict[Name, list[Answer]] = {}
+        self._doubted: set[Name] = set()
+        self._receipts: dict[ReceiptKey, tuple[Name, Outcome, bytes]] = {}
 
     def accept(self, submission: Submission, outcome: Outcome) -> None:
         """The command was carried out, or there was nothing to do."""
@@ -62,46 +84,16 @@ class Batch:
         self.written += other.written
         self.doubtful += other.doubtful
 
-
-class Round:
-    """Decides a batch. A quick round doubts what it cannot prove and leaves it, with all that follows on the same instance.
-
-    Any round leaves what follows a failed decision, because a decider that fails may have spoilt the state in memory.
-    """
-
-    def __init__(
-        self,
-        around: Surroundings,
-        found: Found,
-        batch: Batch,
-        *,
-        now: datetime,
-        new_id: Callable[[datetime], UUID],
-        forget: Callable[[InstanceId], None],
-        is_careful: bool,
-    ) -> None:
-        self._around = around
-        self._found = found
-        self._batch = batch
-        self._now = now
-        self._new_id = new_id
-        self._forget = forget
-        self._is_careful = is_careful
-        self._drafts: dict[Name, Draft] = {}
-        self._answers: dict[Name, list[Answer]] = {}
-        self._doubted: set[Name] = set()
-        self._receipts: dict[ReceiptKey, tuple[Name, Outcome, bytes]] = {}
-
-    def decide(self, submissions: Iterable[Submission]) -> list[Draft]:
-        """Decide all commands; the drafts to write. The answers are in the batch and hold once the drafts are written."""
+    def decide(self, submissions: Iterable[Submission], found: Found) -> list[Draft]:
+        """Decide commands for the instances that were found; the drafts to write. The answers hold once those are written."""
         for each in submissions:
-            tracked = self._found.get(each.address)
+            tracked = found.get(each.address)
             if isinstance(tracked, HoldfastError):
-                self._batch.refuse(each, tracked)
+                self.refuse(each, tracked)
             else:
                 self._decide(each, tracked)
         for answers in self._answers.values():
-            self._batch.answers += answers
+            self.answers += answers
         return list(self._drafts.values())
 
     def _decide(self, each: Submission, tracked: CachedInstance | None) -> None:
@@ -109,7 +101,7 @@ class Round:
         if each.receipt is not None and each.receipt in self._receipts:
             name = self._receipts[each.receipt][0]  # Whatever its address says: the first one with this receipt tells.
         if self._doubted and name in self._doubted:
-            self._batch.doubtful.append(each)
+            self.doubtful.append(each)
             return
         answer = self._answer(each, name, tracked)
         outcome = answer[1]
@@ -131,7 +123,7 @@ class Round:
             draft = self._drafts.get(name)
             if draft is None:
                 draft = self._drafts[name] = self._begin(each, tracked)
-            outcome = draft.apply(each, self._now)
+            outcome = draft.apply(each, self.now)
         except VoidClaimError:
             return each, _VOID, None
         except RejectedError as error:
@@ -167,8 +159,8 @@ class Round:
             raise PayloadError(
                 f"{identity} cannot be the id of an instance: give a UUIDv7, which tells when it was made"
             )
-        identity = identity or InstanceId(self._new_id(self._now))
-        return Draft(self._around, new_header(each, identity, program, self._now), program, None)
+        identity = identity or InstanceId(self._new_id(self.now))
+        return Draft(self._around, new_header(each, identity, program, self.now), program, None)
 
     def _may_be_wrong(self, each: Submission, tracked: CachedInstance | None) -> bool:
         """Whether an answer that writes nothing needs proof: the state is from memory, or the command may have been carried out."""
@@ -179,8 +171,8 @@ class Round:
     def _doubt(self, each: Submission, name: Name) -> None:
         """Leave the whole instance to the careful way, so that its commands stay in order."""
         self._doubted.add(name)
-        self._batch.doubtful += [before for before, _, _ in self._answers.pop(name, [])]
-        self._batch.doubtful.append(each)
+        self.doubtful += [before for before, _, _ in self._answers.pop(name, [])]
+        self.doubtful.append(each)
         draft = self._drafts.pop(name, None)
         if draft is not None:
             draft.give_up()

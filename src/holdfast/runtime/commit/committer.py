@@ -22,7 +22,7 @@ from holdfast.errors import (
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.chance import Chance
 from holdfast.runtime.clock import Clock
-from holdfast.runtime.commit.batch import Batch, Found, Round
+from holdfast.runtime.commit.batch import Batch, Found
 from holdfast.runtime.commit.cache import CachedInstance, InstanceCache, folded
 from holdfast.runtime.commit.draft import Draft, VoidClaimError
 from holdfast.runtime.commit.submissions import Outcome, Submission, is_same
@@ -62,12 +62,11 @@ class Committer:
     # -- the quick way
 
     def _quickly(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
-        batch = Batch()
+        batch = self._begin(is_careful=False)
         drafts: list[Draft] = []
-        now = self._clock.now()
+        now = batch.now
         try:
-            found = self._remembered(submissions)
-            drafts = self._round(found, batch, now, is_careful=False).decide(submissions)
+            drafts = batch.decide(submissions, self._remembered(submissions))
             used = [*finished, *(claim for draft in drafts for claim in draft.finished)]
             seen = [observation for draft in drafts for observation in draft.observations]
             changes = _changes(drafts)
@@ -75,9 +74,9 @@ class Committer:
                 self._writer.write(changes, finished=used, observations=seen, now=now)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is found out whose fault it is
             self._undo(drafts, finished, error)
-            batch = Batch()
-            batch.doubtful = list(submissions)
-            return batch
+            undone = self._begin(is_careful=False)
+            undone.doubtful = list(submissions)
+            return undone
         self._keep(drafts, batch)
         return batch
 
@@ -122,7 +121,7 @@ class Committer:
 
     def _isolated(self, submissions: Sequence[Submission], error: HoldfastError) -> Batch:
         """One of the commands spoils the transaction: halve it until the culprit is alone."""
-        batch = Batch()
+        batch = self._begin(is_careful=True)
         if len(submissions) == 1:
             batch.refuse(submissions[0], error)
             return batch
@@ -132,15 +131,15 @@ class Committer:
         return batch
 
     def _locked(self, submissions: Sequence[Submission]) -> Batch:
-        batch = Batch()
+        batch = self._begin(is_careful=True)
         drafts: list[Draft] = []
-        now = self._clock.now()
+        now = batch.now
         try:
             with self._writer.unit() as unit:
                 addresses = list(dict.fromkeys(each.address for each in submissions))
                 found = self._fold(addresses, unit.load(addresses), unit)
                 left = self._settled_before(submissions, found, unit, batch)
-                drafts = self._round(found, batch, now, is_careful=True).decide(left)
+                drafts = batch.decide(left, found)
                 changes = _changes(drafts)
                 if changes:
                     unit.write(changes, now)
@@ -160,15 +159,15 @@ class Committer:
 
         VoidClaimError if what the command comes from was taken over: then nothing of the transaction may stand.
         """
-        batch = Batch()
-        now = self._clock.now()
+        batch = self._begin(is_careful=True)
+        now = batch.now
         found = self._fold([submission.address], unit.load([submission.address]), unit)
         if submission.claim is not None and unit.void([submission.claim]):
             raise VoidClaimError
         left: Sequence[Submission] = [submission]
         if submission.receipt is not None:
             left = self._settled_before(left, found, unit, batch)
-        drafts = self._round(found, batch, now, is_careful=True).decide(left)
+        drafts = batch.decide(left, found)
         changes = _changes(drafts)
         if changes:
             unit.write(changes, now)
@@ -218,12 +217,10 @@ class Committer:
 
     # -- what both share
 
-    def _round(self, found: Found, batch: Batch, now: datetime, *, is_careful: bool) -> Round:
-        return Round(
+    def _begin(self, *, is_careful: bool) -> Batch:
+        return Batch(
             self._around,
-            found,
-            batch,
-            now=now,
+            now=self._clock.now(),
             new_id=self._chance.new_id,
             forget=self._cache.forget,
             is_careful=is_careful,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 import msgspec
 
@@ -26,7 +25,7 @@ from holdfast.runtime.commit.header import merged_search, moved_header
 from holdfast.runtime.commit.limits import UNNAMED, check_decision, check_text
 from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.commit.surroundings import Surroundings
-from holdfast.runtime.commit.work_rows import effect_row, message_row, recall_row, restored_timer, timer_row
+from holdfast.runtime.commit.work_rows import Rest, effect_row, rest_of, restored_timer, timer_row
 from holdfast.store.shapes import (
     Change,
     Claim,
@@ -37,7 +36,6 @@ from holdfast.store.shapes import (
     Observation,
     Receipt,
     Snapshot,
-    StoredMessage,
     StoredRecall,
     TimerClaim,
 )
@@ -47,16 +45,6 @@ _NO_KEYS: frozenset[str] = frozenset()
 
 class VoidClaimError(Exception):
     """What the command comes from was withdrawn, cancelled or taken over meanwhile."""
-
-
-class _Rest(NamedTuple):
-    """What few decisions ask for."""
-
-    context: bytes | None
-    """What it follows from."""
-    timers: list[Encoded]
-    recalls: list[StoredRecall]
-    messages: list[StoredMessage]
 
 
 class Draft:
@@ -182,7 +170,7 @@ class Draft:
     def _accept(self, decision: Decision, submission: Submission, now: datetime) -> Outcome:
         program, header, change = self.program, self.header, self.change
         effects = [program.effects.encode(effect.body) for effect in decision.effects]
-        rest = self._rest_of(decision, submission)
+        rest = rest_of(decision, program, header, trace=submission.request.trace, programs=self._around.programs)
         check_decision(decision, now)
         if decision.records and not program.trusts_records:
             program.check_records(decision.records)
@@ -246,32 +234,7 @@ class Draft:
             return None
         return next((each.due(now) for each in decision.timers if each.key == key), self.header.deadline_at)
 
-    def _rest_of(self, decision: Decision, submission: Submission) -> _Rest | None:
-        """The rows of what few decisions ask for; None if this one does not."""
-        if not (
-            decision.timers
-            or decision.cancelled_timers
-            or decision.withdrawn_effects
-            or decision.recalls
-            or decision.messages
-        ):
-            return None
-        program, header = self.program, self.header
-        for timer in decision.timers:
-            program.check_own(timer.command, header.key, f"a timer of {program.type!r}")
-        # What follows from a command by itself is the instance's doing, under the same trace and in the same part of the tenant.
-        context = context_bytes(trace=submission.request.trace, partition=header.partition)
-        return _Rest(
-            context=context,
-            timers=[program.commands.encode(timer.command) for timer in decision.timers],
-            recalls=[recall_row(each, program, header, context) for each in decision.recalls],
-            messages=[
-                message_row(each, program, self._around.programs, header.tenant, context=context)
-                for each in decision.messages
-            ],
-        )
-
-    def _take_rest(self, decision: Decision, rest: _Rest, now: datetime) -> list[Encoded]:
+    def _take_rest(self, decision: Decision, rest: Rest, now: datetime) -> list[Encoded]:
         """Take it into the change; the events that tell of cancelled timers."""
         events = self._cancel_timers(decision.cancelled_timers)
         self._set_timers(decision.timers, rest, self.header.issued + len(decision.effects), now)
@@ -394,7 +357,7 @@ class Draft:
             self._around.lessee.release(dropped.handler)
         return True
 
-    def _set_timers(self, timers: Sequence[Timer], rest: _Rest, first: int, now: datetime) -> None:
+    def _set_timers(self, timers: Sequence[Timer], rest: Rest, first: int, now: datetime) -> None:
         new = {}
         for number, (timer, encoded) in enumerate(zip(timers, rest.timers, strict=True), start=first):
             key = timer.key or f"{UNNAMED}{number}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from holdfast.errors import CommandError, PayloadError
-from holdfast.kernel.actor import SYSTEM
-from holdfast.kernel.decision import Effect, Message, Recall, Timer
+from holdfast.kernel.actor import SYSTEM, context_bytes
+from holdfast.kernel.decision import Decision, Effect, Message, Recall, Timer
 from holdfast.kernel.ids import WorkerId
 from holdfast.kernel.program import Program, Programs
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
@@ -127,6 +127,38 @@ def restored_timer(header: Header, letter: DeadLetter, now: datetime) -> StoredT
         data=letter.data,
         due_at=now,
         context=letter.context,
+    )
+
+
+class Rest(NamedTuple):
+    """What few decisions ask for."""
+
+    context: bytes | None
+    """What it follows from."""
+    timers: list[Encoded]
+    recalls: list[StoredRecall]
+    messages: list[StoredMessage]
+
+
+def rest_of(decision: Decision, program: Program, header: Header, *, trace: str, programs: Programs) -> Rest | None:
+    """What few decisions ask for, ready to be written; None if this one does not."""
+    if not (
+        decision.timers
+        or decision.cancelled_timers
+        or decision.withdrawn_effects
+        or decision.recalls
+        or decision.messages
+    ):
+        return None
+    for timer in decision.timers:
+        program.check_own(timer.command, header.key, f"a timer of {program.type!r}")
+    # What follows from a command by itself is the instance's doing, under the same trace and in the same part of the tenant.
+    context = context_bytes(trace=trace, partition=header.partition)
+    return Rest(
+        context=context,
+        timers=[program.commands.encode(timer.command) for timer in decision.timers],
+        recalls=[recall_row(each, program, header, context) for each in decision.recalls],
+        messages=[message_row(each, program, programs, header.tenant, context=context) for each in decision.messages],
     )
 
 
