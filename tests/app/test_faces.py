@@ -21,6 +21,7 @@ from holdfast import (
     DefinitionError,
     Engine,
     Fail,
+    ForbiddenError,
     HoldfastError,
     MessagePackCodec,
     NotFoundError,
@@ -262,6 +263,20 @@ def test_whoever_acts_is_recorded(place: Place) -> None:
         found.append(run.tasks()[0].decided_by)
     assert found == ["system", "ann", "ann", "ann"]
     assert faces[2].request == RequestContext(actor=ann)
+
+
+def test_a_name_has_the_rights_of_whoever_gives_it(place: Place) -> None:
+    """An actor brings its own rights; one that is only named acts with those of the calls, and as a tenant's with none."""
+    engine = place.engine().register(asking())
+    run = engine.start("asking")
+    engine.drain()
+    (task,) = run.tasks()
+    eve = engine.acting(Actor(id="eve"))
+    for calls in (eve, eve.acting("ann"), engine.as_tenant("default", actor="ann")):
+        with pytest.raises(ForbiddenError):
+            calls.tasks.approve(task)
+    engine.acting("ann").tasks.approve(task)
+    assert run.tasks()[0].decided_by == "ann"
 
 
 def test_tenants_do_not_see_one_another_by_any_face(place: Place) -> None:

@@ -118,8 +118,9 @@ class FutureCalls:
         return FutureRun(self._desk, checked_instance(run), object)
 
     def acting(self, actor: Actor | str) -> FutureCalls:
-        """The calls for the same tenant by another actor, who may be given by id alone."""
-        return FutureCalls(self._desk.acting(replace(self.request, actor=_actor(actor))))
+        """The calls for the same tenant by another actor. One that is given by id alone has the rights of the present one."""
+        who = actor if isinstance(actor, Actor) else replace(self.request.actor, id=actor)
+        return FutureCalls(self._desk.acting(replace(self.request, actor=who)))
 
 
 class FutureEngineCalls(FutureCalls):
@@ -136,15 +137,15 @@ class FutureEngineCalls(FutureCalls):
         self.admin = FutureAdmin(desk)
 
     def acting(self, actor: Actor | str | RequestContext) -> FutureCalls:
-        """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor."""
+        """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
+
+        An actor that is given by id alone has the rights of the present one: of the engine itself, which may do everything.
+        """
         if isinstance(actor, RequestContext):
             return FutureCalls(self._desk.acting(actor))
         return super().acting(actor)
 
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> FutureCalls:
-        """The calls on behalf of a tenant: the short way of `acting` with a request context."""
-        return FutureCalls(self._desk.acting(RequestContext(tenant=tenant, actor=_actor(actor))))
-
-
-def _actor(given: Actor | str) -> Actor:
-    return given if isinstance(given, Actor) else Actor(id=given)
+        """The calls on behalf of a tenant: the short way of `acting` with a request context. An actor given by id alone has no rights."""
+        who = actor if isinstance(actor, Actor) else Actor(id=actor)
+        return FutureCalls(self._desk.acting(RequestContext(tenant=tenant, actor=who)))

@@ -569,7 +569,7 @@ class AsyncCalls:
         return AsyncRun(self._futures.run(run))
 
     def acting(self, actor: Actor | str) -> AsyncCalls:
-        """The calls for the same tenant by another actor, who may be given by id alone."""
+        """The calls for the same tenant by another actor. One that is given by id alone has the rights of the present one."""
         return AsyncCalls(self._futures.acting(actor))
 
 
@@ -589,9 +589,12 @@ class AsyncEngineCalls(AsyncCalls):
         self.admin = AsyncAdmin(futures.admin)
 
     def acting(self, actor: Actor | str | RequestContext) -> AsyncCalls:
-        """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor."""
+        """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
+
+        An actor that is given by id alone has the rights of the present one: of the engine itself, which may do everything.
+        """
         return AsyncCalls(self._futures.acting(actor))
 
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> AsyncCalls:
-        """The calls on behalf of a tenant: the short way of `acting` with a request context."""
+        """The calls on behalf of a tenant: the short way of `acting` with a request context. An actor given by id alone has no rights."""
         return AsyncCalls(self._futures.as_tenant(tenant, actor=actor))

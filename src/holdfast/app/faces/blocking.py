@@ -573,7 +573,7 @@ class Calls:
         return Run(self.futures.run(run))
 
     def acting(self, actor: Actor | str) -> Calls:
-        """The calls for the same tenant by another actor, who may be given by id alone."""
+        """The calls for the same tenant by another actor. One that is given by id alone has the rights of the present one."""
         return Calls(self.futures.acting(actor))
 
 
@@ -597,9 +597,12 @@ class EngineCalls(Calls):
         self.aio = AsyncEngineCalls(futures)
 
     def acting(self, actor: Actor | str | RequestContext) -> Calls:
-        """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor."""
+        """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
+
+        An actor that is given by id alone has the rights of the present one: of the engine itself, which may do everything.
+        """
         return Calls(self.futures.acting(actor))
 
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> Calls:
-        """The calls on behalf of a tenant: the short way of `acting` with a request context."""
+        """The calls on behalf of a tenant: the short way of `acting` with a request context. An actor given by id alone has no rights."""
         return Calls(self.futures.as_tenant(tenant, actor=actor))

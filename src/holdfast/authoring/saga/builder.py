@@ -110,10 +110,7 @@ class Branch:
         on_error: Build | None = None,
         **options: Unpack[StepOptions],
     ) -> Self:
-        """A task that follows the previous step; `on_error` builds the way that is taken when it fails for good.
-
-        `undo` is the short way of `on_failure`: what undoes the step when a later one fails, as `undo <name>` and without options.
-        """
+        """A task that follows the previous step; `on_error` builds the way that is taken when it fails for good, `undo` undoes it (see `on_failure`)."""
         self._parts.take(handler, name, options)
         node = Node(
             id=name,
@@ -122,9 +119,8 @@ class Branch:
             metadata=options.get("metadata", {}),
         )
         self._append(node)
-        if undo is not None:
-            self.on_failure(f"undo {name}", undo)
-        return self._side(name, ERROR, on_error)
+        undoable = self if undo is None else self.on_failure(f"undo {name}", undo)
+        return undoable._side(name, ERROR, on_error)
 
     then = step
 
