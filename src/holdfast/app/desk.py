@@ -41,6 +41,7 @@ class Desk:
         readers: Readers | None,
         *,
         request: RequestContext,
+        connection: object = None,
     ) -> None:
         self.service = service
         self.registry = registry
@@ -49,12 +50,20 @@ class Desk:
         self.request = checked_request(request)
         """For whom these calls are made."""
         self.tenant = request.tenant
+        self._connection = connection
+        """With an open transaction of the caller's, in which commands are carried out; None for one of the engine's own."""
         self.reader = service.store.reader(request.tenant)
         self.payload_limit = service.shared.settings.max_payload_bytes
 
     def acting(self, request: RequestContext) -> Desk:
         """The desk of another request."""
         return Desk(self.service, self.registry, self.endings, self._readers, request=request)
+
+    def within(self, connection: object) -> Desk:
+        """The desk of the same request in a transaction that the caller has open."""
+        return Desk(
+            self.service, self.registry, self.endings, self._readers, request=self.request, connection=connection
+        )
 
     def command(
         self,
@@ -91,6 +100,7 @@ class Desk:
             claim=claim,
             may_create=may_create,
             definition_version=definition_version,
+            connection=self._connection,
             settled=settled,
         )
         return reply

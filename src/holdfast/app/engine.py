@@ -6,7 +6,8 @@ import asyncio
 import logging
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType, TracebackType
 from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
@@ -20,6 +21,7 @@ from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, described, unbuilt
 from holdfast.app.registry import Registry
 from holdfast.app.step_handlers import check_step_handler, decider_handler, named_handler, takes_effects
+from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
 from holdfast.authoring.definition import Definition, TypedDefinition, definition_of
 from holdfast.authoring.saga.options import NAME_IT, handler_name
@@ -289,6 +291,20 @@ class Engine(EngineCalls):
         self._check_open()
         made = definition if isinstance(definition, Definition) else definition_of(definition)
         return self._register_workflow(made, request and checked_request(request))
+
+    @contextmanager
+    def within(self, connection: object, *, request: RequestContext | None = None) -> Iterator[UnitOfWork]:
+        """Decide commands in a transaction that you have open, on a connection of your own to the same database.
+
+        What they write becomes true when you commit, with your own rows, and never was when you roll back. It takes a connection of
+        psycopg or sqlite3, or what Django or SQLAlchemy has around one. `request` says for whom, if that is not the engine's own tenant.
+        """
+        self._check_open()
+        unit = UnitOfWork(self._desk if request is None else self._desk.acting(request), connection)
+        try:
+            yield unit
+        finally:
+            unit.end()
 
     def project(self, projection: Projection) -> Self:
         """Keep a read model up to date while the engine runs. From now on no event is deleted before it was read for it."""

@@ -120,7 +120,7 @@ class Branch:
         )
         self._append(node)
         undoable = self if undo is None else self.on_failure(f"undo {name}", undo)
-        return undoable._side(name, ERROR, on_error)
+        return undoable._side(name, ERROR, on_error)  # noqa: SLF001 - one of the same class
 
     then = step
 

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
+import django
+import django.conf
 import psycopg
 import pytest
+import sqlalchemy
+from django.db.utils import ConnectionHandler
 from psycopg.rows import dict_row
 
-from holdfast import Actor, ConfigurationError, Decision, Moment, RejectedError, Rejection, RequestContext
-from holdfast.errors import NotFoundError
-from holdfast.runtime.commit.submissions import Outcome, receipt_key
+from holdfast import (
+    Actor,
+    ConfigurationError,
+    Decision,
+    Engine,
+    Moment,
+    NotFoundError,
+    RejectedError,
+    Rejection,
+    RequestContext,
+    Saga,
+)
 from holdfast.store.opening import open_store
-from holdfast.store.shapes import Address
-from holdfast.testing import ManualEngine
 from support.engines import Live, Place
-from support.inside import service_of
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act
+from support.waiting import eventually
 
 ANN = RequestContext(actor=Actor(id="ann"))
 
 
-def connect(place: Place) -> Any:
+def connect(place: Place | Live) -> Any:
     """A connection of the caller's own."""
     if place.url.startswith("sqlite"):
         return sqlite3.connect(place.url.removeprefix("sqlite:///"))
@@ -48,23 +60,10 @@ def shop(place: Place) -> Iterator[Any]:
         yield connection
 
 
-def tell(engine: ManualEngine, connection: object, key: str, what: str, *, command_id: str = "") -> Outcome:
+def tell(engine: Engine, connection: object, key: str, what: str, *, command_id: str = "") -> None:
     """Have a command carried out in the caller's transaction."""
-    told: list[tuple[Outcome | None, BaseException | None]] = []
-    address, command = Address(tenant="default", definition="puppet", key=key), Do(key, what)
-    service_of(engine).execute(
-        address,
-        command,
-        request=ANN,
-        receipt=receipt_key(address, command_id),
-        connection=connection,
-        settled=lambda outcome, error: told.append((outcome, error)),
-    )
-    ((outcome, error),) = told
-    if error is not None:
-        raise error
-    assert outcome is not None
-    return outcome
+    with engine.within(connection, request=ANN) as unit:
+        unit.execute(Puppet, Do(key, what), command_id=command_id)
 
 
 def orders(place: Place) -> list[str]:
@@ -141,11 +140,10 @@ def test_what_the_engine_remembers_is_told(place: Place, shop: Any) -> None:
 def test_a_command_id_counts_once(place: Place, shop: Any) -> None:
     """Sent again, in the same transaction, in another one or without one, the command is not carried out again."""
     engine = place.engine().register(Puppet())
-    first = tell(engine, shop, "p-1", "x", command_id="c-1")
-    assert tell(engine, shop, "p-1", "x", command_id="c-1") == first
-    shop.commit()
-    assert tell(engine, shop, "p-1", "x", command_id="c-1") == first
-    shop.commit()
+    for _ in range(2):
+        tell(engine, shop, "p-1", "x", command_id="c-1")
+        tell(engine, shop, "p-1", "x", command_id="c-1")
+        shop.commit()
     engine.deciders.execute(Puppet, Do("p-1", "x"), command_id="c-1")
     assert engine.deciders.state(Puppet, "p-1") == ("x",)
 
@@ -183,16 +181,135 @@ def test_a_connection_without_a_transaction_is_refused(place: Place, shop: Any) 
         engine.deciders.state(Puppet, "p-1")
 
 
-def test_wrapped_connections_are_taken(place: Place, shop: Any) -> None:
-    """What Django and SQLAlchemy hand out has the driver's connection inside."""
-
-    class Pooled:
-        driver_connection = shop
-
-    class Wrapped:
-        connection = Pooled()
-
+def test_a_connection_of_sqlalchemy_is_taken(place: Place, shop: Any) -> None:
+    """Its connection has the driver's inside; the transaction is committed and rolled back by SQLAlchemy's own words."""
     engine = place.engine().register(Puppet())
-    tell(engine, Wrapped(), "p-1", "x")
+    url = place.url.replace("postgresql://", "postgresql+psycopg://")
+    alchemy = sqlalchemy.create_engine(url)
+    try:
+        with alchemy.begin() as theirs:
+            theirs.execute(sqlalchemy.text("insert into orders values ('o-1')"))
+            tell(engine, theirs, "p-1", "x")
+        with alchemy.connect() as theirs:
+            theirs.execute(sqlalchemy.text("insert into orders values ('o-2')"))
+            tell(engine, theirs, "p-1", "y")
+            theirs.rollback()
+    finally:
+        alchemy.dispose()
+    assert orders(place) == ["o-1"]
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
+
+
+def test_a_connection_of_django_is_taken(place: Place, shop: Any) -> None:
+    """What `django.db.connection` is, inside `transaction.atomic()`; that of a block that raises never was."""
+    engine = place.engine().register(Puppet())
+    theirs = django_connection(place.url)
+    try:
+        with theirs.cursor() as cursor, atomic(theirs):
+            cursor.execute("insert into orders values ('o-1')")
+            tell(engine, theirs, "p-1", "x")
+        with suppress(ZeroDivisionError), theirs.cursor() as cursor, atomic(theirs):
+            cursor.execute("insert into orders values ('o-2')")
+            tell(engine, theirs, "p-1", "y")
+            raise ZeroDivisionError
+    finally:
+        theirs.close()
+    assert orders(place) == ["o-1"]
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
+
+
+def django_connection(url: str) -> Any:
+    """A connection as Django makes it from its settings."""
+    if not django.conf.settings.configured:
+        django.conf.settings.configure(USE_TZ=True)
+        django.setup()
+    if url.startswith("sqlite"):
+        told = {"ENGINE": "django.db.backends.sqlite3", "NAME": url.removeprefix("sqlite:///")}
+    else:
+        parts = urlsplit(url)
+        told = {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": parts.path.lstrip("/"),
+            "HOST": parts.hostname or "",
+            "PORT": str(parts.port or ""),
+            "USER": parts.username or "",
+            "PASSWORD": parts.password or "",
+        }
+    return ConnectionHandler({"default": told})["default"]
+
+
+@contextmanager
+def atomic(theirs: Any) -> Iterator[None]:
+    """What `transaction.atomic()` does, on a connection that Django has not listed."""
+    theirs.set_autocommit(autocommit=False)
+    try:
+        yield
+        theirs.commit()
+    except BaseException:
+        theirs.rollback()
+        raise
+    finally:
+        theirs.set_autocommit(autocommit=True)
+
+
+def test_a_workflow_starts_with_the_callers_rows(place: Place, shop: Any) -> None:
+    """The run is there for signals in the same transaction, and for everybody once it is committed."""
+    saga = Saga("order").wait_for("paid", "paid").step("ship", lambda: {"shipped": True}).build()
+    engine = place.engine().register(saga)
+    shop.execute("insert into orders values ('o-1')")
+    with engine.within(shop) as unit:
+        run = unit.start("order", {"sku": "lamp"}, key="o-1")
+        unit.signal(run, "paid", {"by": "ann"})
+    with pytest.raises(NotFoundError):
+        engine.run(run.id).describe()
+    shop.commit()
+    engine.drain()
+    assert run.describe().status == "completed"
+    with engine.within(shop) as unit:
+        gone = unit.start("order", {"sku": "lamp"}, key="o-2")
+    shop.rollback()
+    with pytest.raises(NotFoundError):
+        gone.describe()
+
+
+def test_a_command_that_only_waits_is_accepted_with_the_rest(place: Place, shop: Any) -> None:
+    """`submit` decides nothing yet: it goes into the inbox with the caller's rows."""
+    engine = place.engine().register(Puppet())
+    with engine.within(shop) as unit:
+        assert unit.submit(Puppet, Do("p-1", "x")) > 0
+        unit.execute_dynamic("puppet", {"type": "Do", "workflow_id": "p-2", "what": "y"})
+    shop.commit()
+    engine.drain()
+    assert [engine.deciders.state(Puppet, key) for key in ("p-1", "p-2")] == [("x",), ("y",)]
+
+
+def test_tenants_stay_apart(place: Place, shop: Any) -> None:
+    """A unit of one tenant neither finds nor makes instances of another."""
+    engine = place.engine().register(Puppet())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    with engine.within(shop, request=RequestContext(tenant="acme")) as unit:
+        unit.execute(Puppet, Do("p-1", "a"))
     shop.commit()
     assert engine.deciders.state(Puppet, "p-1") == ("x",)
+    assert engine.as_tenant("acme").deciders.state(Puppet, "p-1") == ("a",)
+
+
+def test_a_unit_ends_with_its_block(place: Place, shop: Any) -> None:
+    """Afterwards it is not clear whose transaction the connection has: the sentence says what to do."""
+    engine = place.engine().register(Puppet())
+    with engine.within(shop) as unit:
+        pass
+    with pytest.raises(ConfigurationError, match="begin another one"):
+        unit.execute(Puppet, Do("p-1", "x"))
+
+
+def test_handlers_of_another_process_hear_of_the_commit(live: Live) -> None:
+    """A worker that runs elsewhere does what follows soon after the caller has committed, and nothing before."""
+    ledger = Ledger()
+    worker = live.engine().register(Puppet(act), lambda context, effect: ledger.add(effect)).start_worker()
+    client = live.engine().register(Puppet(act))
+    with closing(connect(live)) as shop:
+        tell(client, shop, "p-1", "x")
+        shop.commit()
+    eventually(lambda: ledger.entries == [Act("x")])
+    assert worker.deciders.state(Puppet, "p-1") == ("x",)
