@@ -4,8 +4,7 @@ order = (
     Saga("order", version=1)
     .step("reserve", reserve).on_failure("release", release)
     .step("charge", charge, undo=refund, attempts=3, delay=2)
-    .then("ship", ship)
-    .build()
+    .then("ship", ship).build()
 )
 """
 
@@ -119,8 +118,9 @@ class Branch:
             metadata=options.get("metadata", {}),
         )
         self._append(node)
-        undoable = self if undo is None else self.on_failure(f"undo {name}", undo)
-        return undoable._side(name, ERROR, on_error)  # noqa: SLF001 - one of the same class
+        if undo is not None:
+            self.on_failure(f"undo {name}", undo)
+        return self._side(name, ERROR, on_error)
 
     then = step
 
