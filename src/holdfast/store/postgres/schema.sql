@@ -11,17 +11,17 @@ create table holdfast.dead_letters (
     key text not null,
     number integer not null,
     name text not null,
-    language text not null,
+    language text not null default ''::text,
     type text not null,
-    version smallint not null,
+    version smallint not null default 1,
     data bytea not null,
-    options bytea not null,
-    priority smallint not null,
+    options bytea not null default '\x'::bytea,
+    priority smallint not null default 0,
     attempts integer not null,
-    fence integer not null,
+    fence integer not null default 0,
     reason text not null,
     error text not null,
-    actor text not null,
+    actor text not null default ''::text,
     definition_version text not null default ''::text,
     parent uuid,
     command_id text not null default ''::text,
@@ -467,6 +467,22 @@ AS $function$
         clock_timestamp()
     ) returning id
 $function$
+;
+
+CREATE OR REPLACE FUNCTION holdfast.wall_off(name text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    execute format('alter table holdfast.%I enable row level security', name);
+    execute format('alter table holdfast.%I force row level security', name);
+    execute format('create policy engine on holdfast.%I to holdfast_engine using (true) with check (true)', name);
+    execute format(
+        'create policy tenant on holdfast.%I to holdfast_tenant using (tenant = current_setting(''holdfast.tenant'', true)) '
+        || 'with check (tenant = current_setting(''holdfast.tenant'', true))', name
+    );
+    execute format('grant select, insert, update, delete on holdfast.%I to holdfast_engine', name);
+end $function$
 ;
 
 CREATE TRIGGER definitions_immutable BEFORE UPDATE ON holdfast.definitions FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((new.source <> old.source) OR (new.media_type <> old.media_type) OR (new.compiled <> old.compiled) OR (new.hash <> old.hash) OR (new.kind <> old.kind) OR (new.compiler <> old.compiler) OR (new.status = 'draft'::text) OR (new.tenant <> old.tenant) OR (new.name <> old.name) OR (new.version <> old.version)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
