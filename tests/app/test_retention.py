@@ -33,7 +33,7 @@ def end_with(*asked: str) -> Callable[[Notes, Do, Moment], Answer]:
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:
         decision = Decision.event(Noted(END))
         for what in asked:
-            decision = decision.with_effect(Act(what), delay=10 * DAY if what == "late" else None)
+            decision = decision.with_effect(Act(what), delay=10 * DAY if what == "late" else 0 * DAY)
         return decision
 
     return choose

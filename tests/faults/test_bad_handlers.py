@@ -454,7 +454,7 @@ SCRIPT = """
         time.sleep(3600)
 
     engine = Engine(sys.argv[1]).register(Puppet(act), hang).start_worker()
-    engine.execute(Puppet, Do("p-1", "x")).result()
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
     assert inside.wait(20)
     engine.stop(timedelta(seconds=0.1))
     print("stopped", flush=True)

@@ -22,10 +22,11 @@ HEAD = """
     engine = Engine(url, settings=QUICK).register(Puppet(note), done)
     if has_worker:
         engine.start_worker()
-    engine.execute(Puppet, Do("p-1", "before")).result(30)
-    engine.load_state(Puppet, "p-1").result(30)
-    engine.submit(Puppet, Do("p-2", "before")).result(30)
-    engine.execute(Puppet, Do("p-1", "called back")).then(lambda _: None).result(30)  # So that there is a thread for callbacks.
+    futures = engine.futures.deciders
+    futures.execute(Puppet, Do("p-1", "before")).result(30)
+    futures.state(Puppet, "p-1").result(30)
+    futures.submit(Puppet, Do("p-2", "before")).result(30)
+    futures.execute(Puppet, Do("p-1", "called back")).then(lambda _: None).result(30)  # So that there is a thread for callbacks.
 """
 
 CHILD = """
@@ -39,21 +40,21 @@ CHILD = """
         assert "after the fork" in str(error), (name, error)
 
     def child():
-        told("execute", lambda: engine.execute(Puppet, Do("p-1", "child")))
-        told("submit", lambda: engine.submit(Puppet, Do("p-1", "child")))
-        told("load_state", lambda: engine.load_state(Puppet, "p-1"))
-        told("get", lambda: engine.as_tenant("acme").get(Puppet, "p-1"))
-        told("backlog", lambda: engine.backlog())
+        told("execute", lambda: futures.execute(Puppet, Do("p-1", "child")))
+        told("submit", lambda: futures.submit(Puppet, Do("p-1", "child")))
+        told("state", lambda: futures.state(Puppet, "p-1"))
+        told("get", lambda: engine.as_tenant("acme").futures.deciders.get(Puppet, "p-1"))
+        told("backlog", lambda: engine.futures.admin.backlog())
         told("start_worker", lambda: engine.start_worker())
         told("register", lambda: engine.register(Saga("s").step("a", lambda: None).build()))
         assert "after the fork" in engine.health().problems[0], engine.health()
-        told("rebuild", lambda: engine.rebuild("model"))
+        told("rebuild", lambda: engine.futures.projections.rebuild("model"))
         engine.stop()
         if url.startswith("sqlite"):
             return  # What a process has open when it is forked its child cannot open: SQLite itself loses track of its locks.
         with Engine(url, settings=QUICK).register(Puppet(note), done) as own:
-            own.execute(Puppet, Do("p-3", "child")).then(lambda _: None).result(20)
-            assert own.load_state(Puppet, "p-3").result(20) == ("child",)
+            own.futures.deciders.execute(Puppet, Do("p-3", "child")).then(lambda _: None).result(20)
+            assert own.deciders.state(Puppet, "p-3") == ("child",)
 """
 
 TAIL = """
@@ -75,9 +76,9 @@ TAIL = """
             os._exit(0)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     assert code == 0, code
-    engine.execute(Puppet, Do("p-1", "after")).result(30)
-    assert engine.load_state(Puppet, "p-1").result(30)[-1] == "after"
-    engine.submit(Puppet, Do("p-2", "after")).result(30)
+    futures.execute(Puppet, Do("p-1", "after")).result(30)
+    assert futures.state(Puppet, "p-1").result(30)[-1] == "after"
+    futures.submit(Puppet, Do("p-2", "after")).result(30)
     assert engine.health().is_healthy, engine.health()
     engine.stop()
     print("went on", flush=True)

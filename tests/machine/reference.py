@@ -116,6 +116,8 @@ class Step:
     """Whether its call was taken back while the run waits for an operator."""
     is_calling: bool = False
     """Whether its handler is to be called, or is being called."""
+    is_missed: bool = False
+    """Whether the history tells that nobody has the handler of the present call."""
     is_recalled: bool = False
     """Whether the present call was asked back."""
     is_stopping: bool = False
@@ -354,8 +356,8 @@ class Reference:
                 return self._hear_of_child(step, command)
             case c.RequeueStep(input=data) if step.is_dead and self._has_room(data):
                 self._requeue(step, data)
-            case c.NoteMissingHandler() if step.is_calling and not step.is_stopping:
-                pass
+            case c.NoteMissingHandler() if step.is_calling and not step.is_stopping and not step.is_missed:
+                step.is_missed = True
             case _:
                 return False
         return True
@@ -669,7 +671,7 @@ class Reference:
         if self.status == "paused" and step.of is None:
             step.is_frozen = True
         else:
-            step.is_calling = True
+            step.is_calling, step.is_missed = True, False
 
     def _resume_call(self, step: Step) -> None:
         """A call that was taken back is made after all."""

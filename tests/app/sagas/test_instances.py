@@ -243,7 +243,7 @@ def test_an_end_is_an_end(place: Place, end: Callable[[ManualEngine, Stage], Ins
     ):
         refusal = attempt.exception()
         assert isinstance(refusal, RejectedError)
-        told = {"already_terminal": before[0].status, "already_decided": "a decision stands"}
+        told = {"already_terminal": before[0].status, "already_decided": "an answer stands"}
         assert told[refusal.reason] in str(refusal)
     engine.advance(hours=1)
     after = engine.run(instance).describe(), engine.run(instance).steps(), engine.run(instance).history()
