@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
+from bench.workers import WORKER
 from holdfast import Decider, Decision, Effect, EffectContext, Engine, Ignored, Moment, Settings
 
 
@@ -114,4 +115,4 @@ def batches(count: int, size: int) -> Iterator[EnqueueMany]:
 
 def open_jobs(url: str, handler: Handler, settings: Settings | None = None) -> Engine:
     """An engine that knows jobs; it does not work before it is started."""
-    return Engine(url, settings=settings).register(Jobs(), handler)
+    return Engine(url, settings=settings or WORKER).register(Jobs(), handler)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from bench.figures import Figures, peak_memory_mb
 from bench.rounds import Round
 from bench.watching import Commits
+from bench.workers import WORKER
 from holdfast import Engine, Saga, SagaDefinition, handler
 
 STEPS = 5_000
@@ -32,7 +33,7 @@ def measure(this: Round) -> Figures:
         if len(times) == edge:
             memory.append(peak_memory_mb())
 
-    engine = Engine(this.url).register(_chain(note, steps)).start_worker()
+    engine = Engine(this.url, settings=WORKER).register(_chain(note, steps)).start_worker()
     commits = Commits(engine)
     begun = time.perf_counter()
     engine.start("long").result()

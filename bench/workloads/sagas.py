@@ -13,6 +13,7 @@ from collections.abc import Callable
 from bench.figures import Figures, percentiles
 from bench.rounds import Round
 from bench.watching import Commits
+from bench.workers import WORKER
 from holdfast import Branch, Engine, Saga, SagaDefinition, handler
 from holdfast.store.opening import open_store
 
@@ -54,7 +55,7 @@ def fan(name: str, branches: int) -> SagaDefinition:
 def measure_many(this: Round) -> Figures:
     """W1: started from one thread, all in flight."""
     count = this.sized(SAGAS)
-    engine = Engine(this.url).register(chain("ten", STEPS)).start_worker()
+    engine = Engine(this.url, settings=WORKER).register(chain("ten", STEPS)).start_worker()
     _one_by_one(engine, "ten", 3)
     commits = Commits(engine)
     begun = time.perf_counter()
@@ -79,7 +80,7 @@ def measure_fan(this: Round) -> Figures:
 
 
 def _alone(this: Round, saga: SagaDefinition) -> Figures:
-    engine = Engine(this.url).register(saga).start_worker()
+    engine = Engine(this.url, settings=WORKER).register(saga).start_worker()
     _one_by_one(engine, saga.name, WARM)
     commits = Commits(engine)
     took = _one_by_one(engine, saga.name, this.sized(ALONE))

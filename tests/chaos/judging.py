@@ -11,7 +11,7 @@ import msgspec
 import psycopg
 
 from chaos.actors import Account, AlarmSet, Moved, Rang, ReceiptPrinted
-from chaos.player import ACCOUNTS, Operation, Sample, unknown
+from chaos.player import ACCOUNTS, SPOKEN_WITHIN, Operation, Sample, unknown
 from chaos.plot import draw
 from chaos.stage import Stage
 from holdfast import InstanceInfo
@@ -19,9 +19,6 @@ from holdfast.app.views import Recorded
 
 HEALTH_BOUND = timedelta(seconds=5)
 """After so much trouble an engine with these settings says that it is not well."""
-
-SPOKEN_WITHIN = 1.0
-"""Seconds that an engine may take to say how it is, on a machine that others keep busy."""
 
 _ALL = 1000
 
@@ -190,7 +187,12 @@ def _judge_health(scene: Stage) -> None:
             lived_through = told[0].at < spell.begun and told[-1].at > spell.ended
             late = spell.begun + HEALTH_BOUND.total_seconds()
             during = [each for each in told if late < each.at < spell.ended]
-            assert not lived_through or any(not each.is_healthy for each in during), (path.name, spell, during[-1:])
+            assert not lived_through or any(not each.is_healthy for each in during), (
+                path.name,
+                spell,
+                during[-1:],
+                (scene.folder / path.name.replace("health", "slow")).read_text(encoding="utf-8"),
+            )
 
 
 def _was_starved(told: list[Sample], at: float) -> bool:

@@ -5,6 +5,7 @@ python tests/chaos/player.py worker|caller URL FOLDER
 
 from __future__ import annotations
 
+import faulthandler
 import itertools
 import json
 import os
@@ -31,6 +32,10 @@ FAR_MILLISECONDS = 14 * 24 * 3600 * 1000
 _CALLERS = 4
 _LOOK_SECONDS = 0.2
 _PATIENCE_SECONDS = 20.0
+
+
+SPOKEN_WITHIN = 1.0
+"""Seconds that an engine may take to say how it is, on a machine that others keep busy."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,9 +154,12 @@ def unknown(lines: list[str]) -> list[str]:
 def watch(engine: Engine, folder: Path, part: str) -> None:
     """Write down how the engine says it is, again and again."""
     book = Book(folder / f"health-{part}-{os.getpid()}")
+    slow = (folder / f"slow-{part}-{os.getpid()}").open("w", encoding="utf-8")
     while True:
         asked_at = time.monotonic()
+        faulthandler.dump_traceback_later(SPOKEN_WITHIN, file=slow)  # Whoever does not speak is seen where he stands.
         health = engine.health()
+        faulthandler.cancel_dump_traceback_later()
         took = time.monotonic() - asked_at
         said = Sample(at=time.time(), took=took, is_healthy=health.is_healthy, said=str(health))
         book.write(msgspec.json.encode(said).decode())

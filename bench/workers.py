@@ -1,0 +1,8 @@
+"""How the processes that are measured are set up: as `engine.serve` has them, because they do nothing else either."""
+
+from __future__ import annotations
+
+from holdfast import Settings
+from holdfast.runtime.collector import OWN_PROCESS
+
+WORKER = Settings(collect_after=OWN_PROCESS)
