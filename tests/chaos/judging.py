@@ -187,6 +187,8 @@ def _judge_health(scene: Stage) -> None:
             lived_through = told[0].at < spell.begun and told[-1].at > spell.ended
             late = spell.begun + HEALTH_BOUND.total_seconds()
             during = [each for each in told if late < each.at < spell.ended]
+            if not during and _was_starved(told, spell.ended):
+                continue
             assert not lived_through or any(not each.is_healthy for each in during), (
                 path.name,
                 spell,
