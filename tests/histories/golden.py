@@ -31,15 +31,29 @@ S = TypeVar("S", bound=msgspec.Struct)
 _TEXT = "$text"
 
 
+class Kin(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored definition, and the graph that is read in it, with all defaults."""
+
+    row: Plain
+    graph: object
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored event, and what its class has beside its data: defaults, and what upcasters make of it."""
+
+    row: Plain
+    beside: Plain
+
+
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """An effect, a timer or a message that waited, and what today's code reads in it."""
 
     row: Plain
     says: object
-    """The effect or the command, as plain data."""
-    asked: Plain
+    """The effect or the command, with all defaults."""
+    asked: object
     """For whom it is done."""
-    options: Plain | None = None
+    options: object = None
     """How an effect is delivered."""
 
 
@@ -61,7 +75,7 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     rows: dict[str, list[Plain]]
     """The rows that are made from the events, by kind."""
     snapshot: Kept | None
-    events: list[Plain]
+    events: list[Fact]
 
 
 class Golden(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +83,7 @@ class Golden(msgspec.Struct, frozen=True, kw_only=True):
 
     scenario: str
     about: str
-    definitions: list[Plain]
+    definitions: list[Kin]
     lives: list[Life]
     effects: list[Work]
     timers: list[Work]
@@ -140,14 +154,45 @@ def plain(value: object) -> object:
     return decoded
 
 
-def asked(context: bytes | None) -> Plain:
+def whole(value: object) -> object:
+    """A value of any class as plain data, with the fields that are not written because they have their defaults."""
+    if isinstance(value, msgspec.Struct):
+        config = value.__struct_config__
+        tag = {} if config.tag is None else {str(config.tag_field): config.tag}
+        return tag | {name: whole(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, dict):
+        return {str(name): whole(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [whole(each) for each in value]
+    return plain(value)
+
+
+def beside(event: StoredEvent, value: object) -> Plain:
+    """What a decoded event has beside its data."""
+    told, data = whole(value), msgspec.json.decode(event.data, type=Plain)
+    assert isinstance(told, dict)
+    return {name: each for name, each in told.items() if name not in data or data[name] != each}
+
+
+def lacks(found: object, expected: object, place: str = "") -> list[str]:
+    """Where something else is found than expected; a field that was added since is not asked for."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        places = [lacks(found.get(name), each, f"{place}.{name}") for name, each in expected.items()]
+        return [each for some in places for each in some]
+    if isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        several = zip(found, expected, strict=True)
+        return [each for number, pair in enumerate(several) for each in lacks(*pair, f"{place}[{number}]")]
+    return [] if found == expected else [f"{place}: {found!r} instead of {expected!r}"]
+
+
+def asked(context: bytes | None) -> object:
     """For whom something is done."""
-    return msgspec.json.decode(msgspec.json.encode(request_of(context)), type=Plain)
+    return whole(request_of(context))
 
 
-def delivery(effect: StoredEffect) -> Plain:
+def delivery(effect: StoredEffect) -> object:
     """How an effect is delivered."""
-    return msgspec.json.decode(msgspec.json.encode(options_of(effect)), type=Plain)
+    return whole(options_of(effect))
 
 
 def graph_program(compiled: bytes) -> Program:

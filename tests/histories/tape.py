@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from histories.golden import Golden, Kept, Life, Plain, Work, asked, delivery, folded, plain, row, shown
+from histories.golden import (
+    Fact,
+    Golden,
+    Kept,
+    Kin,
+    Life,
+    Plain,
+    Work,
+    asked,
+    beside,
+    delivery,
+    folded,
+    row,
+    shown,
+    whole,
+)
 from holdfast import RetryPolicy, Settings
+from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.kernel.rows import kinds
+from holdfast.machine.graphs.compiler import read_graph
 from holdfast.runtime.clock import ManualClock
 from holdfast.store.opening import open_store
 from holdfast.store.shapes import Address, Header, InstanceQuery, Snapshot
@@ -49,11 +66,11 @@ class Tape:
             program = self._program(header)
             effects, timers = reader.work(header.id)
             for effect in effects:
-                said = plain(program.effects.decode(effect.type, effect.version, effect.data))
+                said = whole(program.effects.decode(effect.type, effect.version, effect.data))
                 work = Work(row=row(effect), says=said, asked=asked(effect.context), options=delivery(effect))
                 self._effects[header.id, effect.number] = work
             for timer in timers:
-                said = plain(program.commands.decode(timer.type, timer.version, timer.data))
+                said = whole(program.commands.decode(timer.type, timer.version, timer.data))
                 self._timers[header.id, timer.key, timer.number] = Work(
                     row=row(timer), says=said, asked=asked(timer.context)
                 )
@@ -63,7 +80,7 @@ class Tape:
         waiting = self.engine.service.operate(lambda parts: parts.inbox().waiting(TENANT, after=0, limit=_ALL))
         for message in waiting:
             program = self.engine.registry.get(TENANT, message.address.definition, message.definition_version)
-            said = plain(program.commands.decode(message.type, message.version, message.data))
+            said = whole(program.commands.decode(message.type, message.version, message.data))
             self._messages[message.id] = Work(row=row(message), says=said, asked=asked(message.context))
 
     def drain(self) -> None:
@@ -98,20 +115,20 @@ class Tape:
     def _program(self, header: Header) -> Program:
         return self.engine.registry.get(TENANT, header.definition, header.definition_version)
 
-    def _definitions(self, headers: Iterable[Header]) -> Iterable[Plain]:
+    def _definitions(self, headers: Iterable[Header]) -> Iterable[Kin]:
         for name, version in sorted({(each.definition, each.definition_version) for each in headers}):
             found = self._store.definitions().get(TENANT, name, version) if version else None
             if found is not None:
-                yield row(found)
+                yield Kin(row=row(found), graph=whole(read_graph(found.compiled)))
 
     def _life(self, header: Header) -> Life:
         reader, program = self._store.reader(TENANT), self._program(header)
         address = Address(tenant=TENANT, definition=header.definition, key=header.key, instance=header.id)
-        cached, whole = reader.load(address), reader.load(address, whole=True)
+        cached, full = reader.load(address), reader.load(address, whole=True)
         assert cached is not None
-        assert whole is not None
+        assert full is not None
         assert self.engine.instances.verify(header.id).is_sound
-        state, told = folded(program, whole.events)
+        state, told = folded(program, full.events)
         kept = cached.snapshot
         rows = self._rows(header.id) if program.has_steps else {}
         assert rows == told
@@ -121,15 +138,15 @@ class Tape:
             state=state,
             rows=rows,
             snapshot=None if kept is None else _kept(kept),
-            events=[row(each) for each in whole.events],
+            events=[_fact(program, each) for each in full.events],
         )
 
     def _rows(self, instance: InstanceId) -> dict[str, list[Plain]]:
         """The rows that are made from events, as far as events tell them."""
         reader, found = self._store.reader(TENANT), dict[str, list[Plain]]()
         for kind in kinds():
-            whole = [row(each) for each in reader.rows(kind, instance)]
-            rows = [{name: each[name] for name in kind.row.__struct_fields__} for each in whole]
+            stored = [row(each) for each in reader.rows(kind, instance)]
+            rows = [{name: each[name] for name in kind.row.__struct_fields__} for each in stored]
             if rows:
                 found[kind.name] = sorted(rows, key=str)
         return found
@@ -137,3 +154,7 @@ class Tape:
 
 def _kept(snapshot: Snapshot) -> Kept:
     return Kept(version=snapshot.version, state_version=snapshot.state_version, data=shown(snapshot.data))
+
+
+def _fact(program: Program, event: StoredEvent) -> Fact:
+    return Fact(row=row(event), beside={} if event.is_system else beside(event, program.decode(event)))

@@ -31,7 +31,7 @@ def lives() -> Iterable[Life]:
 
 def test_every_event_has_a_golden_history() -> None:
     """Each name and version of an event of the machine, and each event of the kernel's own, occurs in a file."""
-    held = {(event["type"], event["version"]) for life in lives() for event in life.events}
+    held = {(fact.row["type"], fact.row["version"]) for life in lives() for fact in life.events}
     written = {wire_name(cls) for cls in typing.get_args(Event)} | {(TIMER_CANCELLED, 1), (TIMER_REQUEUED, 1)}
     assert written - held == set(), REMEDY
 
@@ -50,7 +50,7 @@ def test_every_kind_of_node_has_a_golden_history() -> None:
         node["op"]["op"]
         for _, golden in goldens()
         for definition in golden.definitions
-        for node in msgspec.convert(definition["compiled"], dict[str, typing.Any])["nodes"].values()
+        for node in msgspec.convert(definition.row["compiled"], dict[str, typing.Any])["nodes"].values()
     }
     assert tags - held == set(), REMEDY
 
