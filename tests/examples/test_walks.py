@@ -85,7 +85,7 @@ def traced() -> Iterator[Trace]:
     finally:
         sys.setprofile(before)
         gc.enable()
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
 
 
 def test_the_walk_of_a_command_leaves_nothing_out(live: Live) -> None:
