@@ -111,3 +111,5 @@ def test_what_the_pages_on_the_inside_name_is_there() -> None:
     assert pages
     assert [name for name in sorted(named) if not any((base / name).exists() for base in (ROOT, SOURCE))] == []
     assert [name for name in sorted(set(re.findall(r"`(test_\w+)`", text))) if f"def {name}(" not in tests] == []
+    pairs = sorted(set(re.findall(r"`((?:\w+/)+\w+\.py)::(\w+)`", text)))
+    assert [pair for pair in pairs if f"def {pair[1]}(" not in (ROOT / pair[0]).read_text(encoding="utf-8")] == []

@@ -1,6 +1,6 @@
 """What can be wrong with a graph, as diagnostics: each names the node, the rule and the remedy. All findings at once.
 
-Here every node and edge is judged by itself; `flow` judges where tokens can go. A check needs as little as possible from the others:
+Here every node and edge is judged by itself; `scopes` judges where tokens can go. A check needs as little as possible from the others:
 what depends on names looks only at those that stand for one node.
 """
 

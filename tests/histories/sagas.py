@@ -1,0 +1,412 @@
+"""Runs of sagas that between them write every event of the graph machine."""
+
+from __future__ import annotations
+
+from app.sagas.acting import BROKEN, Stage, step
+from histories.tape import Tape
+from holdfast import Actor, RequestContext, Saga, StepContext
+from holdfast.authoring.saga.builder import Build
+from holdfast.expressions import Spelling, parse
+from holdfast.kernel.ids import InstanceId
+
+ADA = RequestContext(
+    partition="north",
+    actor=Actor(
+        id="ada",
+        roles=frozenset(("boss",)),
+        capabilities=frozenset(("orders.*",)),
+        on_behalf_of="grace",
+    ),
+    trace="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+)
+"""A person who stands in for another one, in a request that has a name."""
+
+
+def run(tape: Tape, definition: str, given: object = None) -> InstanceId:
+    """Start a saga on somebody's behalf, and do all that follows."""
+    instance = tape.engine.acting(ADA).start(definition, given).id
+    tape.drain()
+    return instance
+
+
+def order(tape: Tape) -> None:
+    """All goes well: retries, a condition, branches that meet, tasks in parallel, a save point, a point of no return, a delayed start."""
+    stage = Stage()
+    saga = (
+        Saga("order", deadline=86400, capability="orders.start", cancel_capability="orders.stop")
+        .step(
+            "reserve",
+            stage.does("reserve", BROKEN, {"reserved": "lamp", "price": 12.5}),
+            delay=5,
+            backoff="exponential",
+            timeout=30,
+            priority=7,
+            metadata={"team": "stock"},
+        )
+        .on_failure("release", stage.does("release"))
+        .save_point("safe")
+        .condition("rich", "{{ gt .amount 3 }}", lambda poor: poor.step("refuse", stage.does("refuse")))
+        .fork(
+            "both",
+            lambda one: one.step("charge", stage.does("charge", {"charged": 5})).step("book", stage.does("book", 1)),
+            lambda two: two.step("pack", stage.does("pack", {"parcel": "p-1"}), once=True),
+        )
+        .join("met")
+        .point_of_no_return("sold")
+        .step("ship", stage.does("ship", None), start_after=60)
+        .build()
+    )
+    tape.engine.register(saga)
+    engine = tape.engine.acting(ADA)
+    engine.start(saga, {"amount": 5, "note": "Grüße ☃"}, key="o-1", idempotency_key="once", delay=10, comment="urgent")
+    for seconds in (0, 10, 5, 60):
+        tape.engine.advance(seconds=seconds)
+        tape.drain()
+    engine.start(saga, {"amount": 1}, key="o-2")
+    tape.engine.advance(seconds=10)
+    tape.drain()
+
+
+def questions(tape: Tape) -> None:
+    """People answer: one confirms for another, one rejects and the saga ends, one takes another way, one is too late."""
+    stage = Stage()
+    tape.engine.register(
+        Saga("question")
+        .human("ask", subject="May {name} go?", role="boss", capability="orders.approve", shows=["name"], timeout=3600)
+        .step("go", stage.does("go"))
+        .build()
+    )
+    tape.engine.register(
+        Saga("ways")
+        .human(
+            "ask",
+            timeout=60,
+            on_rejected=lambda other: other.step("say no", stage.does("say no")),
+            on_timeout=lambda other: other.step("remind", stage.does("remind")),
+        )
+        .build()
+    )
+    tape.engine.register(Saga("hard").step("a", stage.does("a")).human("ask", on_rejected="fail").build())
+    ada = tape.engine.acting(ADA)
+    for name, confirmed in (("question", True), ("question", False), ("ways", False), ("hard", False)):
+        instance = run(tape, name, {"name": "Bob"})
+        asked = step(tape.engine, instance, "ask").id
+        if confirmed:
+            ada.tasks.approve(asked, comment="fine", data={"limit": 3})
+        else:
+            ada.tasks.reject(asked, comment="no")
+        tape.drain()
+    run(tape, "ways", {"name": "Bob"})
+    run(tape, "question", {"name": "Eve"})
+    tape.engine.advance(seconds=60)
+    tape.drain()
+
+
+def waits(tape: Tape) -> None:
+    """Time goes by, signals come before and after somebody waits for them, and a wait ends without one."""
+    stage = Stage()
+    tape.engine.register(
+        Saga("waiting")
+        .wait("a while", 30)
+        .wait_for("payment", "paid", timeout=60, on_timeout=lambda late: late.step("dun", stage.does("dun")))
+        .step("thank", stage.does("thank"))
+        .build()
+    )
+    early, late, never = (run(tape, "waiting", {"n": n}) for n in range(3))
+    tape.engine.acting(ADA).run(early).signal("paid", {"amount": 5})
+    tape.engine.advance(seconds=30)
+    tape.drain()
+    tape.engine.acting(ADA).run(late).signal("paid")
+    tape.engine.run(never).signal("something else", [1, None, "x"])
+    tape.engine.advance(seconds=60)
+    tape.drain()
+
+
+def items(tape: Tape) -> None:
+    """A branch for each item, a few at a time; another run in which one of them fails and takes another way."""
+    stage = Stage()
+
+    def double(ctx: StepContext) -> object:
+        item = ctx.input["item"]
+        if item == 13:
+            raise BROKEN
+        return {"doubled": int(str(item)) * 2}
+
+    tape.engine.register(
+        Saga("items")
+        .for_each("all", "rows", lambda body: body.step("double", stage.does("double", double), attempts=1), limit=2)
+        .step("sum", stage.does("sum"))
+        .build()
+    )
+    tape.engine.register(
+        Saga("careful")
+        .step(
+            "try", stage.does("try", BROKEN), attempts=1, on_error=lambda other: other.step("mend", stage.does("mend"))
+        )
+        .build()
+    )
+    run(tape, "items", {"rows": [1, 2, 3]})
+    run(tape, "items", {"rows": [1, 13, 3]})
+    run(tape, "items", {"rows": []})
+    run(tape, "careful")
+
+
+def rollback(tape: Tape) -> None:
+    """A step fails for good: what runs is stopped, what was not begun is taken back, the rest is undone; one undoing needs two calls."""
+    stage = Stage()
+    tape.engine.register(
+        Saga("trip")
+        .step("hotel", stage.does("hotel", {"room": 7}))
+        .on_failure("cancel hotel", stage.does("cancel hotel", BROKEN, None), start_after=5)
+        .step("plain", stage.does("plain"))
+        .fork(
+            "f",
+            lambda one: one.step("flight", stage.does("flight", BROKEN), attempts=2, priority=9),
+            lambda two: two.human("ask"),
+            lambda three: three.step("late", stage.does("late")),
+        )
+        .join("met")
+        .build()
+    )
+    run(tape, "trip", {"to": "Rome"})
+    tape.engine.advance(seconds=10)
+    tape.drain()
+
+
+def stuck(tape: Tape) -> None:
+    """An undoing gives up and becomes a dead letter; an operator tries one again, and leaves the other."""
+    stage = Stage()
+    tape.engine.register(
+        Saga("stuck")
+        .step("a", stage.does("a"))
+        .step("b", stage.does("b"))
+        .on_failure("undo b", stage.does("undo b", BROKEN, None, BROKEN), attempts=1)
+        .step("c", stage.does("c", BROKEN), attempts=1)
+        .build()
+    )
+    first = run(tape, "stuck")
+    run(tape, "stuck")
+    (letter,) = tape.engine.dead_letters.list(instance=first)
+    tape.engine.acting(ADA).dead_letters.retry_compensation(letter)
+    tape.drain()
+
+
+def letters(tape: Tape) -> None:
+    """Steps give up and wait for an operator beside branches that are frozen; one run is mended, one is aborted, one waits."""
+    stage = Stage()
+    tape.engine.register(
+        Saga("dead", dlq=True)
+        .fork(
+            "f",
+            lambda one: one.step("bad", stage.does("bad", BROKEN, BROKEN, BROKEN, None), attempts=1, priority=5),
+            lambda two: two.step("cold", stage.does("cold")),
+            lambda three: three.wait_for("answer", "answer").step("after", stage.does("after")),
+        )
+        .join("met")
+        .build()
+    )
+    mended, aborted, _left = (run(tape, "dead", {"n": n}) for n in range(3))
+    tape.engine.run(mended).signal("answer", {"yes": True})
+    tape.drain()
+    (letter,) = tape.engine.dead_letters.list(instance=mended)
+    tape.engine.acting(ADA).dead_letters.requeue(letter, {"n": 7})
+    tape.drain()
+    tape.engine.acting(ADA).futures.run(aborted).abort("of no use")
+    tape.drain()
+
+
+def offers(tape: Tape) -> None:
+    """The first of two offers is taken and what the other did is undone; once that fails, and an operator lets it stand."""
+    stage = Stage()
+    stage.does("release B", None, BROKEN)
+
+    def supplier(name: str) -> Build:
+        return lambda branch: (
+            branch.step(f"reserve {name}", stage.does(f"reserve {name}"))
+            .on_failure(f"release {name}", stage.does(f"release {name}"), attempts=1)
+            .wait_for(f"wait {name}", f"offer {name}")
+            .step(f"confirm {name}", stage.does(f"confirm {name}"), attempts=1)
+        )
+
+    tape.engine.register(
+        Saga("offers").fork("ask", supplier("A"), supplier("B")).join("first", "any").wait_for("paid", "paid").build()
+    )
+    tape.engine.register(
+        Saga("finishing").fork("ask", supplier("A"), supplier("C")).join("first", "any", losers="finish").build()
+    )
+    for _ in range(2):
+        instance = run(tape, "offers")
+        for signal in ("offer A", "paid"):
+            tape.engine.run(instance).signal(signal)
+            tape.drain()
+    tape.engine.acting(ADA).run(instance).resume()
+    tape.drain()
+    instance = run(tape, "finishing")
+    for signal in ("offer A", "offer C"):
+        tape.engine.run(instance).signal(signal)
+        tape.drain()
+    tape.engine.register(
+        Saga("some")
+        .fork(
+            "ask",
+            lambda one: one.step("x", stage.does("x", BROKEN), attempts=1),
+            lambda two: two.step("y", stage.does("y", BROKEN), attempts=1),
+            lambda three: three.step("z", stage.does("z")).on_failure("undo z", stage.does("undo z")),
+        )
+        .join("two", 2)
+        .build()
+    )
+    run(tape, "some")
+    tape.engine.register(
+        Saga("nested")
+        .fork(
+            "outer",
+            lambda one: one.wait_for("first", "go"),
+            lambda two: two.fork(
+                "inner",
+                lambda left: left.step("l", stage.does("l")).on_failure("undo l", stage.does("undo l")).human("ask"),
+                lambda right: right.wait("long", 3600),
+            ).join("inside"),
+        )
+        .join("any", "any")
+        .build()
+    )
+    instance = run(tape, "nested")
+    tape.engine.run(instance).signal("go", {"n": 1})
+    tape.drain()
+
+
+def children(tape: Tape) -> None:
+    """Children end well, fail with their parent, and cannot be undone at first."""
+    stage = Stage()
+    sub = (
+        Saga("sub")
+        .step("pick", stage.does("pick", {"picked": 1}))
+        .on_failure("unpick", stage.does("unpick", BROKEN, None), attempts=1)
+        .human("ask")
+        .build()
+    )
+    above = (
+        Saga("above")
+        .step("order", stage.does("order"))
+        .on_failure("revoke", stage.does("revoke"))
+        .call("fulfil", sub)
+        .build()
+    )
+    tape.engine.register(sub).register(above)
+    well = run(tape, "above", {"n": 1})
+    (child,) = tape.engine.runs.list(parent=well).items
+    tape.engine.acting(ADA).tasks.approve(step(tape.engine, child.id, "ask").id)
+    tape.drain()
+    halted = run(tape, "above", {"n": 2})
+    tape.engine.acting(ADA).futures.run(halted).cancel("no more")
+    tape.drain()
+    (child,) = tape.engine.runs.list(parent=halted).items
+    (letter,) = tape.engine.dead_letters.list(instance=child.id)
+    tape.engine.acting(ADA).dead_letters.retry_compensation(letter)
+    tape.drain()
+
+
+def cancelled(tape: Tape) -> None:
+    """A run is cancelled from inside of a branch whose handler still runs, and another one while it waits."""
+    stage = Stage()
+
+    def stop(ctx: StepContext) -> object:
+        tape.engine.acting(ADA).futures.run(ctx.instance).cancel("changed their mind")
+        tape.look()
+        return {"done": True}
+
+    tape.engine.register(
+        Saga("cancelled")
+        .step("a", stage.does("a", {"a": 1}))
+        .on_failure("undo a", stage.does("undo a"))
+        .fork(
+            "f",
+            lambda one: one.step("x", stage.does("x", stop), priority=9).on_failure("undo x", stage.does("undo x")),
+            lambda two: two.step("y", stage.does("y")),
+        )
+        .join("met")
+        .build()
+    )
+    tape.engine.register(Saga("asking").human("ask").build())
+    run(tape, "cancelled")
+    waiting = run(tape, "asking")
+    tape.engine.acting(ADA).futures.run(waiting).cancel()
+    tape.drain()
+
+
+def missing(tape: Tape) -> None:
+    """A step waits for a handler that nobody has."""
+    tape.engine.register(Saga("missing").step("a", "nobody", transactional=True).build())
+    run(tape, "missing")
+    tape.engine.advance(minutes=2)
+    tape.drain()
+
+
+def overdue(tape: Tape) -> None:
+    """A run takes longer than it may."""
+    stage = Stage()
+    tape.engine.register(
+        Saga("overdue", deadline=60)
+        .step("a", stage.does("a"))
+        .on_failure("undo a", stage.does("undo a"))
+        .human("ask")
+        .build()
+    )
+    run(tape, "overdue")
+    tape.engine.advance(seconds=60)
+    tape.drain()
+
+
+def published(tape: Tape) -> None:
+    """Graphs that were published as data: a way with a condition of its own and values that it sets, an end that fails, no way on, a loop."""
+    stage = Stage()
+
+    def edge(source: str, target: str, **rest: object) -> dict[str, object]:
+        return {"source": source, "target": target, **rest}
+
+    def graph(name: str, edges: list[dict[str, object]], policies: dict[str, object], kind: str = "saga") -> None:
+        called = {name: {"id": name, "op": {"op": "task", "work": {"handler": name}}} for name in ("a", "b")}
+        ends = {"bad end": {"id": "bad end", "op": {"op": "end", "status": "failed"}}} if kind == "saga" else {}
+        tape.engine.publish(
+            {
+                "kind": kind,
+                "name": name,
+                "version": "1",
+                "entry": "a",
+                "nodes": called | ends,
+                "edges": edges,
+                "policies": policies,
+            }
+        )
+
+    def native(source: str, spelling: Spelling = "native") -> dict[str, object]:
+        return parse(source, spelling=spelling).to_data()
+
+    for name in ("a", "b"):
+        tape.engine.handle(name, stage.does(name, {name: True}))
+    often = edge("a", "b", when=native("input.n > 5"), assign={"m": native("input.n", "mapping")})
+    graph("guarded", [often, edge("a", "bad end", when=native("input.n < 0"), priority=1)], {"on_no_edge": "pause"})
+    graph("circle", [edge("a", "b"), edge("b", "a", rework=True)], {"max_visits": 2, "on_failure": "pause"}, "process")
+    for number in (7, -1, 0):
+        instance = run(tape, "guarded", {"n": number})
+    tape.engine.acting(ADA).run(instance).resume()
+    run(tape, "circle")
+    tape.drain()
+
+
+SCENARIOS = (
+    order,
+    questions,
+    waits,
+    items,
+    rollback,
+    stuck,
+    letters,
+    offers,
+    children,
+    cancelled,
+    missing,
+    overdue,
+    published,
+)
