@@ -25,7 +25,7 @@ AT = "2026-01-01T00:00:00.000000+00:00"
 RANK = 1_767_225_600_000_000
 COLUMNS = {
     "instances": "id tenant definition definition_version kind key status reason begun version issued parent created_at updated_at "
-    "ended_at",
+    "ended_at started_by",
     "events": "instance sequence position tenant type version data at actor comment cause",
     "effects": "instance number tenant definition language handler type version data options priority rank parked_until owner fence attempts "
     "error created_at",
@@ -57,7 +57,24 @@ def _batch(numbers: Sequence[int]) -> Batch:
         identity = str(UUID(int=(1_767_225_600_000 + i) << 80 | 7 << 76 | 0b10 << 62 | i))
         data = b'{"i":%d}' % i
         made["instances"].append(
-            (identity, "default", "jobs", "", "decider", f"job-{i}", "running", "", 1, 1, 1, None, AT, AT, None)
+            (
+                identity,
+                "default",
+                "jobs",
+                "",
+                "decider",
+                f"job-{i}",
+                "running",
+                "",
+                1,
+                1,
+                1,
+                None,
+                AT,
+                AT,
+                None,
+                "system",
+            )
         )
         made["events"].append((identity, 1, i + 1, "default", "Enqueued", 1, data, AT, "system", "", identity))
         made["effects"].append(

@@ -143,6 +143,12 @@ class ConflictError(HoldfastError):
     retryable = True
 
 
+class HeldError(ConflictError):
+    """Another transaction holds what the command needs, and has not ended in the time that the caller has; nothing was written."""
+
+    code = "held"
+
+
 class ReusedIdError(ConflictError):
     """A command id or idempotency key was used before, for another command; nothing was written."""
 

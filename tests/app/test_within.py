@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 import django
 import django.conf
+import msgspec
 import psycopg
 import pytest
 import sqlalchemy
 from django.db.utils import ConnectionHandler
 from psycopg.rows import dict_row
+from sqlalchemy.orm import Session
 
 from holdfast import (
     Actor,
     ConfigurationError,
     Decision,
     Engine,
+    HeldError,
     Moment,
     NotFoundError,
     RejectedError,
     Rejection,
     RequestContext,
     Saga,
+    StoppedError,
 )
 from holdfast.store.opening import open_store
-from support.engines import Live, Place
-from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act
+from support.engines import QUICK, Live, Place
+from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act, done
 from support.waiting import eventually
 
 ANN = RequestContext(actor=Actor(id="ann"))
@@ -198,6 +203,93 @@ def test_a_connection_of_sqlalchemy_is_taken(place: Place, shop: Any) -> None:
         alchemy.dispose()
     assert orders(place) == ["o-1"]
     assert engine.deciders.state(Puppet, "p-1") == ("x",)
+
+
+def test_a_session_of_sqlalchemy_is_taken(place: Place, shop: Any) -> None:
+    """It is what applications have at hand."""
+    engine = place.engine().register(Puppet())
+    alchemy = sqlalchemy.create_engine(place.url.replace("postgresql://", "postgresql+psycopg://"))
+    try:
+        with Session(alchemy) as session, session.begin():
+            session.execute(sqlalchemy.text("insert into orders values ('o-1')"))
+            tell(engine, session, "p-1", "x")
+    finally:
+        alchemy.dispose()
+    assert orders(place) == ["o-1"]
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
+
+
+on_postgres = pytest.mark.parametrize("live", ["postgres"], indirect=True)
+"""A file has one writer, so that everybody waits for whoever has it."""
+
+
+@on_postgres
+@pytest.mark.parametrize("held", [1, 3])
+def test_an_instance_that_a_caller_holds_keeps_nobody_else_waiting(live: Live, held: int) -> None:
+    """Commands for it wait until he has ended, in their order; those for others are carried out meanwhile, and nothing fails."""
+    engine = live.engine(msgspec.structs.replace(QUICK, patience=timedelta(seconds=60))).register(Puppet(), done)
+    engine.start_worker()
+    for number in range(8):
+        engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
+    with ExitStack() as stack:
+        shops = [stack.enter_context(closing(connect(live))) for _ in range(held)]
+        for number, shop in enumerate(shops):
+            tell(engine, shop, f"p-{number}", "mine")
+        waiting = [engine.futures.deciders.execute(Puppet, Do(f"p-{n}", m)) for m in "ab" for n in range(held)]
+        for number in range(held, 8):
+            for what in "yz":
+                engine.deciders.execute(Puppet, Do(f"p-{number}", what))
+        assert [reply.done() for reply in waiting] == [False] * len(waiting)
+        assert engine.health().is_healthy
+        for shop in shops:
+            shop.commit()
+    for reply in waiting:
+        reply.result(timeout=30)
+    states = [engine.deciders.state(Puppet, f"p-{number}") for number in range(8)]
+    assert states == [("x", "mine", "a", "b")] * held + [("x", "y", "z")] * (8 - held)
+
+
+@on_postgres
+def test_whoever_waits_for_an_instance_that_is_held_for_too_long_is_told(live: Live) -> None:
+    """After the time that callers have, he gets an error that says what is the matter; the next one finds all as it was."""
+    soon = msgspec.structs.replace(QUICK, patience=timedelta(seconds=0.5))
+    engine = live.engine(soon).register(Puppet())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    with closing(connect(live)) as shop:
+        tell(engine, shop, "p-1", "mine")
+        reply = engine.futures.deciders.execute(Puppet, Do("p-1", "y"))
+        assert isinstance(reply.exception(timeout=30), HeldError)
+        shop.rollback()
+    engine.deciders.execute(Puppet, Do("p-1", "z"))
+    assert engine.deciders.state(Puppet, "p-1") == ("x", "z")
+
+
+@on_postgres
+def test_an_instance_that_is_held_for_long_is_told_by_health(live: Live) -> None:
+    """Commands that wait longer than a part may stand still are named; when the holder has ended all is well."""
+    settings = msgspec.structs.replace(QUICK, patience=timedelta(seconds=60), unhealthy_after=timedelta(seconds=0.5))
+    engine = live.engine(settings).register(Puppet())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    with closing(connect(live)) as shop:
+        tell(engine, shop, "p-1", "mine")
+        reply = engine.futures.deciders.execute(Puppet, Do("p-1", "y"))
+        eventually(lambda: any("other transactions hold" in each for each in engine.health().problems))
+        shop.commit()
+    reply.result(timeout=30)
+    eventually(lambda: engine.health().is_healthy)
+
+
+@on_postgres
+def test_a_stop_answers_those_who_wait_for_an_instance_that_is_held(live: Live) -> None:
+    """Nobody waits for ever."""
+    engine = live.engine(msgspec.structs.replace(QUICK, patience=timedelta(seconds=60))).register(Puppet())
+    engine.deciders.execute(Puppet, Do("p-1", "x"))
+    with closing(connect(live)) as shop:
+        tell(engine, shop, "p-1", "mine")
+        reply = engine.futures.deciders.execute(Puppet, Do("p-1", "y"))
+        engine.stop()
+        assert isinstance(reply.exception(timeout=30), StoppedError | HeldError)
+        shop.rollback()
 
 
 def test_a_connection_of_django_is_taken(place: Place, shop: Any) -> None:

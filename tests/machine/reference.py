@@ -289,12 +289,12 @@ class Reference:
 
     def _may_start(self, command: c.StartWorkflow) -> bool:
         """A parent may; anybody else needs the capability."""
-        return bool(command.parent) or _may(self.actor, self.graph.rights.start) or self._bar("not_allowed")
+        return _may(self.actor, self.graph.rights.start) or self._bar("not_allowed")
 
     def _may_stop(self, command: c.CancelWorkflow | c.AbortWorkflow) -> bool:
         """A parent may; anybody else needs the capability to cancel, or to start where there is none."""
         rights = self.graph.rights
-        return command.by_parent or _may(self.actor, rights.cancel or rights.start) or self._bar("not_allowed")
+        return _may(self.actor, rights.cancel or rights.start) or self._bar("not_allowed")
 
     def _may_answer(self, node: g.Node) -> bool:
         """Who answers has the node's capability, and the role that is asked, unless everything is allowed."""
@@ -530,8 +530,12 @@ class Reference:
             if step.is_open and isinstance(op, g.WaitEvent) and op.signal == command.name:
                 return self._may_answer(self.graph.nodes[step.node]) and self._bring(step, command.payload)
         takers = [node for node in self.graph.nodes.values() if isinstance(node.op, g.WaitEvent)]
-        if not all(self._may_answer(node) for node in takers if node.op.signal == command.name):  # type: ignore[union-attr]
+        takers = [node for node in takers if node.op.signal == command.name]  # type: ignore[union-attr]
+        ways = [way for way in self.graph.edges for node in takers if way.source == node.id and way.on in {"ok", "*"}]
+        if not all(map(self._may_answer, takers)):
             return False
+        if not all(_may(self.actor, way.capability) for way in ways):
+            return self._bar("not_allowed")
         if not self._has_room(command.payload) or len(self.signals) >= MOST_SIGNALS:
             return False
         self.handler_calls = 0

@@ -178,7 +178,7 @@ def test_a_start_takes_the_capability_of_the_workflow() -> None:
     assert code(host.tell(c.StartWorkflow(), BOB)) == Refusal.NOT_ALLOWED
     assert code(host.tell(c.StartWorkflow(), ANN)) == Refusal.ALREADY_STARTED
     child = Host(graph(nodes, rights=g.Rights(start="orders.start")))
-    assert isinstance(child.tell(c.StartWorkflow(parent=str(RUN), parent_definition="p", parent_step=1), BOB), Decision)
+    assert isinstance(child.tell(c.StartWorkflow(parent=str(RUN), parent_definition="p", parent_step=1), SYSTEM), Decision)
 
 
 @pytest.mark.row("P-121")
@@ -205,7 +205,7 @@ def test_a_stop_takes_the_capability_to_cancel(
         assert host.state.is_terminal == is_free
         host = Host(graph([g.Node(id="wait", op=g.WaitEvent(signal="go"))], rights=rights))
         host.tell(c.StartWorkflow())
-        host.tell(stop(by_parent=True), actor)
+        host.tell(stop(by_parent=True), SYSTEM)
         assert host.state.is_terminal
 
 
@@ -276,3 +276,35 @@ def test_the_names_of_expressions_have_values_of_their_types(kind: g.Kind) -> No
     actor = values["actor"]
     assert actor == {"id": "ann", "kind": "user", "roles": ["finance"], "capabilities": ["orders.*"]}
     assert (spaces.schema.fields or {})["actor"].fields.keys() == actor.keys()  # type: ignore[union-attr]
+
+
+def test_an_early_signal_opens_no_way_that_its_sender_may_not_take() -> None:
+    """Once it is kept nobody asks who sent it, so that whoever lacks a right of any way behind the wait cannot send it early."""
+    nodes = [
+        g.Node(id="sleep", op=g.WaitTimer(duration_ms=1000)),
+        g.Node(id="wait", op=g.WaitEvent(signal="go")),
+        g.Node(id="vip", op=g.End()),
+        g.Node(id="plain", op=g.End()),
+    ]
+    edges = [
+        g.Edge(source="sleep", target="wait"),
+        g.Edge(source="wait", target="vip", capability="orders.close", priority=1),
+        g.Edge(source="wait", target="plain", priority=2),
+    ]
+    host = Host(graph(nodes, edges))
+    host.tell(c.StartWorkflow())
+    assert code(host.tell(c.SendSignal(name="go"), Actor(id="eve"))) == Refusal.NOT_ALLOWED
+    assert not host.state.signals
+
+
+def test_rights_do_not_hang_on_what_a_command_says_of_itself() -> None:
+    """Whoever may not start or stop a run may not do so in the name of a parent either; the engine's own messages may."""
+    built = graph([g.Node(id="wait", op=g.WaitEvent(signal="go"))], rights=g.Rights(start="orders.start"))
+    host, eve = Host(built), Actor(id="eve")
+    child = c.StartWorkflow(parent=str(RUN), parent_definition="p", parent_step=1)
+    assert code(host.tell(child, eve)) == Refusal.NOT_ALLOWED
+    host.tell(child, SYSTEM)
+    assert code(host.tell(c.CancelWorkflow(by_parent=True), eve)) == Refusal.NOT_ALLOWED
+    assert code(host.tell(c.AbortWorkflow(by_parent=True), eve)) == Refusal.NOT_ALLOWED
+    host.tell(c.CancelWorkflow(by_parent=True), SYSTEM)
+    assert host.state.is_terminal

@@ -13,6 +13,7 @@ import pytest
 from devserver.postgres import Server, temporary_server
 from holdfast.errors import (
     ConfigurationError,
+    HeldError,
     HoldfastError,
     PayloadError,
     SchemaMismatchError,
@@ -163,14 +164,16 @@ def test_a_read_only_server_is_unavailable(postgres_dsn: str, desk: Desk) -> Non
     assert desk.loaded(head.id).header.version == 2
 
 
-def test_a_lock_that_takes_too_long_is_an_outage(desk: Desk) -> None:
-    """Whoever waits too long for another transaction gives up with an error that is worth trying again."""
+def test_a_lock_that_another_one_has_is_no_outage(desk: Desk) -> None:
+    """Whoever waits too long for another transaction gives up with an error that is worth trying again, and says what is the matter."""
     head = desk.born(born())
     other = desk.another()
     desk.run("set lock_timeout = '20ms'")
     with other.writer.unit() as unit:
         unit.load([by_id(head.id)])
-        outage(lambda: desk.commit(moved(head)))
+        with pytest.raises(HeldError, match="another transaction holds") as held:
+            desk.commit(moved(head))
+        assert held.value.retryable
     desk.commit(moved(head))
 
 
@@ -222,7 +225,7 @@ CODES: list[tuple[str, type[Exception]]] = [
     ("58030", StoreUnavailableError),  # the disk fails
     ("08006", StoreUnavailableError),  # the connection fails
     ("25006", StoreUnavailableError),  # read-only
-    ("55P03", StoreUnavailableError),  # a lock took too long
+    ("55P03", HeldError),  # somebody else has the lock
     ("40001", LostRaceError),  # serialization
     ("40P01", LostRaceError),  # deadlock
     ("23505", LostRaceError),  # a unique key
@@ -245,7 +248,7 @@ def test_every_fault_has_a_class(desk: Desk, state: str, expected: type[Exceptio
     assert type(caught.value) is expected
     assert "trouble" in str(caught.value)
     if isinstance(caught.value, HoldfastError):
-        assert caught.value.retryable == (expected is StoreUnavailableError)
+        assert caught.value.retryable == (expected in {StoreUnavailableError, HeldError})
     desk.born(born())
 
 

@@ -80,8 +80,11 @@ class Unit(Protocol):
         """
         ...
 
-    def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
-        """The instances, locked until the transaction ends; None where there is none. `whole` leaves snapshots aside."""
+    def load(self, addresses: Sequence[Address], *, whole: bool = False, waits: bool = True) -> list[Loaded | None]:
+        """The instances, locked until the transaction ends; None where there is none. `whole` leaves snapshots aside.
+
+        HeldError if another transaction has one of them for longer than this one waits, or at all if it does not.
+        """
         ...
 
     def void(self, claims: Sequence[Claim]) -> set[Claim]:

@@ -90,7 +90,7 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
 def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer | None:
     """The answer to a command that the run does not go on from."""
     if isinstance(command, c.StartWorkflow):
-        barred = None if command.parent else start_refusal(routes.graph, moment.actor)
+        barred = start_refusal(routes.graph, moment.actor)
         return barred or (None if state.status == "new" else _started_before(moment))
     if state.status == "new":
         return refused(Refusal.NOT_STARTED, "there is no such workflow")
@@ -340,7 +340,7 @@ def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
 
 
 def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
-    barred = None if command.by_parent else stop_refusal(turn.routes.graph, turn.moment.actor)
+    barred = stop_refusal(turn.routes.graph, turn.moment.actor)
     if barred is not None:
         return barred
     rollback = turn.state.rollback
@@ -354,7 +354,7 @@ def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
 
 
 def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
-    barred = None if command.by_parent else stop_refusal(turn.routes.graph, turn.moment.actor)
+    barred = stop_refusal(turn.routes.graph, turn.moment.actor)
     if barred is None:
         abort(turn, turn.moment.actor.id, command.reason)
     return barred

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import Graph, Human, Node
+from holdfast.machine.graphs.graph import OK, Graph, Human, Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.refusals import Refusal, refused
 
@@ -32,9 +32,17 @@ def answer_refusal(node: Node, actor: Actor) -> Rejection | None:
 
 
 def signal_refusal(routes: GraphIndex, name: str, actor: Actor) -> Rejection | None:
-    """Why an actor may not send a signal that is kept: any node that waits for one of this name may come to take it."""
-    found = (answer_refusal(routes.node(each), actor) for each in routes.waiting_for(name))
-    return next((each for each in found if each is not None), None)
+    """Why an actor may not send a signal that is kept: any node that waits for one of this name may come to take it.
+
+    When it does, nobody asks any more who sent it. So he must be allowed to take every way that may be taken then.
+    """
+    for node in routes.waiting_for(name):
+        barred = answer_refusal(routes.node(node), actor)
+        for edge in routes.ways(node, OK):
+            barred = barred or _without(actor, edge.capability, f"send {name!r} before {node!r} waits for it")
+        if barred is not None:
+            return barred
+    return None
 
 
 def _without(actor: Actor, capability: str, what: str) -> Rejection | None:

@@ -102,7 +102,7 @@ class InstanceCache:
     def is_running(self, identity: InstanceId) -> bool:
         """Whether an instance is remembered and had not ended; any thread may ask."""
         tracked = self._by_id.get(identity.int)
-        return tracked is not None and tracked.header.ended_at is None
+        return tracked is not None and tracked.header.ended_at is None and identity not in self.outdated
 
     def header(self, identity: InstanceId) -> Header | None:
         """The row of an instance as it is remembered; any thread may ask."""

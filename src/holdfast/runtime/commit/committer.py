@@ -49,7 +49,7 @@ class Committer:
 
     def commit(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
         """Carry out the commands, and use up work that ended without one. StoreUnavailableError leaves all of it undone or unknown."""
-        if any(each.is_uncertain for each in submissions):
+        if any(each.is_uncertain or each.held_since is not None for each in submissions):
             self._writer.write([], finished=finished, now=self._clock.now())
             batch = self._carefully(submissions)
         else:
@@ -137,7 +137,9 @@ class Committer:
         try:
             with self._writer.unit() as unit:
                 addresses = list(dict.fromkeys(each.address for each in submissions))
-                found = self._fold(addresses, unit.load(addresses), unit)
+                # Many do not wait for one that somebody holds, and one that was held before is tried again and again.
+                waits = len(submissions) == 1 and submissions[0].held_since is None
+                found = self._fold(addresses, unit.load(addresses, waits=waits), unit)
                 left = self._settled_before(submissions, found, unit, batch)
                 drafts = batch.decide(left, found)
                 changes = _changes(drafts)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from queue import Empty, SimpleQueue
 
-from holdfast.errors import StoppedError, StoreUnavailableError
+from holdfast.errors import HeldError, StoppedError, StoreUnavailableError
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.committer import Committer
 from holdfast.runtime.commit.submissions import Outcome, Submission, refused
@@ -26,6 +27,8 @@ from holdfast.store.shapes import Claim
 _log = logging.getLogger("holdfast.committer")
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
+_HELD_SECONDS = 0.1
+"""How often a command is tried whose instance another transaction holds."""
 _RECOVERY_SECONDS = 1.0
 """How often a recovery that is owed is tried when nothing else is to do."""
 _ECHO_SECONDS = 65.0
@@ -75,6 +78,8 @@ class CommitQueue:
         self._again_at: float | None = None
         """Monotonic time at which to recover once more, after a recovery that may have come before a lost claim was carried out."""
         self._when_recovered: list[Callable[[], None]] = []
+        self._held: deque[tuple[float, Submission]] = deque()
+        """Commands whose instances other transactions hold, with the time at which each is tried again. Any thread adds, one takes."""
         self._claiming: set[Submission] = set()
         self._claims: set[Claim] = set()
         """Work whose end was handed in here, with a command or without, and is not committed yet."""
@@ -141,6 +146,9 @@ class CommitQueue:
         since = self._busy_since
         if since is not None and now - since >= self._limit:
             return f"has been in the same commit for {now - since:.0f} s{self._error and ': ' + self._error}"
+        held = [now - each.held_since for _, each in self._held.copy() if each.held_since is not None]
+        if held and max(held) >= self._limit:
+            return f"{len(held)} commands wait for instances that other transactions hold, one of them for {max(held):.0f} s"
         if self._owes_recovery and now - self._owes_since >= self._limit:
             return f"effects that were under way in an outage have not been free for {now - self._owes_since:.0f} s"
         return ""
@@ -204,7 +212,9 @@ class CommitQueue:
 
     def _refuse_rest(self) -> None:
         """Answer whoever called at the very moment of the end; nobody waits for ever."""
-        self._refuse(_sorted(self._take(wait=False))[0], StoppedError("the engine is stopped"))
+        held = [self._held.popleft()[1] for _ in range(len(self._held))]
+        waiting = [*held, *_sorted(self._take(wait=False))[0]]
+        self._refuse(waiting, StoppedError("the engine is stopped"))
 
     def _take(self, *, wait: bool) -> list[Item]:
         """What is waiting, at most a batch of it; nothing if nothing waits and nobody wants to."""
@@ -215,13 +225,16 @@ class CommitQueue:
                 items.append(self._queue.get_nowait())
         except Empty:
             pass
-        return items
+        return [*self._freed(), *items] if self._held else items
 
     def _rest(self) -> float | None:
         """Seconds to wait for commands; None for as long as it takes."""
         if self._owes_recovery:
             return _RECOVERY_SECONDS
-        return None if self._again_at is None else max(0.0, self._again_at - time.monotonic())
+        dues = [self._held[0][0]] if self._held else []
+        if self._again_at is not None:
+            dues.append(self._again_at)
+        return max(0.0, min(dues) - time.monotonic()) if dues else None
 
     def _work(self, items: list[Item]) -> None:
         with self.handing_over:
@@ -312,7 +325,26 @@ class CommitQueue:
             _log.exception("the worker failed when it was told what was written")
             self._owe()  # Effects may be on their way to nobody.
         for submission, outcome, error in batch.answers:
+            if isinstance(error, HeldError) and self._is_put_off(submission):
+                continue
             self._tell(submission, outcome, error)
+
+    def _is_put_off(self, submission: Submission) -> bool:
+        """Have a command wait whose instance another transaction holds, unless its caller waits no longer."""
+        now = time.monotonic()
+        if not self._may_wait or (submission.deadline is not None and submission.deadline < now):
+            return False
+        submission.held_since = submission.held_since or now
+        self._held.append((now + _HELD_SECONDS, submission))
+        self._queue.put(None)  # The committer may be at rest, while this is another thread.
+        return True
+
+    def _freed(self) -> list[Submission]:
+        """The commands whose turn it is to be tried again, in the order in which they were put off."""
+        now, due = time.monotonic(), []
+        while self._held and self._held[0][0] <= now:
+            due.append(self._held.popleft()[1])
+        return due
 
     def _tell(self, submission: Submission, outcome: Outcome | None, error: BaseException | None) -> None:
         """Its caller's trouble is not that of its neighbours."""

@@ -95,6 +95,8 @@ class Submission(msgspec.Struct, kw_only=True, eq=False, gc=False):
     """Monotonic time after which nobody waits any more; None for work that must go in whenever the database is back."""
     is_own: bool = False
     """Whether the decider of the very instance wrote the command, so that it must not name another one."""
+    held_since: float | None = None
+    """Monotonic time since which another transaction has had its instance whenever it was tried; None if none has."""
     is_uncertain: bool = False
     """Whether a commit of it was sent and no answer came."""
 

@@ -92,9 +92,13 @@ STATEMENTS.update(msgspec.structs.asdict(_sql))
 class PostgresUnit:
     """One open transaction."""
 
-    def __init__(self, connection: Connection, base: int) -> None:
+    def __init__(self, connection: Connection, base: int, *, floor: int = 0) -> None:
         self.connection = connection
         self._base = base
+        self._floor = floor
+        """The position of the newest event that the transaction has written before."""
+        self.written: list[InstanceId] = []
+        """The instances whose events were written."""
         self._loan: Loan | None = None
 
     def lend(
@@ -111,9 +115,9 @@ class PostgresUnit:
         if self._loan is not None:
             self._loan.call_back()
 
-    def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
+    def load(self, addresses: Sequence[Address], *, whole: bool = False, waits: bool = True) -> list[Loaded | None]:
         """The instances, locked in the order of their ids."""
-        lock(self.connection, addresses)
+        lock(self.connection, addresses, waits=waits)
         return load(self.connection, addresses, whole=whole)
 
     def void(self, claims: Sequence[Claim]) -> set[Claim]:
@@ -131,7 +135,8 @@ class PostgresUnit:
     def write(self, changes: Sequence[Change], now: datetime) -> None:
         """Write everything."""
         # Rows may have been locked before the instances were, and the transaction's number is as old as its first lock.
-        floor = newest_position(self.connection, changes)
+        floor = max(self._floor, newest_position(self.connection, changes))
+        self.written += [change.header.id for change in changes]
         run(self.connection, chain(parts_of(changes, now), record_parts(changes, now)), self._base, floor=floor)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:

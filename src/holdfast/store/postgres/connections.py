@@ -34,6 +34,9 @@ _PATIENT: dict[str, str | int | None] = {
     "target_session_attrs": "read-write",
     "application_name": "holdfast",
 }
+_FIXED = {"client_encoding": "utf8"}
+"""What we send is written so, whatever the database or the environment has."""
+
 """A half-open connection is noticed within seconds; a server that turned read-only counts as gone."""
 
 _REST_SECONDS = 0.05
@@ -54,9 +57,13 @@ _UNENDED = (
 _HANG_UP = ("25006",)
 """A server that turned read-only stays so for this connection; a new one finds the server that takes writes."""
 
+LOCK_TIMEOUT = "10s"
+COMMITTER_LOCK_TIMEOUT = "300ms"
+"""A committer has the commands of many instances in hand: whoever holds one of these in a transaction of his own must not keep it."""
+
 _SESSION = {
     "statement_timeout": "60s",
-    "lock_timeout": "10s",
+    "lock_timeout": LOCK_TIMEOUT,
     "TimeZone": "UTC",
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",
@@ -71,8 +78,9 @@ read whole tables, and keep to it."""
 class Line:
     """One connection, made anew when it broke. Errors leave it in the engine's own words."""
 
-    def __init__(self, dsn: str, *, prepare: bool = True) -> None:
+    def __init__(self, dsn: str, *, prepare: bool = True, lock_timeout: str = LOCK_TIMEOUT) -> None:
         self.url = public_url(dsn)
+        self._lock_timeout = lock_timeout
         self._conninfo = patient_conninfo(dsn)
         self._prepare = prepare
         self._connection: Connection | None = None
@@ -120,7 +128,7 @@ class Line:
             self.close()  # Found out before anything is sent, of which nobody would know whether it was carried out.
         if self._connection is None or self._connection.closed:
             self._check_open()
-            self._connection = connect(self._conninfo, prepare=self._prepare)
+            self._connection = connect(self._conninfo, prepare=self._prepare, lock_timeout=self._lock_timeout)
         self._check_open()
         return self._connection
 
@@ -146,11 +154,11 @@ class Line:
             raise StoreUnavailableError(f"{self.url} cannot be used any more: the engine that used it was stopped")
 
 
-def connect(conninfo: str, *, prepare: bool) -> Connection:
+def connect(conninfo: str, *, prepare: bool, lock_timeout: str = LOCK_TIMEOUT) -> Connection:
     """A connection with our manners."""
     connection = psycopg.connect(conninfo, autocommit=True, cursor_factory=RawCursor)
     try:
-        prepare_connection(connection, prepare=prepare)
+        prepare_connection(connection, prepare=prepare, lock_timeout=lock_timeout)
     except BaseException:
         connection.close()
         raise
@@ -196,11 +204,11 @@ class Loan:
                 cut(self.connection)
 
 
-def prepare_connection(connection: Connection, *, prepare: bool) -> None:
+def prepare_connection(connection: Connection, *, prepare: bool, lock_timeout: str = LOCK_TIMEOUT) -> None:
     """What every connection of ours needs, also one that a pool made."""
     connection.prepare_threshold = 0 if prepare else None  # A transaction pooler cannot keep prepared statements.
     columns.register(connection)
-    connection.execute(_set(_SESSION, is_local=False))
+    connection.execute(_set({**_SESSION, "lock_timeout": lock_timeout}, is_local=False))
 
 
 def prepare_reader(connection: Connection, *, prepare: bool) -> None:
@@ -215,7 +223,7 @@ def prepare_reader(connection: Connection, *, prepare: bool) -> None:
 
 def patient_conninfo(dsn: str) -> str:
     """The caller's connection string with our defaults below it."""
-    return make_conninfo("", **{**_PATIENT, **_parsed(dsn)})
+    return make_conninfo("", **{**_PATIENT, **_parsed(dsn), **_FIXED})
 
 
 def public_url(dsn: str) -> str:

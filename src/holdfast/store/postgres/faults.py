@@ -7,18 +7,28 @@ from contextlib import contextmanager
 
 import psycopg
 
-from holdfast.errors import ConfigurationError, PayloadError, SchemaMismatchError, StoreError, StoreUnavailableError
+from holdfast.errors import (
+    ConfigurationError,
+    HeldError,
+    PayloadError,
+    SchemaMismatchError,
+    StoreError,
+    StoreUnavailableError,
+)
 from holdfast.store.port import LostRaceError
 
 _LOST = ("HF001", "23505", "40001", "40P01", "26000")
 """The gate of a commit, a unique key, a serialization failure, a deadlock, a prepared statement that was dropped: decide again on what
 is there now."""
 
+_HELD = "55P03"
+"""A lock that somebody else has for longer than one waits."""
+
 _TRANSIENT = ("40001", "40P01")
 """A serialization failure, a deadlock."""
 
-_UNAVAILABLE = ("08", "53", "57P", "58", "25006", "55P03", "57014", "XX000")
-"""No connection, no resources, shutting down, disk trouble, read-only, a lock or statement that took too long."""
+_UNAVAILABLE = ("08", "53", "57P", "58", "25006", "57014", "XX000")
+"""No connection, no resources, shutting down, disk trouble, read-only, a statement that took too long."""
 
 
 @contextmanager
@@ -47,6 +57,8 @@ def translate(error: psycopg.Error, url: str, *, was_sent: bool = False) -> Exce
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if state in _LOST:
         return LostRaceError(said)
+    if state == _HELD:
+        return HeldError(f"another transaction holds a row of {url} that is needed ({said}); it must end first")
     if state.startswith(_UNAVAILABLE) or (not state and isinstance(error, psycopg.OperationalError)):
         return StoreUnavailableError(f"{url} cannot be used now: {said}", may_be_done=was_sent and not state)
     if state in {"42P01", "3F000", "42703", "42883"}:

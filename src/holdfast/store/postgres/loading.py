@@ -46,6 +46,7 @@ class _Sql(msgspec.Struct, frozen=True):
 
 
 _sql = read_numbered(_Sql, __package__, "loading.sql")
+_LOCK_NOW = f"{_sql.lock} nowait"
 
 
 def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -> list[Loaded | None]:
@@ -102,9 +103,9 @@ def _events(connection: Connection, stretches: Mapping[UUID, tuple[int, int]]) -
     return events
 
 
-def lock(connection: Connection, addresses: Sequence[Address]) -> None:
-    """Lock the rows of these instances until the transaction ends."""
-    connection.execute(_sql.lock, _address_columns(addresses)).fetchall()
+def lock(connection: Connection, addresses: Sequence[Address], *, waits: bool) -> None:
+    """Lock the rows of these instances until the transaction ends; whoever does not wait is told when another one has one of them."""
+    connection.execute(_sql.lock if waits else _LOCK_NOW, _address_columns(addresses)).fetchall()
 
 
 def disown(connection: Connection, worker: WorkerId, held: Sequence[EffectClaim]) -> int:

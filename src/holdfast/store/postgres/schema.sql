@@ -458,12 +458,13 @@ CREATE OR REPLACE FUNCTION holdfast.submit(definition text, command text, data t
  LANGUAGE sql
 AS $function$
     insert into holdfast.inbox (
-        tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, created_at
+        tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, context, created_at
     ) values (
         submit.tenant,
         coalesce(submit.instance::text, replace(replace(submit.definition, '%', '%25'), ':', '%3A') || ':' || submit.key),
         submit.definition, submit.key, submit.instance, holdfast.language_of(submit.tenant, submit.definition), submit.command,
         submit.version::smallint, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
+        convert_to(json_build_object('actor', json_build_object('id', submit.actor))::text, 'UTF8'),  -- Whatever it calls itself: it is not the engine.
         clock_timestamp()
     ) returning id
 $function$

@@ -17,7 +17,14 @@ from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.borrowing import borrowed
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
 from holdfast.store.postgres.commits import PostgresUnit, PostgresWriter, accept_within
-from holdfast.store.postgres.connections import Connection, Line, patient_conninfo, prepare_reader
+from holdfast.store.postgres.connections import (
+    COMMITTER_LOCK_TIMEOUT,
+    LOCK_TIMEOUT,
+    Connection,
+    Line,
+    patient_conninfo,
+    prepare_reader,
+)
 from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
@@ -118,6 +125,10 @@ class PostgresShare(PostgresParts):
     def refuse_inside(self) -> None:
         """Nothing to refuse."""
 
+    def writer(self) -> PostgresWriter:
+        """For a committer, who does not wait for long."""
+        return PostgresWriter(self._new_line(COMMITTER_LOCK_TIMEOUT), self._base)
+
     def line(self) -> PostgresLine:
         """The parts on one connection."""
         return PostgresLine(self._new_line(), self._base, hang_up=self._hang_up)
@@ -182,8 +193,8 @@ class PostgresShare(PostgresParts):
         if self._closed is not None:
             self._closed(self)
 
-    def _new_line(self) -> Line:
-        line = Line(self._opened.dsn, prepare=self._opened.prepare)
+    def _new_line(self, lock_timeout: str = LOCK_TIMEOUT) -> Line:
+        line = Line(self._opened.dsn, prepare=self._opened.prepare, lock_timeout=lock_timeout)
         self._lines.add(line)
         if self._is_closed:  # Asked for by a handler that outlives its engine.
             self._hang_up(line)

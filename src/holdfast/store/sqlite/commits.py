@@ -101,7 +101,13 @@ class SQLiteUnit:
         if self._loan is not None:
             self._database.call_back(self._loan)
 
-    def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
+    def load(
+        self,
+        addresses: Sequence[Address],
+        *,
+        whole: bool = False,
+        waits: bool = True,  # noqa: ARG002 - nobody else writes meanwhile
+    ) -> list[Loaded | None]:
         """The instances, as they are and stay until the transaction ends."""
         return [load(self.connection, address, whole=whole) for address in addresses]
 

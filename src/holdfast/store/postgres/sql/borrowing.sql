@@ -1,5 +1,5 @@
 -- name: is_here
-select 1 from holdfast.meta where name = 'identity' and value = ?::text
+select coalesce(nullif(current_setting('holdfast.newest', true), ''), '0') from holdfast.meta where name = 'identity' and value = ?::text
 
 -- name: mark
 savepoint holdfast
@@ -11,4 +11,10 @@ release savepoint holdfast
 rollback to savepoint holdfast
 
 -- name: hint
-select pg_notify('holdfast', '')
+-- The next command of the same transaction puts its events behind those of this one.
+select pg_notify('holdfast', ''), set_config('holdfast.newest', (
+    select max(e.position)::text from unnest(?::uuid[]) as u (instance)
+    cross join lateral (
+        select position from holdfast.events where instance = u.instance order by sequence desc limit 1
+    ) as e
+), true)
