@@ -22,6 +22,7 @@ from holdfast import (
     StepContext,
 )
 from holdfast.app.views import Recorded
+from holdfast.kernel.actor import request_of
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.samples import Act, Answer, Do, Doll, Noted, Notes, Puppet
@@ -232,3 +233,21 @@ def test_live_engines_keep_the_trace(live: Live) -> None:
     instance = calls.start("order", {}).id
     calls.run(instance).result(30)
     assert {each.trace for each in engine.run(instance).history()} == {"00-trace-01"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"roles": "boss"}, {"capabilities": "orders:approve"}, {"roles": None}, {"kind": "admin"}, {"kind": None}],
+)
+def test_an_actor_is_made_of_sets_and_known_words(wrong: dict[str, Any]) -> None:
+    """A text for a set would be a set of letters; nothing of the kind gets as far as a database, where nobody could read it."""
+    with pytest.raises(TypeError, match=r"of an actor"):
+        Actor(id="ann", **wrong)
+    assert Actor(id="ann", roles={"boss"}).roles == frozenset({"boss"})  # type: ignore[arg-type]
+
+
+def test_a_context_that_nobody_can_read_is_that_of_somebody_without_rights() -> None:
+    """Something other than the engine wrote it; the work itself is done, and keeps nobody else from his."""
+    for spoilt in (b"{", b'{"actor":{"id":"eve","kind":"boss"}}', b"\xff"):
+        assert request_of(spoilt).actor.capabilities == frozenset()
+        assert request_of(spoilt).actor.kind == "user"

@@ -188,3 +188,17 @@ def test_a_decider_without_rows_of_is_verified_without_its_rows(place: Place) ->
     engine.deciders.execute(Careless, Name("c-1"))
     assert Desk(place.store).query("select node from {}steps") == [("a",)]
     assert engine.deciders.verify(Careless, "c-1").differences == []
+
+
+def test_a_row_that_is_opened_twice_is_refused_and_not_tried_for_ever(own: Place) -> None:
+    """It is the decider's mistake, whoever brings the command: told at once, a dead letter from the inbox, and the next one goes on."""
+    engine = own.engine().register(Notebook())
+    edited(engine, "open 1 milk")
+    with pytest.raises(CommandError, match="another one has"):
+        edited(engine, "open 1 bread")
+    engine.deciders.submit(Notebook, Edit("n-1", ("open 1 bread",)))
+    engine.deciders.submit(Notebook, Edit("n-1", ("say 1 cream",)))
+    engine.advance(hours=1)
+    assert [note.text for note in notes(own, engine)] == ["cream"]
+    (letter,) = engine.dead_letters.list()
+    assert "another one has" in letter.error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -25,6 +26,7 @@ from holdfast import (
     Decision,
     Engine,
     HeldError,
+    HoldfastError,
     Moment,
     NotFoundError,
     RejectedError,
@@ -405,3 +407,121 @@ def test_handlers_of_another_process_hear_of_the_commit(live: Live) -> None:
         shop.commit()
     eventually(lambda: ledger.entries == [Act("x")])
     assert worker.deciders.state(Puppet, "p-1") == ("x",)
+
+
+def test_a_wrapper_that_has_begun_nothing_is_refused(place: Place, shop: Any) -> None:
+    """What we would begin behind its back its own `commit` would not commit: the command would be lost without a word."""
+    engine = place.engine().register(Puppet())
+    alchemy = sqlalchemy.create_engine(place.url.replace("postgresql://", "postgresql+psycopg://"))
+    try:
+        with alchemy.connect() as theirs:
+            with pytest.raises(ConfigurationError, match="begin one with it"):
+                tell(engine, theirs, "p-1", "x")
+            theirs.execute(sqlalchemy.text("select 1"))
+            tell(engine, theirs, "p-1", "x")
+            theirs.commit()
+    finally:
+        alchemy.dispose()
+    assert engine.deciders.state(Puppet, "p-1") == ("x",)
+
+
+def test_no_connection_is_no_transaction(place: Place) -> None:
+    """A connection that is missing is not taken for the engine's own."""
+    engine = place.engine().register(Puppet())
+    with pytest.raises(ConfigurationError, match="not None"), engine.within(None):
+        pass
+
+
+def test_whoever_has_the_only_writer_is_not_kept_waiting_for_himself(live: Live) -> None:
+    """A call that writes beside the unit, in its block, raises at once on a file; on Postgres it is carried out by itself."""
+    engine = live.engine().register(Puppet())
+    with closing(connect(live)) as shop, engine.within(shop) as unit:
+        unit.execute(Puppet, Do("p-1", "x"))
+        error = engine.futures.deciders.execute(Puppet, Do("p-2", "y")).exception(timeout=30)
+        shop.commit()
+    if live.url.startswith("sqlite"):
+        assert isinstance(error, ConfigurationError)
+        assert "after your commit" in str(error)
+    else:
+        assert error is None
+    engine.deciders.execute(Puppet, Do("p-2", "z"))
+
+
+@on_postgres
+def test_the_transaction_begins_as_the_caller_has_set_it(live: Live) -> None:
+    """Isolation and read-only are those of his connection, also where the unit is the first to say anything."""
+    engine = live.engine().register(Puppet())
+    with closing(psycopg.connect(live.url)) as shop:
+        shop.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        tell(engine, shop, "p-1", "x")
+        assert shop.execute("select current_setting('transaction_isolation')").fetchone() == ("serializable",)
+        shop.rollback()
+        shop.read_only = True
+        with pytest.raises(HoldfastError):
+            tell(engine, shop, "p-1", "x")
+        shop.rollback()
+
+
+@on_postgres
+def test_nothing_of_ours_stays_on_the_connection(live: Live) -> None:
+    """Whoever listens for notices and notifications on it goes on hearing them."""
+    engine, heard = live.engine().register(Puppet()), Ledger()
+    with closing(psycopg.connect(live.url)) as shop:
+        shop.add_notice_handler(lambda notice: heard.add(notice.message_primary))
+        shop.add_notify_handler(lambda notify: heard.add(notify.payload))
+        tell(engine, shop, "p-1", "x")
+        shop.execute("do $$ begin raise notice 'seen'; end $$")
+        shop.execute("listen mine")
+        shop.commit()
+        shop.execute("notify mine, 'told'")
+        shop.commit()
+        shop.execute("select 1")
+    assert heard.entries == ["seen", "told"]
+
+
+@on_postgres
+def test_a_connection_that_speaks_another_encoding_is_refused(live: Live) -> None:
+    """Keys would be stored as others."""
+    engine = live.engine().register(Puppet())
+    with (
+        closing(psycopg.connect(live.url, client_encoding="latin1")) as shop,
+        pytest.raises(ConfigurationError, match="UTF8"),
+    ):
+        tell(engine, shop, "p-1", "x")
+
+
+@on_postgres
+def test_an_engine_speaks_its_own_encoding(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the environment says, what is written is read again."""
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    engine = live.engine().register(Puppet())
+    engine.deciders.execute(Puppet, Do("m\u00fc", "x"))
+    assert engine.deciders.state(Puppet, "m\u00fc") == ("x",)
+
+
+@on_postgres
+def test_a_refusal_for_want_of_rights_leaves_the_transaction_usable(live: Live) -> None:
+    """A user without our role is told so, and goes on with his own rows."""
+    engine = live.engine().register(Puppet())
+    with closing(psycopg.connect(live.url)) as shop:
+        shop.execute("create table mine (id int)")
+        shop.execute("drop role if exists holdfast_stranger")
+        shop.execute("create role holdfast_stranger")
+        shop.execute("grant all on mine to holdfast_stranger")
+        shop.execute("set local role holdfast_stranger")
+        with pytest.raises(ConfigurationError, match="holdfast_engine"):
+            tell(engine, shop, "p-1", "x")
+        shop.execute("insert into mine values (1)")
+        assert shop.execute("select id from mine").fetchall() == [(1,)]
+        shop.rollback()
+
+
+def test_projections_see_the_commands_of_a_unit_in_their_order(place: Place, shop: Any) -> None:
+    """Events of one transaction come in the order in which they were decided, whichever instances they are of."""
+    engine = place.engine().register(Puppet())
+    engine.deciders.execute(Puppet, Do("old", "0"))
+    for number, key in enumerate(("new", "old", "newer", "old", "new"), start=1):
+        tell(engine, shop, key, str(number))
+    shop.commit()
+    events = [each.data for each in place.store.feed().read(after=0, limit=100)]
+    assert [json.loads(each)["what"] for each in events] == ["0", "1", "2", "3", "4", "5"]

@@ -6,9 +6,9 @@ import typing
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Never, Optional, TypeAlias, Union
+from typing import Any, Never, Optional, TypeAlias, Union
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -420,3 +420,17 @@ def test_a_struct_that_leaves_its_defaults_out_is_no_word() -> None:
     assert "omit_defaults" in found.message
     assert [each.code for each in diagnose_members([Sparse], "command", codec)] == ["omitted_defaults"]
     assert not diagnose_members([Bare, Opened], "event", codec)
+
+
+def test_a_field_that_equality_does_not_see_is_compared_all_the_same() -> None:
+    """What is in an untyped field is refused where it would come back as another value, also where the class leaves it out of `==`."""
+
+    @dataclass(frozen=True)
+    class Odd:
+        name: str
+        meta: Any = field(default=None, compare=False)
+
+    words = Vocabulary((Odd,), kind="event", decider="d", codec=JsonCodec())
+    with pytest.raises(PayloadError, match="another value"):
+        words.keep(Odd("a", date(2030, 1, 1)))
+    assert words.keep(Odd("a", [1, {"b": None}]))[1] == Odd("a")

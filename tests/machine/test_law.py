@@ -178,7 +178,9 @@ def test_a_start_takes_the_capability_of_the_workflow() -> None:
     assert code(host.tell(c.StartWorkflow(), BOB)) == Refusal.NOT_ALLOWED
     assert code(host.tell(c.StartWorkflow(), ANN)) == Refusal.ALREADY_STARTED
     child = Host(graph(nodes, rights=g.Rights(start="orders.start")))
-    assert isinstance(child.tell(c.StartWorkflow(parent=str(RUN), parent_definition="p", parent_step=1), SYSTEM), Decision)
+    assert isinstance(
+        child.tell(c.StartWorkflow(parent=str(RUN), parent_definition="p", parent_step=1), SYSTEM), Decision
+    )
 
 
 @pytest.mark.row("P-121")

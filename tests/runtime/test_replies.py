@@ -14,13 +14,13 @@ from contextlib import suppress
 
 import pytest
 
-from holdfast import DeadlockError, Engine, Moment, Reply, Saga
+from holdfast import DeadlockError, Engine, Moment, RejectedError, Rejection, Reply, Saga
 from holdfast.runtime.driven import DrivenReply
 from holdfast.runtime.replies import _Postbox
 from holdfast.runtime.telemetry import Committed, Happening
 from holdfast.testing import ManualEngine
 from support.batching import ONE_COMMITTER, Batching
-from support.engines import Live
+from support.engines import Live, Place
 from support.samples import Add, Answer, Counter, Do, Notes, Puppet, note
 from support.waiting import arrives, eventually
 
@@ -329,3 +329,25 @@ def test_an_engine_without_threads_says_so_too() -> None:
     with pytest.raises(DeadlockError):
         engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.stop()
+
+
+def test_a_call_that_failed_keeps_nothing_of_its_caller_alive(place: Place) -> None:
+    """Its error, its reply and the frame that called hold one another: the collector finds them when nobody else does."""
+
+    class Kept:
+        """What the caller has in its hands."""
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        return Rejection(code="no", message="never")
+
+    engine = place.engine().register(Puppet(choose))
+
+    def call() -> weakref.ref[Kept]:
+        kept = Kept()
+        with suppress(RejectedError):
+            engine.deciders.execute(Puppet, Do("p-1", "x"))
+        return weakref.ref(kept)
+
+    seen = [call() for _ in range(20)]
+    gc.collect()
+    assert [each for each in seen if each() is not None] == []

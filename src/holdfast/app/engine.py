@@ -300,11 +300,14 @@ class Engine(EngineCalls):
         psycopg or sqlite3, or what Django or SQLAlchemy has around one. `request` says for whom, if that is not the engine's own tenant.
         """
         self._check_open()
+        if connection is None:
+            raise ConfigurationError("give the connection that has your transaction open, not None")
         unit = UnitOfWork(self._desk if request is None else self._desk.acting(request), connection)
-        try:
-            yield unit
-        finally:
-            unit.end()
+        with self._store.entered():
+            try:
+                yield unit
+            finally:
+                unit.end()
 
     def project(self, projection: Projection) -> Self:
         """Keep a read model up to date while the engine runs. From now on no event is deleted before it was read for it."""

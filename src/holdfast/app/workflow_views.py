@@ -164,13 +164,23 @@ def human_task(task: StoredTask) -> HumanTask:
         step_number=task.number,
         subject=task.subject,
         role=task.role,
-        data={} if task.data is None else msgspec.json.decode(task.data, type=dict[str, object]),
+        data=_shown_data(task.data),
         decision=task.outcome or "",
         decided_by=task.actor,
         comment=task.comment,
         asked_at=task.opened_at,
         decided_at=task.closed_at,
     )
+
+
+def _shown_data(data: bytes | None) -> dict[str, object]:
+    """What a question shows. Of data that is no object, which only a user's decider can have named, it shows the text."""
+    if data is None:
+        return {}
+    try:
+        return msgspec.json.decode(data, type=dict[str, object])
+    except msgspec.MsgspecError:
+        return {"data": data.decode("utf-8", "replace")}
 
 
 def workflow_instance(header: Header, state: State, *, given: dict[str, object], has_begun: bool) -> WorkflowInstance:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 Principal = Literal["user", "service", "system"]
 
+_KINDS: tuple[str, ...] = get_args(Principal)
 _EVERYTHING = "*"
 
 
@@ -24,6 +25,16 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """What the actor may do, such as `orders:approve:execute`. A star at the end stands for whatever follows: `invoice.*`, `*`."""
     on_behalf_of: str = ""
     """Whom the actor stands in for; empty if it acts for itself."""
+
+    def __post_init__(self) -> None:
+        for name in ("roles", "capabilities"):
+            given: object = getattr(self, name)
+            if isinstance(given, set | list | tuple):
+                msgspec.structs.force_setattr(self, name, frozenset(given))
+            elif not isinstance(given, frozenset):
+                raise TypeError(f"the {name} of an actor are a set of texts, not {given!r}")
+        if self.kind not in _KINDS:
+            raise TypeError(f"the kind of an actor is one of {', '.join(_KINDS)}, not {self.kind!r}")
 
     def may(self, capability: str) -> bool:
         """Whether the actor has a capability. Everybody has the empty one: it is what is asked for where nothing is asked for."""
@@ -59,6 +70,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 OWN = RequestContext()
 """What the engine does of its own accord, and a library's calls without a context: nobody asked for it by name."""
 
+_NOBODY = RequestContext(actor=Actor(id="unreadable"))
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(RequestContext).decode
 
@@ -72,14 +84,19 @@ def context_bytes(*, actor: Actor = SYSTEM, trace: str = "", partition: str = ""
 
 def request_of(context: bytes | None) -> RequestContext:
     """For whom something is done, as it was kept."""
-    return OWN if context is None else _decode(context)
+    if context is None:
+        return OWN
+    try:
+        return _decode(context)
+    except msgspec.MsgspecError:  # Something other than the engine wrote it: whoever asks so may do nothing.
+        return _NOBODY
 
 
 def following(context: bytes | None) -> RequestContext:
     """What follows from work by itself, be it a handler's result or a timer: the engine's own doing, under the same trace."""
     if context is None:
         return OWN
-    kept = _decode(context)
+    kept = request_of(context)
     return RequestContext(trace=kept.trace, partition=kept.partition)
 
 

@@ -54,6 +54,14 @@ def is_exact(declared: object) -> bool:
     return _promise_of(declared).is_exact
 
 
+def compares_all(declared: object) -> bool:
+    """Whether equality of two values looks at every field of every class in them; a class may leave some out, or say what it likes."""
+    found = list(shapes_of(declared))
+    return bool(found) and all(
+        isinstance(each, (*_OPEN, shapes.DecimalType)) or _compares_exactly(each) for each in found
+    )
+
+
 def is_bounded(declared: object) -> bool:
     """Whether the type says how deep its values are: it holds nothing untyped, and none of its classes holds itself."""
     try:

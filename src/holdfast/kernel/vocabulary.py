@@ -16,7 +16,7 @@ import msgspec
 from holdfast.errors import CommandError, Diagnostic, PayloadError, UnknownEventError, indefinite
 from holdfast.kernel.codecs import Codec, JsonCodec, Reader, SelfCritical, Swift, Upcaster, convert, lowered, misfit
 from holdfast.kernel.nesting import TOO_DEEP, Depth
-from holdfast.kernel.readability import has_untyped_parts, is_exact, omitting
+from holdfast.kernel.readability import compares_all, has_untyped_parts, is_exact, omitting
 from holdfast.kernel.sameness import difference
 from holdfast.kernel.wholeness import completion
 
@@ -91,6 +91,8 @@ class Vocabulary:
         self._exact = frozenset(cls for cls in members if is_exact(cls))
         self._depth = Depth(members if self._must_prove else (), is_json=isinstance(codec, JsonCodec), lower=lowered)
         self._untyped = frozenset(cls for cls in members if has_untyped_parts(cls))
+        self._blind = frozenset(cls for cls in members if cls in self._untyped and not compares_all(cls))
+        """Classes whose equality does not see all that they hold, and that hold what only equality could vouch for."""
         self._keepers = {cls: keep for cls in members if (keep := self._keeper(cls)) is not None}
         self._readers = {self._wire[cls][:2]: read for cls in members if (read := _reader(codec, cls)) is not None}
 
@@ -192,7 +194,7 @@ class Vocabulary:
         It gives None for any other, which then goes the long way, and there it is said what is wrong with it.
         """
         read = _reader(self._codec, cls)
-        if read is None or not isinstance(self._codec, Swift):
+        if read is None or not isinstance(self._codec, Swift) or cls in self._blind:
             return None
         name, version, make_whole = self._wire[cls]
         write, limit, is_too_deep = self._codec.write, self._limit, self._depth.judge(cls)
@@ -224,7 +226,7 @@ class Vocabulary:
             raise PayloadError(told) from error
         try:
             # Nearly always it is equal and, where that may be too kind, has the same bytes.
-            if back == value and (cls in self._exact or self._codec.encode(back) == data):
+            if cls not in self._blind and back == value and (cls in self._exact or self._codec.encode(back) == data):
                 return back
         except Exception:  # noqa: BLE001, S110 - classes of the user's own compare as they like
             pass

@@ -448,6 +448,10 @@ class Store(Parts, Protocol):
         """
         ...
 
+    def entered(self) -> AbstractContextManager[None]:
+        """A caller has a transaction of his own open: where that is the only one that can write, waiting for another one is refused."""
+        ...
+
     def within(self, connection: object) -> AbstractContextManager[Unit]:
         """The transaction that a caller has open on a connection of his own, for what the engine writes too; he commits it.
 

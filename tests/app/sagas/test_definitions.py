@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -490,3 +491,22 @@ def test_children_are_those_of_the_tenant(place: Place) -> None:
     engine.drain()
     (child,) = rival.runs.list(parent=parent).items
     assert [each.name for each in rival.run(child.id).steps()] == ["own"]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        lambda data: data["nodes"]["work"].update(capabilty="x"),
+        lambda data: data["nodes"]["work"]["op"].update(rols="x"),
+        lambda data: data["edges"][0].update(capabilites="x"),
+        lambda data: data.update(rights={"starts": "x"}),
+        lambda data: data.update(policies={"on_failur": "dlq"}),
+        lambda data: data["nodes"]["work"]["op"]["work"].update(handlr="x"),
+    ],
+)
+def test_a_misspelt_field_of_published_data_is_refused(place: Place, where: Callable[[dict[str, Any]], object]) -> None:
+    """Whoever misspells a right would believe that something is guarded which is not."""
+    given = json.loads(json.dumps(GOOD_DATA))
+    where(given)
+    with pytest.raises(DefinitionError):
+        place.engine().publish(given)

@@ -541,3 +541,13 @@ def test_a_failure_rolls_a_confirmed_question_back(place: Place) -> None:
     assert status(engine, instance) == "failed"
     assert statuses(engine, instance) == {"ask": "rolled_back", "fragile": "rolled_back"}
     assert stage.calls == ["fragile", "tell"]
+
+
+def test_a_question_holds_nothing_that_a_database_cannot_keep(place: Place) -> None:
+    """A value with a NUL character is shown without it; the step before it has done nothing wrong."""
+    saga = Saga("pay").human("ok", subject="Pay {supplier}?").build()
+    engine = place.engine().register(saga)
+    engine.start("pay", {"supplier": "AC\0ME"})
+    engine.drain()
+    (task,) = engine.tasks.list()
+    assert task.subject == "Pay ACME?"

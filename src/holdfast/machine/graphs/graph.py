@@ -81,7 +81,7 @@ ANY_OUTCOME = "*"
 """On an edge: whatever the node was left by."""
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One place in the graph."""
 
     id: str
@@ -108,7 +108,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.op.execution
 
 
-class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A way from one node to another."""
 
     source: str
@@ -132,7 +132,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.source}-[{self.on}]->{self.target}"
 
 
-class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What happens when no edge says it."""
 
     on_failure: Literal["compensate", "dlq", "pause"] = "compensate"
@@ -149,7 +149,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How often a token may enter one node before the run waits for an operator."""
 
 
-class Rights(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Rights(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What an actor must be allowed to do to act on a whole run."""
 
     start: str = ""

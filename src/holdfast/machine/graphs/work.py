@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """How often work is called, and how long to wait in between."""
 
     max_calls: int = 3
@@ -19,7 +19,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     jitter_percent: int = 0
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Work(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A call of a handler."""
 
     handler: str

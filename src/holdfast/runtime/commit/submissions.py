@@ -64,8 +64,8 @@ Settled = Callable[[Outcome | None, BaseException | None], None]
 """Called once, with the outcome or with the error."""
 
 
-class Submission(msgspec.Struct, kw_only=True, eq=False, gc=False):
-    """One command for one instance."""
+class Submission(msgspec.Struct, kw_only=True, eq=False):
+    """One command for one instance. It is watched by the collector, because its caller, his reply and its error may hold one another."""
 
     address: Address
     command: object

@@ -16,11 +16,13 @@ from holdfast.errors import (
     StoreUnavailableError,
 )
 from holdfast.store.port import LostRaceError
+from holdfast.store.rivals import opened_twice, row_kind
 
 _LOST = ("HF001", "23505", "40001", "40P01", "26000")
 """The gate of a commit, a unique key, a serialization failure, a deadlock, a prepared statement that was dropped: decide again on what
 is there now."""
 
+_TAKEN = "23505"
 _HELD = "55P03"
 """A lock that somebody else has for longer than one waits."""
 
@@ -55,6 +57,8 @@ def translate(error: psycopg.Error, url: str, *, was_sent: bool = False) -> Exce
     """The engine's error for a driver's error. What was sent may have been done, unless the server says itself that it was not."""
     state = error.sqlstate or ""
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if state == _TAKEN and (kind := row_kind(error.diag.table_name or "")):
+        return opened_twice(kind)
     if state in _LOST:
         return LostRaceError(said)
     if state == _HELD:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import NamedTuple
 
@@ -166,6 +166,10 @@ class PostgresShare(PostgresParts):
                 f"the connection is to another database than {self.url}; give one to that database"
             )
         return number
+
+    def entered(self) -> AbstractContextManager[None]:
+        """Others write meanwhile."""
+        return nullcontext()
 
     def within(self, connection: object) -> AbstractContextManager[PostgresUnit]:
         """The transaction that a caller has open, for our statements too."""

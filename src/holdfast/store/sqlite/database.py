@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from holdfast.errors import ConfigurationError, StoreUnavailableError
@@ -34,6 +35,10 @@ _MOST_IDLE = 8
 _NOBODY = -1
 _CLOSING_SECONDS = 2.0
 """How long those who write may go on when the file is closed; a wait for another process ends within a second."""
+_HAS_WRITER = (
+    "you have a transaction of your own open on the file, which is its only writer, and this call would wait for it: "
+    "tell it with the unit of `engine.within`, or after your commit"
+)
 _WOULD_WAIT_FOR_EVER = (
     "a transactional handler or a projection holds the file's only writer, so whatever the engine has to write now would wait for it: "
     "use engine.submit(..., connection=context.connection), which writes in the same transaction, or return a command"
@@ -115,6 +120,10 @@ class _Here(threading.local):
     """With which it reads."""
 
 
+_entered: ContextVar[tuple[str, ...]] = ContextVar("entered", default=())
+"""The files on which the present code has a transaction of its own open."""
+
+
 class Database:
     """An open SQLite database."""
 
@@ -124,6 +133,7 @@ class Database:
             raise ConfigurationError(f"SQLite {sqlite3.sqlite_version} is too old: {wanted} or newer is needed")
         self.url = f"sqlite:///{path}" if path else "sqlite://"
         self._path = path
+        self._place = self._path or f"memory {id(self)}"
         self.patience = patience
         """Seconds to wait for another process to let go of the file."""
         self._round_ms = max(1, min(_BUSY_ROUND_MS, round(patience * 1000)))
@@ -216,8 +226,19 @@ class Database:
 
     def refuse_inside(self) -> None:
         """Raise where waiting for the writer is waiting for oneself."""
+        if self._place in _entered.get():
+            raise ConfigurationError(_HAS_WRITER)
         if loans.get() and self.is_lent:
             raise ConfigurationError(_WOULD_WAIT_FOR_EVER)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Inside it the caller has a transaction of his own open on the file, as far as his thread and its tasks go."""
+        token = _entered.set((*_entered.get(), self._place))
+        try:
+            yield
+        finally:
+            _entered.reset(token)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

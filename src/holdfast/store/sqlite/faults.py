@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from holdfast.errors import CorruptHistoryError, PayloadError, StoreError, StoreUnavailableError
 from holdfast.store.port import LostRaceError
+from holdfast.store.rivals import opened_twice, row_kind
 
 _UNAVAILABLE = {
     "SQLITE_READONLY": "it is read-only",
@@ -45,7 +46,8 @@ def translate(error: sqlite3.Error, url: str) -> Exception:
     name = _name(error)
     if name.startswith("SQLITE_CONSTRAINT"):
         if name in {"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"}:
-            return LostRaceError(str(error))
+            kind = row_kind(str(error).partition("failed: ")[2].partition(".")[0])
+            return opened_twice(kind) if kind else LostRaceError(str(error))
         return StoreError(f"{url} refused a change: {error}")
     if name.startswith(_CORRUPT):
         return CorruptHistoryError(f"{url} is damaged: {error}; restore it from a backup")

@@ -120,6 +120,10 @@ class SQLiteShare(SQLiteParts):
             raise ConfigurationError(f"the connection is to another database than {self.url}; give one to that file")
         return number
 
+    def entered(self) -> AbstractContextManager[None]:
+        """Nobody else writes meanwhile."""
+        return self._database.entered()
+
     def within(self, connection: object) -> AbstractContextManager[SQLiteUnit]:
         """The transaction that a caller has open, for our statements too."""
         return borrowed(unwrapped(connection, sqlite3.Connection, self.url), self._database, identity=self._identity)

@@ -42,7 +42,7 @@ class Formula(NamedTuple):
     stored: Stored
 
 
-class NodeOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="op"):
+class NodeOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="op", forbid_unknown_fields=True):
     """What a node does, as data, with all that a graph has to know of its kind."""
 
     word: ClassVar[str]

@@ -94,4 +94,8 @@ class HumanKind(Kind):
 def _subject(routes: GraphIndex, node: Node, data: Data) -> str:
     assert isinstance(node.op, Human)
     template = routes.template(node.id)
-    return node.op.subject or node.id if template is None else str(template.evaluate({DATA: data}))
+    if template is None:
+        return node.op.subject or node.id
+    return str(template.evaluate({DATA: data})).replace(
+        "\x00", ""
+    )  # Which not every database can keep, and nobody sees.
