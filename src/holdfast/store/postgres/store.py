@@ -28,7 +28,6 @@ from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
 from holdfast.store.shapes import StoredMessage
 
-_READERS = 4
 _READER_PATIENCE_SECONDS = 10.0
 
 
@@ -197,7 +196,9 @@ class PostgresShare(PostgresParts):
 class PostgresStore(PostgresShare):
     """A store in a Postgres database."""
 
-    def __init__(self, dsn: str, *, codec: str, may_migrate: bool = True, prepare: bool = True) -> None:
+    def __init__(
+        self, dsn: str, *, codec: str, may_migrate: bool = True, prepare: bool = True, readers: int = 4
+    ) -> None:
         line = Line(dsn, prepare=prepare)
         try:
             bring_up(PostgresSchema(line), read_migrations(__package__), may_migrate=may_migrate)
@@ -207,7 +208,7 @@ class PostgresStore(PostgresShare):
         pool = ConnectionPool[Connection](
             patient_conninfo(dsn),
             min_size=0,
-            max_size=_READERS,
+            max_size=readers,
             timeout=_READER_PATIENCE_SECONDS,
             kwargs={"autocommit": True, "cursor_factory": RawCursor},
             configure=lambda connection: prepare_reader(connection, prepare=prepare),
