@@ -190,6 +190,7 @@ MAY_BE_NONE = {name for name in DURATIONS if getattr(Settings(), name) is None}
                 "threads",
                 "batch_limit",
                 "committers",
+                "readers",
                 "cache_size",
                 "snapshot_events",
                 "max_payload_bytes",

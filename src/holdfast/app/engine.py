@@ -143,7 +143,7 @@ class Engine(EngineCalls):
         self._has_threads = threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
-        self._store = self._opened(url, may_migrate=migrate) if store is None else store.share()
+        self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Service(
                 self._store,
@@ -340,7 +340,7 @@ class Engine(EngineCalls):
         """
         self._life.stop(timeout)
 
-    def _opened(self, url: str, *, may_migrate: bool) -> Store:
+    def _open(self, url: str, *, may_migrate: bool) -> Store:
         return open_store(url, codec=self._codec.name, may_migrate=may_migrate, readers=self.settings.readers)
 
     def _leave(self) -> None:

@@ -15,6 +15,7 @@ from datetime import timedelta
 from queue import Empty, SimpleQueue
 
 from holdfast.errors import StoppedError, StoreUnavailableError
+from holdfast.runtime.commit.acceptances import Acceptance, Acceptances
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.committer import Committer
 from holdfast.runtime.commit.submissions import Outcome, Submission, refused
@@ -41,6 +42,7 @@ class CommitQueue:
     def __init__(
         self,
         committing: Committer,
+        acceptances: Acceptances,
         telemetry: Telemetry,
         *,
         name: str = "committer",
@@ -53,6 +55,7 @@ class CommitQueue:
         self._limit = limit
         """Seconds that a commit may take."""
         self._committing = committing
+        self._acceptances = acceptances
         self._telemetry = telemetry
         self._batch_limit = batch_limit
         self._written = written
@@ -91,6 +94,14 @@ class CommitQueue:
             self._claiming.add(submission)
         if not (may_wait and self._is_committed_here(submission)):
             self._put(submission)
+
+    def accept(self, acceptance: Acceptance) -> None:
+        """Take a message for the inbox; its reply comes when it is accepted or has failed."""
+        if self._is_stopped:
+            acceptance.reply.set_error(StoppedError("the engine is stopped"))
+            return
+        self._acceptances.add(acceptance)
+        self._put(None)
 
     def finish(self, claim: Claim) -> None:
         """Work ended without a command: use it up with the next commit."""
@@ -204,7 +215,9 @@ class CommitQueue:
 
     def _refuse_rest(self) -> None:
         """Answer whoever called at the very moment of the end; nobody waits for ever."""
-        self._refuse(_sorted(self._take(wait=False))[0], StoppedError("the engine is stopped"))
+        error = StoppedError("the engine is stopped")
+        self._refuse(_sorted(self._take(wait=False))[0], error)
+        self._acceptances.refuse(error)
 
     def _take(self, *, wait: bool) -> list[Item]:
         """What is waiting, at most a batch of it; nothing if nothing waits and nobody wants to."""
@@ -221,7 +234,10 @@ class CommitQueue:
         """Seconds to wait for commands; None for as long as it takes."""
         if self._owes_recovery:
             return _RECOVERY_SECONDS
-        return None if self._again_at is None else max(0.0, self._again_at - time.monotonic())
+        again_at = self._acceptances.again_at
+        if again_at is None or (self._again_at is not None and self._again_at < again_at):
+            again_at = self._again_at
+        return None if again_at is None else max(0.0, again_at - time.monotonic())
 
     def _work(self, items: list[Item]) -> None:
         with self.handing_over:
@@ -230,6 +246,8 @@ class CommitQueue:
             self._owe()
         if self._owes_recovery or (self._again_at is not None and time.monotonic() >= self._again_at):
             self._recover()
+        if self._acceptances.waiting:
+            self._acceptances.write(may_wait=self._may_wait)
 
     def _owe(self) -> None:
         """Effects may be owned by the worker of this process without its knowing: they have to be freed."""
@@ -248,6 +266,8 @@ class CommitQueue:
                 had_outage = True
                 self._error = describe(error)
                 submissions = self._outlast(submissions, error)
+                if self._acceptances.waiting:
+                    self._acceptances.outlast(error, may_wait=self._may_wait)
                 if not self._may_wait:
                     return False
                 _log.warning("the database is away (%s); trying again in %.2f s", error, pause)
