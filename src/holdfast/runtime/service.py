@@ -275,12 +275,32 @@ class Service:
         self.check_process()
         if self.store.is_lent:  # Whoever is at the desk may be waiting for the caller.
             return work(self._desk)
+
+        def at_desk() -> T:
+            with self._at_desk:
+                return work(self._desk)
+
+        return self._patiently(at_desk, may_repeat=may_repeat, is_patient=is_patient)
+
+    def survey(self, question: Callable[[Parts], T]) -> T:
+        """Have an operator's question answered, as of one moment, on a connection for reading: it holds nobody up, and waits for nobody.
+
+        A database that is away is waited for as in `operate`.
+        """
+        self.check_process()
+
+        def look() -> T:
+            with self.store.survey() as parts:
+                return question(parts)
+
+        return self._patiently(look, may_repeat=True)
+
+    def _patiently(self, work: Callable[[], T], *, may_repeat: bool, is_patient: bool = True) -> T:
         patience = self.shared.settings.patience.total_seconds() if is_patient and self.has_threads else 0.0
         deadline, pause = time.monotonic() + patience, _FIRST_PAUSE_SECONDS
         while True:
             try:
-                with self._at_desk:
-                    return work(self._desk)
+                return work()
             except StoreUnavailableError as error:
                 if (error.may_be_done and not may_repeat) or time.monotonic() >= deadline:
                     raise

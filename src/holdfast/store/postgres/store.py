@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import NamedTuple
 
@@ -17,12 +17,12 @@ from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.borrowing import borrowed
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
 from holdfast.store.postgres.commits import PostgresUnit, PostgresWriter, accept_within
-from holdfast.store.postgres.connections import Connection, Line, patient_conninfo, prepare_reader
+from holdfast.store.postgres.connections import Connection, HeldLine, Line, patient_conninfo, prepare_reader
 from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.keeping import PostgresKeeper
-from holdfast.store.postgres.reads import PostgresReader
+from holdfast.store.postgres.reads import PostgresReader, reading
 from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
@@ -132,6 +132,12 @@ class PostgresShare(PostgresParts):
     def reader(self, tenant: str) -> PostgresReader:
         """For callers of one tenant."""
         return PostgresReader(self._opened.pool, tenant, self.url)
+
+    @contextmanager
+    def survey(self) -> Iterator[PostgresLine]:
+        """The parts on a connection for reading, which goes back to the others when the block ends."""
+        with reading(self._opened.pool, self.url) as connection:
+            yield PostgresLine(HeldLine(connection, self.url), self._base, hang_up=lambda _line: None)
 
     def now(self) -> datetime:
         """The server's time."""
