@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 import pytest
@@ -21,11 +21,13 @@ from holdfast import (
     Moment,
     NotFoundError,
     PayloadError,
+    Reply,
     RetryPolicy,
     Saga,
     Settings,
     StoppedError,
 )
+from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.runtime.telemetry import HandlerMissing, Happening
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import DEFAULT_TENANT, Maintenance
@@ -190,6 +192,7 @@ MAY_BE_NONE = {name for name in DURATIONS if getattr(Settings(), name) is None}
                 "threads",
                 "batch_limit",
                 "committers",
+                "readers",
                 "cache_size",
                 "snapshot_events",
                 "max_payload_bytes",
@@ -464,3 +467,24 @@ class _Nothing:
     def apply(self, events: object, connection: object) -> None: ...
 
     def clear(self, connection: object) -> None: ...
+
+
+LOOKS: dict[str, Callable[[FutureEngineCalls], Reply[Any]]] = {
+    "backlog": lambda calls: calls.admin.backlog(),
+    "missing_handlers": lambda calls: calls.admin.missing_handlers(),
+    "inbox_depth": lambda calls: calls.admin.inbox_depth(),
+    "workers": lambda calls: calls.admin.workers(),
+    "inbox": lambda calls: calls.inbox.list(),
+    "projections": lambda calls: calls.projections.list(),
+    "definitions": lambda calls: calls.definitions.get("hello"),
+    "start": lambda calls: calls.start("hello"),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_whoever_only_looks_does_not_wait_for_those_who_operate(live: Live, name: str) -> None:
+    """A dashboard is answered while an operator's work is under way, and definitions are met."""
+    live.engine().register(Saga("hello").step("greet", lambda: None).build())
+    engine = live.engine()
+    with engine.service._at_desk:
+        LOOKS[name](engine.futures).result(timeout=30)

@@ -19,6 +19,7 @@ from holdfast import Decision, EffectContext, Moment, PayloadError, RetryPolicy,
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.telemetry import Committed, Happening
 from holdfast.store.port import Unit
+from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Borrower
 from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
@@ -112,6 +113,29 @@ def _committing_threads(live: Live, settings: Settings) -> object:
     for reply in [engine.futures.deciders.execute(Puppet, Do(f"p-{number}", "x")) for number in range(40)]:
         reply.result(LONG_SECONDS)
     return len(threads)
+
+
+def _questions_answered_at_once(live: Live, settings: Settings) -> object:
+    """Six questions; the first ones wait, each with what it reads with in hand, until as many of them are inside as may be."""
+    inside, peak, lock, asked, met = [0], [0], threading.Lock(), threading.Event(), threading.Event()
+    engine = live.engine(settings)
+
+    def question(reader: Reader) -> None:
+        reader.headers([])
+        with lock:
+            inside[0] += 1
+            peak[0] = max(peak[0], inside[0])
+        arrives(asked)
+        eventually(lambda: met.is_set() or peak[0] == settings.readers)
+        met.set()
+        with lock:
+            inside[0] -= 1
+
+    replies = [engine._desk.look(question) for _ in range(6)]
+    asked.set()
+    for reply in replies:
+        reply.result(LONG_SECONDS)
+    return peak[0]
 
 
 # -- how long, and how often
@@ -440,6 +464,7 @@ CASES = {
     "command_retry": Case(_deliveries_of_a_failing_message, [(policy(2), 2), (policy(3), 3)]),
     "batch_limit": Case(_most_commands_in_a_commit, [(2, 2), (6, 6)], {"committers": 1}),
     "committers": Case(_committing_threads, [(1, 1), (2, 2)]),
+    "readers": Case(_questions_answered_at_once, [(1, 1), (5, 5)]),
     "cache_size": Case(_instances_remembered, [(0, 0), (2, 2), (9, 3)]),
     "snapshot_events": Case(_events_behind_the_last_snapshot, [(1, 0), (100, 9)]),
     "patience": Case(

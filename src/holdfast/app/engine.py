@@ -143,7 +143,7 @@ class Engine(EngineCalls):
         self._has_threads = threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
-        self._store = open_store(url, codec=self._codec.name, may_migrate=migrate) if store is None else store.share()
+        self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Service(
                 self._store,
@@ -155,7 +155,7 @@ class Engine(EngineCalls):
                 has_threads=threads,
             )
             self.runtime = Runtime(self.service)
-            self._readers_of_all = Readers(limit=self._limit) if threads else None
+            self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             request = RequestContext(tenant=tenant)
@@ -342,6 +342,9 @@ class Engine(EngineCalls):
         projection, cannot wait for it, because it is waited for: the call returns, and the engine stops behind its back.
         """
         self._life.stop(timeout)
+
+    def _open(self, url: str, *, may_migrate: bool) -> Store:
+        return open_store(url, codec=self._codec.name, may_migrate=may_migrate, readers=self.settings.readers)
 
     def _leave(self) -> None:
         self._store.close()

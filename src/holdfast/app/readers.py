@@ -13,14 +13,12 @@ from holdfast.runtime.threads import Threads
 
 T = TypeVar("T")
 
-_MOST = 4
-
 
 class Readers:
     """Answers questions, a few at a time. A question is answered once: by a thread, or, when the engine stops, with an error."""
 
-    def __init__(self, *, limit: float) -> None:
-        self.threads = Threads(_MOST, name="reader threads", prefix="holdfast-reader", limit=limit)
+    def __init__(self, most: int, *, limit: float) -> None:
+        self.threads = Threads(most, name="reader threads", prefix="holdfast-reader", limit=limit)
         self._lock = threading.Lock()
         self._refusals: dict[int, Callable[[], None]] = {}
         """How to tell those who have no answer yet that there will be none, by the ids of their replies."""

@@ -21,6 +21,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Programs
 from holdfast.runtime.chance import Chance
 from holdfast.runtime.clock import Clock
+from holdfast.runtime.commit.acceptances import Acceptance, Acceptances
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.cache import InstanceCache
 from holdfast.runtime.commit.committer import Committer
@@ -34,6 +35,7 @@ from holdfast.runtime.forks import INHERITED, belongs_here
 from holdfast.runtime.health import Watched
 from holdfast.runtime.loop import Loop, Step, Turns
 from holdfast.runtime.maintenance import Watch
+from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.sides import NoWorker, WorkingSide
 from holdfast.runtime.telemetry import InstanceEnded, InstanceStarted
@@ -243,22 +245,26 @@ class Service:
             self._must_notify = True
             self._notifier.wake()
 
-    def accept(self, message: StoredMessage, connection: object = None) -> int:
-        """Put a command into the inbox, in the caller's transaction if it gives its connection; its number."""
+    def accept(self, message: StoredMessage, reply: Reply[int]) -> None:
+        """Have a command put into the inbox, together with others that come at the same time."""
+        refusal = self._refusal()
+        if refusal:
+            reply.set_error(StoppedError(refusal))
+            return
+        try:
+            self.store.refuse_inside()
+        except ConfigurationError as error:
+            reply.set_error(error)
+            return
+        deadline = time.monotonic() + self.shared.settings.patience.total_seconds()
+        self.committer.accept(Acceptance(message=message, reply=reply, deadline=deadline))
+
+    def accept_within(self, connection: object, message: StoredMessage) -> int:
+        """Put a command into the inbox in the transaction that the caller has open; its number."""
         refusal = self._refusal()
         if refusal:
             raise StoppedError(refusal)
-        now = self.shared.clock.now()
-        if connection is not None:
-            return self.store.accept_within(connection, message, now)
-        try:  # Its id makes a command that was accepted twice count once.
-            number = self.operate(
-                lambda parts: parts.writer().accept([message], now)[0], may_repeat=bool(message.command_id)
-            )
-        except StoreUnavailableError as error:
-            raise _unknown(error) if error.may_be_done else error from error
-        self.hint()
-        return number
+        return self.store.accept_within(connection, message, self.shared.clock.now())
 
     def operate(self, work: Callable[[Parts], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
         """Do an operator's work, one at a time, on a connection that is kept for it.
@@ -269,12 +275,32 @@ class Service:
         self.check_process()
         if self.store.is_lent:  # Whoever is at the desk may be waiting for the caller.
             return work(self._desk)
+
+        def at_desk() -> T:
+            with self._at_desk:
+                return work(self._desk)
+
+        return self._patiently(at_desk, may_repeat=may_repeat, is_patient=is_patient)
+
+    def survey(self, question: Callable[[Parts], T]) -> T:
+        """Have an operator's question answered, as of one moment, on a connection for reading: it holds nobody up, and waits for nobody.
+
+        A database that is away is waited for as in `operate`.
+        """
+        self.check_process()
+
+        def look() -> T:
+            with self.store.survey() as parts:
+                return question(parts)
+
+        return self._patiently(look, may_repeat=True)
+
+    def _patiently(self, work: Callable[[], T], *, may_repeat: bool, is_patient: bool = True) -> T:
         patience = self.shared.settings.patience.total_seconds() if is_patient and self.has_threads else 0.0
         deadline, pause = time.monotonic() + patience, _FIRST_PAUSE_SECONDS
         while True:
             try:
-                with self._at_desk:
-                    return work(self._desk)
+                return work()
             except StoreUnavailableError as error:
                 if (error.may_be_done and not may_repeat) or time.monotonic() >= deadline:
                     raise
@@ -399,13 +425,14 @@ class Service:
 
     def _lane(self, name: str, cache_size: int) -> Lane:
         """A committer with a connection of its own."""
-        writer, cache = self.store.writer(), InstanceCache(cache_size)
+        writer, cache, limit = self.store.writer(), InstanceCache(cache_size), self.shared.settings.batch_limit
         committer = CommitQueue(
             self._committing(writer, cache, self.around),
+            Acceptances(writer, self.shared.clock, batch_limit=limit, hint=self.hint),
             self.shared.telemetry,
             name=name,
             limit=self._limit,
-            batch_limit=self.shared.settings.batch_limit,
+            batch_limit=limit,
             written=self.written,
             recovered=partial(self._recovered, writer),
         )
@@ -434,13 +461,6 @@ class Service:
                 self._must_notify, self._must_stop = True, must_stop or self._must_stop
                 raise
         return _LONG_SECONDS
-
-
-def _unknown(error: StoreUnavailableError) -> StoreUnavailableError:
-    return StoreUnavailableError(
-        f"{error}. Whether the command was accepted is unknown; give it a command id, and it may be sent again with that",
-        may_be_done=True,
-    )
 
 
 def _concerns_others(change: Change) -> bool:

@@ -44,6 +44,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Commands that share one transaction at most."""
     committers: int | None = None
     """Transactions of this process that may be under way at the same time; None means what suits the database."""
+    readers: int = 4
+    """Questions of this process that are answered at the same time: threads, and on Postgres as many connections of the store that the
+    engine opens; one that is given has those that it was opened with."""
     cache_size: int = 10_000
     """Instances whose state is kept in memory."""
     snapshot_events: int = 100
@@ -119,6 +122,7 @@ _COUNTS = {
     "threads": 1,
     "batch_limit": 1,
     "committers": 1,
+    "readers": 1,
     "cache_size": 0,
     "snapshot_events": 1,
     "max_payload_bytes": 1,

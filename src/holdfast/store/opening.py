@@ -11,25 +11,30 @@ from holdfast.store.sqlite.store import SQLiteStore
 DEFAULT_URL = "sqlite:///holdfast.db"
 
 
-def open_store(url: str = DEFAULT_URL, *, codec: str = "json", may_migrate: bool = True, prepare: bool = True) -> Store:
-    """The store at `url`: `sqlite:///file.db`, `sqlite://` for memory, or `postgresql://user@host/database`."""
+def open_store(
+    url: str = DEFAULT_URL, *, codec: str = "json", may_migrate: bool = True, prepare: bool = True, readers: int = 4
+) -> Store:
+    """The store at `url`: `sqlite:///file.db`, `sqlite://` for memory, or `postgresql://user@host/database`.
+
+    `readers` is how many connections to a server answer questions, for all engines that share the store.
+    """
     match url.partition(":")[0]:
         case "sqlite":
             return SQLiteStore(_sqlite_path(url), codec=codec, may_migrate=may_migrate)
         case "postgresql" | "postgres":
-            return _open_postgres(url, codec=codec, may_migrate=may_migrate, prepare=prepare)
+            return _open_postgres(url, codec=codec, may_migrate=may_migrate, prepare=prepare, readers=readers)
         case _:
             raise ConfigurationError(
                 f"{url!r} is not a database Holdfast knows: use sqlite:///file.db, sqlite:// or postgresql://user@host/database"
             )
 
 
-def _open_postgres(url: str, *, codec: str, may_migrate: bool, prepare: bool) -> Store:
+def _open_postgres(url: str, *, codec: str, may_migrate: bool, prepare: bool, readers: int) -> Store:
     try:
         from holdfast.store.postgres.store import PostgresStore
     except ImportError as error:
         raise ConfigurationError("Postgres needs its driver: pip install 'holdfast[postgres]'") from error
-    return PostgresStore(url, codec=codec, may_migrate=may_migrate, prepare=prepare)
+    return PostgresStore(url, codec=codec, may_migrate=may_migrate, prepare=prepare, readers=readers)
 
 
 def _sqlite_path(url: str) -> str:

@@ -437,6 +437,10 @@ class Store(Parts, Protocol):
         """For callers of one tenant; safe for use by several threads."""
         ...
 
+    def survey(self) -> AbstractContextManager[Parts]:
+        """The sides of the store for whoever only looks, at all tenants: whatever is asked in the block, by one thread, fits together."""
+        ...
+
     def now(self) -> datetime:
         """The database's time."""
         ...

@@ -32,17 +32,18 @@ class FutureAdmin:
         """How much work waits, by handler and by definition."""
 
         def read() -> list[Backlog]:
-            found = self._desk.keep(lambda keeper: keeper.backlog(), may_repeat=True)
+            found = self._desk.service.survey(lambda parts: parts.keeper().backlog())
             return [shown(each, Backlog) for each in found]
 
         return self._desk.read(read)
 
     def missing_handlers(self) -> Reply[list[MissingHandler]]:
         """Handlers that work waits for and no live worker has: how many effects wait for each, and since when."""
-        moment = self._desk.service.shared.clock.judge()
+        service = self._desk.service
+        moment = service.shared.clock.judge()
 
         def read() -> list[MissingHandler]:
-            found = self._desk.keep(lambda keeper: keeper.unhandled(waited=timedelta(0), now=moment), may_repeat=True)
+            found = service.survey(lambda parts: parts.keeper().unhandled(waited=timedelta(0), now=moment))
             return [shown(each, MissingHandler) for each in found]
 
         return self._desk.read(read)
@@ -50,7 +51,7 @@ class FutureAdmin:
     def inbox_depth(self) -> Reply[int]:
         """How many accepted commands wait for their turn."""
         service = self._desk.service
-        return self._desk.read(lambda: service.operate(lambda parts: parts.inbox().depth(), may_repeat=True))
+        return self._desk.read(lambda: service.survey(lambda parts: parts.inbox().depth()))
 
     def workers(self) -> Reply[list[WorkerInfo]]:
         """The workers that are alive, in all processes."""
@@ -58,7 +59,7 @@ class FutureAdmin:
         moment = service.shared.clock.judge()
 
         def read() -> list[WorkerInfo]:
-            found = service.operate(lambda parts: parts.workers().live(moment), may_repeat=True)
+            found = service.survey(lambda parts: parts.workers().live(moment))
             return [shown(each, WorkerInfo) for each in found]
 
         return self._desk.read(read)

@@ -91,11 +91,11 @@ class FutureDeciders:
             message = self._message(self._program(decider), command, command_id=command_id, comment=comment)
         except HoldfastError as error:
             return failed(error)
-        if connection is None:
-            return self._desk.read(lambda: self._desk.service.accept(message))
-        return answered(
-            Reply(), lambda: self._desk.service.accept(message, connection)
-        )  # On the connection's own thread.
+        if connection is not None:  # On the connection's own thread.
+            return answered(Reply(), lambda: self._desk.service.accept_within(connection, message))
+        reply: Reply[int] = self._desk.reply()
+        self._desk.service.accept(message, reply)
+        return reply
 
     # -- questions
 

@@ -31,15 +31,14 @@ class FutureInbox:
         """Commands that were accepted and wait, in order; give the last id as `after` for the next page. `type` is the name of a command."""
 
         def read() -> list[InboxMessage]:
-            found = self._desk.service.operate(
+            found = self._desk.service.survey(
                 lambda parts: parts.inbox().waiting(
                     self._desk.tenant,
                     definition=definition,
                     type_=type,
                     after=checked_after(after),
                     limit=checked_limit(limit),
-                ),
-                may_repeat=True,
+                )
             )
             return [inbox_message(each, self._desk.registry.codec) for each in found]
 

@@ -26,9 +26,7 @@ class FutureProjections:
         names = self._projecting.names()
 
         def read() -> list[ProjectionInfo]:
-            found = self._desk.service.operate(
-                lambda parts: parts.feed().projections(names, most=_MOST_LAG), may_repeat=True
-            )
+            found = self._desk.service.survey(lambda parts: parts.feed().projections(names, most=_MOST_LAG))
             return [shown(each, ProjectionInfo) for each in found]
 
         return self._desk.read(read)

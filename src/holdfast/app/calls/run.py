@@ -230,13 +230,14 @@ class FutureRun(Handle, Generic[R]):
 def _standing(desk: Desk, identity: InstanceId) -> str:
     """Where a run stands, for a caller who waits for its end in vain; that caller does not wait much longer for this."""
 
-    def look(reader: Reader) -> str:
-        tracked = folded_workflow(desk, reader, identity)
-        is_held = bool(desk.service.maintenance)
-        return standing(cast("State", tracked.state), graph_of(desk, tracked.header), work=_work(desk), is_held=is_held)
+    def look() -> str:
+        work, is_held = _work(desk), bool(desk.service.maintenance)
+        with desk.reader.look() as reader:
+            tracked = folded_workflow(desk, reader, identity)
+            return standing(cast("State", tracked.state), graph_of(desk, tracked.header), work=work, is_held=is_held)
 
     try:
-        return desk.look(look).result(_LOOK_SECONDS)
+        return desk.read(look).result(_LOOK_SECONDS)
     except (HoldfastError, TimeoutError) as error:
         return f"where it stands could not be found out: {error}"
 
@@ -248,7 +249,7 @@ def _work(desk: Desk) -> Work:
     if service.has_worker:
         return "here"
     moment = service.shared.clock.judge()
-    is_alive = service.operate(lambda parts: parts.workers().live(moment), may_repeat=True)
+    is_alive = service.survey(lambda parts: parts.workers().live(moment))
     return "elsewhere" if is_alive else "nowhere"
 
 

@@ -16,6 +16,7 @@ from datetime import timedelta
 from queue import Empty, SimpleQueue
 
 from holdfast.errors import HeldError, StoppedError, StoreUnavailableError
+from holdfast.runtime.commit.acceptances import Acceptance, Acceptances
 from holdfast.runtime.commit.batch import Batch
 from holdfast.runtime.commit.committer import Committer
 from holdfast.runtime.commit.submissions import Outcome, Submission, refused
@@ -44,6 +45,7 @@ class CommitQueue:
     def __init__(
         self,
         committing: Committer,
+        acceptances: Acceptances,
         telemetry: Telemetry,
         *,
         name: str = "committer",
@@ -56,6 +58,7 @@ class CommitQueue:
         self._limit = limit
         """Seconds that a commit may take."""
         self._committing = committing
+        self._acceptances = acceptances
         self._telemetry = telemetry
         self._batch_limit = batch_limit
         self._written = written
@@ -96,6 +99,14 @@ class CommitQueue:
             self._claiming.add(submission)
         if not (may_wait and self._is_committed_here(submission)):
             self._put(submission)
+
+    def accept(self, acceptance: Acceptance) -> None:
+        """Take a message for the inbox; its reply comes when it is accepted or has failed."""
+        if self._is_stopped:
+            acceptance.reply.set_error(StoppedError("the engine is stopped"))
+            return
+        self._acceptances.add(acceptance)
+        self._put(None)
 
     def finish(self, claim: Claim) -> None:
         """Work ended without a command: use it up with the next commit."""
@@ -212,9 +223,10 @@ class CommitQueue:
 
     def _refuse_rest(self) -> None:
         """Answer whoever called at the very moment of the end; nobody waits for ever."""
+        error = StoppedError("the engine is stopped")
         held = [self._held.popleft()[1] for _ in range(len(self._held))]
-        waiting = [*held, *_sorted(self._take(wait=False))[0]]
-        self._refuse(waiting, StoppedError("the engine is stopped"))
+        self._refuse([*held, *_sorted(self._take(wait=False))[0]], error)
+        self._acceptances.refuse(error)
 
     def _take(self, *, wait: bool) -> list[Item]:
         """What is waiting, at most a batch of it; nothing if nothing waits and nobody wants to."""
@@ -231,9 +243,9 @@ class CommitQueue:
         """Seconds to wait for commands; None for as long as it takes."""
         if self._owes_recovery:
             return _RECOVERY_SECONDS
-        dues = [self._held[0][0]] if self._held else []
-        if self._again_at is not None:
-            dues.append(self._again_at)
+        dues = [at for at in (self._again_at, self._acceptances.again_at) if at is not None]
+        if self._held:
+            dues.append(self._held[0][0])
         return max(0.0, min(dues) - time.monotonic()) if dues else None
 
     def _work(self, items: list[Item]) -> None:
@@ -243,6 +255,8 @@ class CommitQueue:
             self._owe()
         if self._owes_recovery or (self._again_at is not None and time.monotonic() >= self._again_at):
             self._recover()
+        if self._acceptances.waiting:
+            self._acceptances.write(may_wait=self._may_wait)
 
     def _owe(self) -> None:
         """Effects may be owned by the worker of this process without its knowing: they have to be freed."""
@@ -261,6 +275,8 @@ class CommitQueue:
                 had_outage = True
                 self._error = describe(error)
                 submissions = self._outlast(submissions, error)
+                if self._acceptances.waiting:
+                    self._acceptances.outlast(error, may_wait=self._may_wait)
                 if not self._may_wait:
                     return False
                 _log.warning("the database is away (%s); trying again in %.2f s", error, pause)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.commit.acceptances import Acceptance
 from holdfast.runtime.commit.cache import InstanceCache
 from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.submissions import Submission
@@ -36,6 +37,10 @@ class CommitQueues:
     def submit(self, submission: Submission, *, may_wait: bool = False) -> None:
         """Take a command; its `settled` is called when it is committed or has failed. See `CommitQueue.submit`."""
         self._lane_of(submission.address).submit(submission, may_wait=may_wait)
+
+    def accept(self, acceptance: Acceptance) -> None:
+        """Take a message for the inbox. One lane has them all, so that each target keeps the order of its callers."""
+        self.lanes[0].committer.accept(acceptance)
 
     def is_running(self, instance: InstanceId) -> bool:
         """Whether an instance is known here and has not ended: whoever ends it here will tell."""

@@ -184,6 +184,19 @@ def cut(connection: Connection) -> None:
         line.shutdown(socket.SHUT_RDWR)
 
 
+class HeldLine(Line):
+    """A line on a connection that is in use already: whoever made it hangs up, and translates what goes wrong."""
+
+    def __init__(self, connection: Connection, url: str) -> None:
+        self.url = url
+        self._held = connection
+
+    @contextmanager
+    def use(self) -> Iterator[Connection]:
+        """The connection, inside the transaction that it has open."""
+        yield self._held
+
+
 class Loan:
     """A connection in the hands of user code."""
 

@@ -24,7 +24,8 @@ from holdfast.store.postgres.connections import Connection
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.loading import load
 from holdfast.store.postgres.packing import Integers, Texts, Uuids
-from holdfast.store.postgres.records import S, reading, selecting
+from holdfast.store.postgres.records import S, selecting
+from holdfast.store.postgres.records import reading as reading_rows
 from holdfast.store.postgres.rows import Row
 from holdfast.store.shapes import (
     Address,
@@ -69,6 +70,16 @@ _NO_LIMIT = 2**62
 _FIRST_PLACE = TaskPlace(datetime(1, 1, 1, tzinfo=UTC), InstanceId(UUID(int=0)), 0)
 
 
+@contextmanager
+def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
+    """A connection in a transaction that sees one moment and cannot write."""
+    try:
+        with translated(url), pool.connection() as connection, connection.transaction():
+            yield connection
+    except PoolTimeout as error:
+        raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
+
+
 class PostgresReader:
     """Questions about the instances of one tenant."""
 
@@ -110,7 +121,7 @@ class PostgresReader:
 
     def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
         """The rows of a kind."""
-        return [*map(reading(kind), self._of(instance, selecting(kind)))]
+        return [*map(reading_rows(kind), self._of(instance, selecting(kind)))]
 
     def open_tasks(
         self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
@@ -122,7 +133,7 @@ class PostgresReader:
             found = self._all(_sql.open_tasks, [self._tenant, *page])
         else:
             found = self._all(_sql.open_tasks_of_role, [self._tenant, role, *page])
-        return [*map(reading(TASKS), found)]
+        return [*map(reading_rows(TASKS), found)]
 
     def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
         """The rows of these instances, of those that exist."""
@@ -205,12 +216,9 @@ class PostgresReader:
 
     @contextmanager
     def _as_tenant(self) -> Iterator[Connection]:
-        try:
-            with translated(self._url), self._pool.connection() as connection, connection.transaction():
-                connection.execute(_sql.as_tenant, [self._tenant])
-                yield connection
-        except PoolTimeout as error:
-            raise StoreUnavailableError(f"{self._url} cannot be used now: {error}") from error
+        with reading(self._pool, self._url) as connection:
+            connection.execute(_sql.as_tenant, [self._tenant])
+            yield connection
 
 
 class _Look(PostgresReader):

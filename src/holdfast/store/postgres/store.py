@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from holdfast.store.postgres.connections import (
     COMMITTER_LOCK_TIMEOUT,
     LOCK_TIMEOUT,
     Connection,
+    HeldLine,
     Line,
     patient_conninfo,
     prepare_reader,
@@ -29,13 +30,12 @@ from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.keeping import PostgresKeeper
-from holdfast.store.postgres.reads import PostgresReader
+from holdfast.store.postgres.reads import PostgresReader, reading
 from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
 from holdfast.store.shapes import StoredMessage
 
-_READERS = 4
 _READER_PATIENCE_SECONDS = 10.0
 
 
@@ -145,6 +145,12 @@ class PostgresShare(PostgresParts):
         """For callers of one tenant."""
         return PostgresReader(self._opened.pool, tenant, self.url)
 
+    @contextmanager
+    def survey(self) -> Iterator[PostgresLine]:
+        """The parts on a connection for reading, which goes back to the others when the block ends."""
+        with reading(self._opened.pool, self.url) as connection:
+            yield PostgresLine(HeldLine(connection, self.url), self._base, hang_up=lambda _line: None)
+
     def now(self) -> datetime:
         """The server's time."""
         line = Line(self._opened.dsn, prepare=self._opened.prepare)
@@ -212,7 +218,9 @@ class PostgresShare(PostgresParts):
 class PostgresStore(PostgresShare):
     """A store in a Postgres database."""
 
-    def __init__(self, dsn: str, *, codec: str, may_migrate: bool = True, prepare: bool = True) -> None:
+    def __init__(
+        self, dsn: str, *, codec: str, may_migrate: bool = True, prepare: bool = True, readers: int = 4
+    ) -> None:
         line = Line(dsn, prepare=prepare)
         try:
             bring_up(PostgresSchema(line), read_migrations(__package__), may_migrate=may_migrate)
@@ -222,7 +230,7 @@ class PostgresStore(PostgresShare):
         pool = ConnectionPool[Connection](
             patient_conninfo(dsn),
             min_size=0,
-            max_size=_READERS,
+            max_size=readers,
             timeout=_READER_PATIENCE_SECONDS,
             kwargs={"autocommit": True, "cursor_factory": RawCursor},
             configure=lambda connection: prepare_reader(connection, prepare=prepare),

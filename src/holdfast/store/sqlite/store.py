@@ -101,6 +101,12 @@ class SQLiteShare(SQLiteParts):
         """For callers of one tenant."""
         return SQLiteReader(self._database, tenant)
 
+    @contextmanager
+    def survey(self) -> Iterator[SQLiteParts]:
+        """The parts, for one who only looks."""
+        with self._database.reading():
+            yield SQLiteParts(self._database)
+
     def now(self) -> datetime:
         """The host's time, which is the file's."""
         with self._database.reading() as connection:
