@@ -36,7 +36,7 @@ _CLOSING_SECONDS = 2.0
 """How long those who write may go on when the file is closed; a wait for another process ends within a second."""
 _WOULD_WAIT_FOR_EVER = (
     "a transactional handler or a projection holds the file's only writer, so whatever the engine has to write now would wait for it: "
-    "use engine.submit(..., connection=context.connection), which writes in the same transaction, or return a command"
+    "use engine.deciders.submit(..., connection=context.connection), which writes in the same transaction, or return a command"
 )
 
 
