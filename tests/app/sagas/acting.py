@@ -146,9 +146,10 @@ def person(name: str, *roles: str) -> holdfast.Actor:
     return holdfast.Actor(id=name, roles=frozenset(roles))
 
 
-def decide(engine: Calls, instance: InstanceId, name: str, decision: str = "confirmed") -> None:
-    """Answer a step that waits for a person, be it anybody or a manager."""
-    engine.acting(person("ann", "manager")).tasks.decide(step(engine, instance, name).id, decision)
+def decide(engine: Calls, instance: InstanceId, name: str, decision: str = "confirmed", *, role: str = "") -> None:
+    """Answer a step that waits for a person, as somebody who has the role that it asks for, if it asks for one."""
+    who = person("ann", role) if role else person("ann")
+    engine.acting(who).tasks.decide(step(engine, instance, name).id, decision)
 
 
 def run(engine: ManualEngine, definition: str, given: object = None) -> InstanceId:

@@ -103,7 +103,7 @@ def test_a_rejection_aborts_the_instance(place: Place) -> None:
     stage = Stage()
     engine = place.engine().register(approval(stage))
     instance = run(engine, "document-approval")
-    decide(engine, instance, "human-approval", "rejected")
+    decide(engine, instance, "human-approval", "rejected", role="manager")
     engine.drain()
     assert status(engine, instance) == "aborted"
     assert statuses(engine, instance) == {"process-document": "completed", "human-approval": "rejected"}
@@ -386,7 +386,7 @@ def test_open_questions_are_listed(place: Place) -> None:
     assert [page, *rest] == open_ones
     assert open_ones[-1].instance == third
     assert open_ones[0].subject == "Is it good?"
-    decide(engine, third, "sign")
+    decide(engine, third, "sign", role="clerk")
     assert {each.instance for each in engine.tasks.list()} == {first, second}
     assert [each.decision for each in engine.run(third).tasks()] == ["confirmed"]
 
@@ -508,7 +508,7 @@ def test_a_cancellation_rolls_a_confirmed_question_back(place: Place) -> None:
     """A step that was confirmed is rolled back when the saga is cancelled later."""
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
-    decide(engine, instance, "human-approval")
+    decide(engine, instance, "human-approval", role="manager")
     engine.acting("ann").futures.run(instance).cancel("no")
     engine.drain()
     assert statuses(engine, instance) == {
@@ -523,7 +523,7 @@ def test_a_rejected_question_stays_rejected(place: Place) -> None:
     """A rejection has ended the saga: it can no longer be cancelled, and the step stays as it is."""
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
-    decide(engine, instance, "human-approval", "rejected")
+    decide(engine, instance, "human-approval", "rejected", role="manager")
     with pytest.raises(RejectedError):
         engine.acting("ann").run(instance).cancel("no")
     assert statuses(engine, instance)["human-approval"] == "rejected"
