@@ -144,7 +144,7 @@ def test_whoever_waits_too_long_is_told_where_the_run_stands(live: Live) -> None
             await engine.aio.run(run).result(timeout=0.05)
 
     asyncio.run(wait())
-    engine.acting("ann").tasks.approve(run.tasks()[0])
+    engine.acting(Actor(id="ann", roles=frozenset({"finance"}))).tasks.approve(run.tasks()[0])
     assert run.result(LONG_SECONDS) is not None
 
 
@@ -251,32 +251,46 @@ def test_misuse_of_python_is_raised_at_once(place: Place, face: str) -> None:
 
 
 def test_whoever_acts_is_recorded(place: Place) -> None:
-    """The actor of the calls, given as a request, as an actor or by id; the engine's own calls are the system's."""
+    """The actor of the calls, given alone or with a request; the engine's own calls are the system's."""
     engine = place.engine().register(asking())
     ann = Actor(id="ann", roles=frozenset({"finance"}))
-    faces: list[Calls] = [engine, engine.acting("ann"), engine.acting(ann), engine.acting(RequestContext(actor=ann))]
+    faces: list[Calls] = [engine, engine.acting(ann), engine.acting(RequestContext(actor=ann))]
     found = []
     for calls in faces:
         run = engine.start("asking")
         engine.drain()
         calls.tasks.approve(run.tasks()[0], comment="fine")
         found.append(run.tasks()[0].decided_by)
-    assert found == ["system", "ann", "ann", "ann"]
-    assert faces[2].request == RequestContext(actor=ann)
+    assert found == ["system", "ann", "ann"]
+    assert faces[1].request == RequestContext(actor=ann)
 
 
-def test_a_name_has_the_rights_of_whoever_gives_it(place: Place) -> None:
-    """An actor brings its own rights; one that is only named acts with those of the calls, and as a tenant's with none."""
+def test_a_name_alone_has_no_rights(place: Place) -> None:
+    """Rights are said, never inherited: an actor given by id has none, whoever gives it and by whichever call."""
     engine = place.engine().register(asking())
     run = engine.start("asking")
     engine.drain()
     (task,) = run.tasks()
-    eve = engine.acting(Actor(id="eve"))
-    for calls in (eve, eve.acting("ann"), engine.as_tenant("default", actor="ann")):
+    ann = Actor(id="ann", roles=frozenset({"finance"}))
+    named: list[Calls] = [
+        engine.acting("eve"),
+        engine.acting("system"),
+        engine.acting(ann).acting("eve"),
+        engine.as_tenant("default", actor="eve"),
+        engine.as_tenant("default").acting("eve"),
+    ]
+    for calls in named:
+        assert calls.request.actor == Actor(id=calls.request.actor.id)
         with pytest.raises(ForbiddenError):
             calls.tasks.approve(task)
-    engine.acting("ann").tasks.approve(task)
+    engine.acting(ann).tasks.approve(task)
     assert run.tasks()[0].decided_by == "ann"
+
+
+def test_a_request_names_its_actor() -> None:
+    """A server that forgets to say who asks is told so at once, and does not act as the engine itself."""
+    with pytest.raises(TypeError, match="actor"):
+        RequestContext(tenant="acme")  # type: ignore[call-arg]
 
 
 def test_tenants_do_not_see_one_another_by_any_face(place: Place) -> None:
@@ -317,14 +331,14 @@ def test_tenants_do_not_see_one_another_by_any_face(place: Place) -> None:
         assert not hasattr(calls, "as_tenant")
         assert not hasattr(calls, "admin")
         assert not hasattr(calls, "projections")
-    with pytest.raises(PayloadError, match="the actor must be"):
-        red.acting(RequestContext(tenant="blue"))  # type: ignore[arg-type]
+    with pytest.raises(PayloadError, match="give an Actor here, or ask the engine itself"):
+        red.acting(RequestContext(tenant="blue", actor=Actor(id="ann")))  # type: ignore[arg-type]
 
 
 def test_a_request_is_repeated_by_its_key(place: Place) -> None:
     """The idempotency key of the request is that of what it starts, unless the call has its own."""
     engine = place.engine().register(double())
-    request = RequestContext(idempotency_key="form-7")
+    request = RequestContext(actor=Actor(id="ann"), idempotency_key="form-7")
     first, again = (engine.acting(request).start("double", {"amount": 1}) for _ in range(2))
     own = engine.acting(request).start("double", {"amount": 1}, idempotency_key="form-8")
     assert first == again != own
@@ -333,7 +347,11 @@ def test_a_request_is_repeated_by_its_key(place: Place) -> None:
 
 @pytest.mark.parametrize(
     "request_",
-    [RequestContext(tenant=""), RequestContext(tenant="*"), RequestContext(actor=Actor(id=""))],
+    [
+        RequestContext(tenant="", actor=Actor(id="ann")),
+        RequestContext(tenant="*", actor=Actor(id="ann")),
+        RequestContext(actor=Actor(id="")),
+    ],
     ids=["no tenant", "the owner of what is shared", "nobody"],
 )
 def test_nobody_acts_under_an_impossible_name(place: Place, request_: RequestContext) -> None:

@@ -201,9 +201,9 @@ def test_an_engine_that_is_used_without_a_context_writes_none(place: Place) -> N
 @pytest.mark.parametrize(
     "request_",
     [
-        RequestContext(trace="a\x00b"),
-        RequestContext(partition="x" * 2000),
-        RequestContext(tenant="*"),
+        RequestContext(actor=ADA, trace="a\x00b"),
+        RequestContext(actor=ADA, partition="x" * 2000),
+        RequestContext(tenant="*", actor=ADA),
         RequestContext(actor=Actor(id="")),
         RequestContext(actor=Actor(id="ada", on_behalf_of="\ud800")),
         RequestContext(actor=Actor(id="ada", roles=frozenset({"\x00"}))),

@@ -32,6 +32,7 @@ from holdfast import (
     RejectedError,
     Rejection,
     RequestContext,
+    ReusedIdError,
     Saga,
     StoppedError,
 )
@@ -153,6 +154,26 @@ def test_a_command_id_counts_once(place: Place, shop: Any) -> None:
         shop.commit()
     engine.deciders.execute(Puppet, Do("p-1", "x"), command_id="c-1")
     assert engine.deciders.state(Puppet, "p-1") == ("x",)
+
+
+def test_a_signal_with_an_id_counts_once(place: Place, shop: Any) -> None:
+    """Sent again, in the same transaction, in another one or without one, it is not kept again; rolled back, it never was."""
+    engine = place.engine().register(Saga("parts").wait_for("one", "part").wait_for("two", "part").build())
+    run = engine.start("parts")
+    engine.drain()
+    for end in (shop.rollback, shop.commit, shop.commit):
+        with engine.within(shop, request=ANN) as unit:
+            unit.signal(run, "part", 1, command_id="w-1")
+            unit.signal(run, "part", 1, command_id="w-1")
+            with pytest.raises(ReusedIdError):
+                unit.signal(run, "part", 2, command_id="w-1")
+        end()
+    run.signal("part", 1, command_id="w-1")
+    engine.drain()
+    assert run.describe().status == "running"
+    run.signal("part", 2, command_id="w-2")
+    engine.drain()
+    assert run.result() == {"one": 1, "two": 2}
 
 
 def test_a_connection_keeps_its_manners(place: Place, shop: Any) -> None:
@@ -381,7 +402,7 @@ def test_tenants_stay_apart(place: Place, shop: Any) -> None:
     """A unit of one tenant neither finds nor makes instances of another."""
     engine = place.engine().register(Puppet())
     engine.deciders.execute(Puppet, Do("p-1", "x"))
-    with engine.within(shop, request=RequestContext(tenant="acme")) as unit:
+    with engine.within(shop, request=RequestContext(tenant="acme", actor=Actor(id="ann"))) as unit:
         unit.execute(Puppet, Do("p-1", "a"))
     shop.commit()
     assert engine.deciders.state(Puppet, "p-1") == ("x",)

@@ -186,6 +186,16 @@ def checked_tenant(given: object) -> str:
     return tenant
 
 
+def checked_actor(given: object) -> Actor:
+    """Who acts. Rights are said, never inherited: whoever is given by id alone has none."""
+    if isinstance(given, RequestContext):
+        raise PayloadError(
+            "a request names a tenant, and these calls stay with theirs: "
+            "give an Actor here, or ask the engine itself with `engine.acting(request)`"
+        )
+    return given if isinstance(given, Actor) else Actor(id=checked_key(given, "actor"))
+
+
 def checked_request(given: object) -> RequestContext:
     """For whom something is asked, in text that every database can keep."""
     if not isinstance(given, RequestContext) or not isinstance(given.actor, Actor):

@@ -26,7 +26,7 @@ from holdfast.app.waiters import Endings
 from holdfast.authoring.definition import Definition, TypedDefinition, definition_of
 from holdfast.authoring.saga.options import NAME_IT, handler_name
 from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
-from holdfast.kernel.actor import RequestContext
+from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
@@ -158,7 +158,7 @@ class Engine(EngineCalls):
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
-            request = RequestContext(tenant=tenant)
+            request = RequestContext(tenant=tenant, actor=SYSTEM)
             self._desk = Desk(self.service, self.registry, endings, self._readers_of_all, request=request)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers_of_all, leave=self._leave)

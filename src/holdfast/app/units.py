@@ -77,9 +77,9 @@ class UnitOfWork:
         )
         return Run(self._outside.run(begun.result()))
 
-    def signal(self, run: InstanceLike, name: str, payload: object = None) -> None:
-        """Tell a run that something happened."""
-        self._open.run(run).signal(name, payload).result()
+    def signal(self, run: InstanceLike, name: str, payload: object = None, *, command_id: str = "") -> None:
+        """Tell a run that something happened. `command_id` makes it idempotent, also across transactions."""
+        self._open.run(run).signal(name, payload, command_id=command_id).result()
 
     def end(self) -> None:
         """Nothing more is told here."""

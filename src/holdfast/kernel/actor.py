@@ -59,27 +59,37 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """The tenant whose data this is about; nothing of another one is seen or changed."""
     partition: str = ""
     """A part of the tenant that new instances belong to, such as a site or a department; empty if it has none."""
-    actor: Actor = SYSTEM
-    """Who asks."""
+    actor: Actor
+    """Who asks. It must be said: a request without an actor would be one with every right."""
     trace: str = ""
     """Names the request in logs and traces (a W3C `traceparent`, or any text); kept with every event that follows from it."""
     idempotency_key: str = ""
-    """Makes a request that starts something safe to repeat: the same key gets the same instance."""
+    """Makes a request that starts something safe to repeat: the same key gets the same instance, once for each definition."""
 
 
-OWN = RequestContext()
+OWN = RequestContext(actor=SYSTEM)
 """What the engine does of its own accord, and a library's calls without a context: nobody asked for it by name."""
 
 _NOBODY = RequestContext(actor=Actor(id="unreadable"))
+
+
+class _Kept(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What is stored of a request. The engine itself is not written down: it is what most of what follows by itself is done by."""
+
+    actor: Actor = SYSTEM
+    trace: str = ""
+    partition: str = ""
+
+
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(RequestContext).decode
+_decode = msgspec.json.Decoder(_Kept).decode
 
 
 def context_bytes(*, actor: Actor = SYSTEM, trace: str = "", partition: str = "") -> bytes | None:
     """For whom something is done, to be kept with it until it is; None if that is the engine itself. The tenant is kept beside it."""
     if actor is SYSTEM and not trace and not partition:
         return None
-    return _encode(RequestContext(actor=actor, trace=trace, partition=partition))
+    return _encode(_Kept(actor, trace, partition))
 
 
 def request_of(context: bytes | None) -> RequestContext:
@@ -87,9 +97,10 @@ def request_of(context: bytes | None) -> RequestContext:
     if context is None:
         return OWN
     try:
-        return _decode(context)
+        kept = _decode(context)
     except msgspec.MsgspecError:  # Something other than the engine wrote it: whoever asks so may do nothing.
         return _NOBODY
+    return RequestContext(actor=kept.actor, trace=kept.trace, partition=kept.partition)
 
 
 def following(context: bytes | None) -> RequestContext:
@@ -97,7 +108,7 @@ def following(context: bytes | None) -> RequestContext:
     if context is None:
         return OWN
     kept = request_of(context)
-    return RequestContext(trace=kept.trace, partition=kept.partition)
+    return RequestContext(actor=SYSTEM, trace=kept.trace, partition=kept.partition)
 
 
 def following_bytes(context: bytes | None) -> bytes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import holdfast
 from holdfast import Calls, HistoryEntry, Step, StepContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
@@ -140,9 +141,15 @@ def life(engine: Calls, instance: InstanceId, name: str) -> list[str]:
     return [each for place, each in enumerate(seen) if place == 0 or each != seen[place - 1]]
 
 
-def decide(engine: Calls, instance: InstanceId, name: str, decision: str = "confirmed") -> None:
-    """Answer a step that waits for a person."""
-    engine.acting("ann").tasks.decide(step(engine, instance, name).id, decision)
+def person(name: str, *roles: str) -> holdfast.Actor:
+    """Somebody who acts, with these roles."""
+    return holdfast.Actor(id=name, roles=frozenset(roles))
+
+
+def decide(engine: Calls, instance: InstanceId, name: str, decision: str = "confirmed", *, role: str = "") -> None:
+    """Answer a step that waits for a person, as somebody who has the role that it asks for, if it asks for one."""
+    who = person("ann", role) if role else person("ann")
+    engine.acting(who).tasks.decide(step(engine, instance, name).id, decision)
 
 
 def run(engine: ManualEngine, definition: str, given: object = None) -> InstanceId:

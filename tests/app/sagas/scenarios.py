@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
+from app.sagas.acting import person
 from holdfast import NotFoundError, RejectedError, Saga, SagaDefinition, StepContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine, Scenario
@@ -89,14 +90,14 @@ def confirm(engine: ManualEngine, instance: InstanceId) -> None:
     """Answer every open question."""
     for task in engine.run(instance).tasks():
         if task.decided_at is None:
-            engine.acting("ann").tasks.decide(task.step_id, "confirmed", comment="fine")
+            engine.acting(person("ann", "boss")).tasks.decide(task.step_id, "confirmed", comment="fine")
 
 
 def reject(engine: ManualEngine, instance: InstanceId) -> None:
     """Refuse every open question."""
     for task in engine.run(instance).tasks():
         if task.decided_at is None:
-            engine.acting("ann").tasks.decide(task.step_id, "rejected")
+            engine.acting(person("ann", "boss")).tasks.decide(task.step_id, "rejected")
 
 
 def requeue_with(**fixed: object) -> Callable[[ManualEngine, InstanceId], None]:

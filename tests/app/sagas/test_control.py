@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, step
+from app.sagas.acting import BROKEN, Gate, Stage, history, person, run, status, step
 from holdfast import (
     Calls,
     HoldfastError,
@@ -154,11 +154,11 @@ def ending(engine: ManualEngine, stage: Stage, how: str) -> InstanceId:
     where = step(engine, instance, "ask").id
     match how:
         case "completed":
-            engine.acting("ann").tasks.decide(where, "confirmed")
+            engine.acting(person("ann", "clerk")).tasks.decide(where, "confirmed")
         case "cancelled":
             engine.acting("ann").futures.run(instance).cancel("no more")
         case _:
-            engine.acting("ann").tasks.decide(where, "rejected")
+            engine.acting(person("ann", "clerk")).tasks.decide(where, "rejected")
     return instance
 
 

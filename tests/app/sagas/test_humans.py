@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 import pytest
 
-from app.sagas.acting import BROKEN, Stage, decide, history, life, run, status, statuses, step
-from holdfast import Actor, Calls, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
+from app.sagas.acting import BROKEN, Stage, decide, history, life, person, run, status, statuses, step
+from holdfast import Calls, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
 from holdfast.kernel.ids import InstanceId
 from support.engines import Live, Place
 from support.inside import worker_of
 from support.waiting import eventually, together
+
+ANN, BOB = person("ann", "manager"), person("bob", "manager")
 
 
 def approval(stage: Stage) -> SagaDefinition:
@@ -53,7 +55,9 @@ def test_the_example_of_an_approval_runs_as_narrated(place: Place) -> None:
     stage = Stage()
     engine = place.engine().register(approval(stage))
     instance = run(engine, "document-approval-v1")
-    engine.acting("manager@company.com").tasks.decide(waiting(engine, instance), "confirmed", comment="fine")
+    engine.acting(person("manager@company.com", "manager")).tasks.decide(
+        waiting(engine, instance), "confirmed", comment="fine"
+    )
     assert statuses(engine, instance)["human-approval"] == "confirmed"
     engine.drain()
     assert stage.calls == ["document-processor", "approval"]
@@ -72,7 +76,7 @@ def test_a_decision_is_kept_with_its_circumstances(place: Place, decision: str, 
     instance = run(engine, "document-approval")
     engine.advance(minutes=5)
     where = waiting(engine, instance)
-    engine.acting("ann").tasks.decide(where, decision, comment=comment)
+    engine.acting(ANN).tasks.decide(where, decision, comment=comment)
     (task,) = engine.run(instance).tasks()
     assert (task.step_id, task.decided_by, task.decision, task.comment) == (where, "ann", decision, comment)
     assert task.decided_at == place.clock.now()
@@ -82,9 +86,9 @@ def test_a_decision_is_kept_with_its_circumstances(place: Place, decision: str, 
 def test_whoever_the_calls_are_made_for_has_decided(place: Place) -> None:
     """The actor of the calls is recorded, which is the system itself if nobody was named; one may act for another."""
     engine = place.engine().register(approval(Stage()))
-    ann = engine.as_tenant(engine.request.tenant, actor=Actor(id="ann", roles=frozenset({"manager"})))
+    ann = engine.as_tenant(engine.request.tenant, actor=ANN)
     found = []
-    for calls in (engine, ann, ann.acting("bob")):
+    for calls in (engine, ann, ann.acting(BOB)):
         instance = run(engine, "document-approval")
         calls.tasks.approve(waiting(engine, instance))
         (approved,) = history(engine, instance, "approved")
@@ -99,7 +103,7 @@ def test_a_rejection_aborts_the_instance(place: Place) -> None:
     stage = Stage()
     engine = place.engine().register(approval(stage))
     instance = run(engine, "document-approval")
-    decide(engine, instance, "human-approval", "rejected")
+    decide(engine, instance, "human-approval", "rejected", role="manager")
     engine.drain()
     assert status(engine, instance) == "aborted"
     assert statuses(engine, instance) == {"process-document": "completed", "human-approval": "rejected"}
@@ -163,7 +167,7 @@ def test_a_rejection_may_undo_what_was_done(place: Place) -> None:
     stage = Stage()
     engine = place.engine().register(refusing(stage))
     instance = run(engine, "refusing")
-    engine.acting("ann").tasks.decide(step(engine, instance, "ask").id, "rejected", comment="too dear")
+    engine.acting(ANN).tasks.decide(step(engine, instance, "ask").id, "rejected", comment="too dear")
     engine.drain()
     assert stage.calls == ["reserve", "release"]
     assert stage.contexts("release")[0].failed_step == "ask"
@@ -247,7 +251,7 @@ def test_the_steps_behind_find_the_decision_in_the_data(
     instance = run(engine, "asking", {"x": 1})
     (task,) = engine.tasks.list()
     at = place.clock.now().isoformat()
-    engine.acting("ann").tasks.decide(task.step_id, decision, comment="why", data={"sum": 500})
+    engine.acting(ANN).tasks.decide(task.step_id, decision, comment="why", data={"sum": 500})
     engine.drain()
     (context,) = stage.contexts("audit" if decision == "confirmed" else "refused")
     answer = {"status": decision, "decided_by": "ann", "decided_at": at, "comment": "why", "data": {"sum": 500}}
@@ -265,9 +269,9 @@ def test_a_second_decision_is_refused(place: Place) -> None:
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
     where = waiting(engine, instance)
-    engine.acting("ann").tasks.decide(where, "confirmed")
+    engine.acting(ANN).tasks.decide(where, "confirmed")
     with pytest.raises(RejectedError) as caught:
-        engine.acting("bob").tasks.decide(where, "rejected")
+        engine.acting(BOB).tasks.decide(where, "rejected")
     assert caught.value.reason == "already_decided"
     assert "confirmed by 'ann' at 20" in str(caught.value)
     (task,) = engine.run(instance).tasks()
@@ -281,14 +285,14 @@ def test_the_same_decision_by_the_same_person_again_is_no_news(place: Place, *, 
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
     where = waiting(engine, instance)
-    engine.acting("ann").tasks.decide(where, "confirmed", data={"sum": 5})
+    engine.acting(ANN).tasks.decide(where, "confirmed", data={"sum": 5})
     if has_ended:
         engine.drain()
     before = history(engine, instance)
-    engine.acting("ann").tasks.decide(where, "confirmed", data={"sum": 5}, comment="again")
-    for person, data in (("bob", {"sum": 5}), ("ann", {"sum": 6})):
+    engine.acting(ANN).tasks.decide(where, "confirmed", data={"sum": 5}, comment="again")
+    for actor, data in ((BOB, {"sum": 5}), (ANN, {"sum": 6})):
         with pytest.raises(RejectedError) as caught:
-            engine.acting(person).tasks.decide(where, "confirmed", data=data)
+            engine.acting(actor).tasks.decide(where, "confirmed", data=data)
         assert caught.value.reason == "already_decided"
     assert history(engine, instance) == before
 
@@ -301,13 +305,13 @@ def test_only_a_step_that_waits_can_be_decided(place: Place) -> None:
     before = history(engine, instance)
     for where in (step(engine, instance, "process-document").id, f"{instance}:2", f"{instance}:99"):
         with pytest.raises(RejectedError) as caught:
-            engine.acting("ann").tasks.decide(where, "confirmed")
+            engine.acting(ANN).tasks.decide(where, "confirmed")
         assert caught.value.reason == "not_waiting"
     for where in ("nonsense", f"{instance}", ""):
         with pytest.raises(PayloadError):
-            engine.acting("ann").tasks.decide(where, "confirmed")
+            engine.acting(ANN).tasks.decide(where, "confirmed")
     with pytest.raises(NotFoundError):
-        engine.acting("ann").tasks.decide("00000000-0000-7000-8000-000000000000:1", "confirmed")
+        engine.acting(ANN).tasks.decide("00000000-0000-7000-8000-000000000000:1", "confirmed")
     assert history(engine, instance) == before
     assert engine.run(instance).tasks() == []
 
@@ -321,7 +325,7 @@ def test_a_skipped_question_takes_no_decision(place: Place) -> None:
     engine.acting("ann").futures.run(instance).cancel("no")
     engine.drain()
     with pytest.raises(RejectedError) as caught:
-        engine.acting("bob").tasks.decide(where, "confirmed")
+        engine.acting(BOB).tasks.decide(where, "confirmed")
     assert caught.value.reason == "already_terminal"
     (task,) = engine.run(instance).tasks()
     assert (task.decision, task.decided_by) == ("cancelled", "")
@@ -337,7 +341,9 @@ def test_of_two_decisions_at_the_same_moment_one_counts(live: Live) -> None:
     where, accepted = task.step_id, list[str]()
 
     def vote(number: int) -> None:
-        reply = engines[number % 2].acting(f"voter {number}").futures.tasks.decide(where, "confirmed")
+        reply = (
+            engines[number % 2].acting(person(f"voter {number}", "manager")).futures.tasks.decide(where, "confirmed")
+        )
         if reply.exception() is None:
             accepted.append(f"voter {number}")
 
@@ -356,7 +362,7 @@ def test_an_unknown_decision_is_refused(place: Place, decision: str) -> None:
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
     with pytest.raises((PayloadError, RejectedError), match=r"'confirmed', 'rejected'|empty"):
-        engine.acting("ann").tasks.decide(waiting(engine, instance), decision)
+        engine.acting(ANN).tasks.decide(waiting(engine, instance), decision)
     assert statuses(engine, instance)["human-approval"] == "waiting_decision"
 
 
@@ -380,7 +386,7 @@ def test_open_questions_are_listed(place: Place) -> None:
     assert [page, *rest] == open_ones
     assert open_ones[-1].instance == third
     assert open_ones[0].subject == "Is it good?"
-    decide(engine, third, "sign")
+    decide(engine, third, "sign", role="clerk")
     assert {each.instance for each in engine.tasks.list()} == {first, second}
     assert [each.decision for each in engine.run(third).tasks()] == ["confirmed"]
 
@@ -447,7 +453,7 @@ def test_a_question_survives_a_restart_and_occupies_nobody(place: Place) -> None
     assert not worker_of(before).is_busy
     assert before.admin.backlog() == []
     after = place.engine().register(approval(stage))
-    after.acting("ann").tasks.decide(waiting(after, instance), "confirmed")
+    after.acting(ANN).tasks.decide(waiting(after, instance), "confirmed")
     after.drain()
     assert status(after, instance) == "completed"
     assert stage.calls == ["document-processor", "approval"]
@@ -502,7 +508,7 @@ def test_a_cancellation_rolls_a_confirmed_question_back(place: Place) -> None:
     """A step that was confirmed is rolled back when the saga is cancelled later."""
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
-    decide(engine, instance, "human-approval")
+    decide(engine, instance, "human-approval", role="manager")
     engine.acting("ann").futures.run(instance).cancel("no")
     engine.drain()
     assert statuses(engine, instance) == {
@@ -517,7 +523,7 @@ def test_a_rejected_question_stays_rejected(place: Place) -> None:
     """A rejection has ended the saga: it can no longer be cancelled, and the step stays as it is."""
     engine = place.engine().register(approval(Stage()))
     instance = run(engine, "document-approval")
-    decide(engine, instance, "human-approval", "rejected")
+    decide(engine, instance, "human-approval", "rejected", role="manager")
     with pytest.raises(RejectedError):
         engine.acting("ann").run(instance).cancel("no")
     assert statuses(engine, instance)["human-approval"] == "rejected"

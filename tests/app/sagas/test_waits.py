@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from app.sagas.acting import Stage, history, run, status, statuses, step
-from holdfast import NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
+from holdfast import NotFoundError, PayloadError, RejectedError, ReusedIdError, Saga, SagaDefinition
 from holdfast.authoring.saga.builder import Build
 from holdfast.machine.graphs.graph import Losers
 from holdfast.machine.runs.nodes.wait import MOST_KEPT
@@ -174,6 +174,55 @@ def test_many_signals_at_once_are_all_kept(live: Live) -> None:
     result = engines[0].run(instance).result(LONG_SECONDS)
     assert isinstance(result, dict)
     assert sorted(result.values()) == list(range(10))
+
+
+def parts() -> SagaDefinition:
+    """Two waits for signals of one name."""
+    return Saga("parts").wait_for("one", "part").wait_for("two", "part").build()
+
+
+def test_a_signal_with_an_id_counts_once(place: Place) -> None:
+    """A webhook that is delivered twice, to whichever process, ends one wait; also when the run has ended by then."""
+    first, second = (place.engine().register(parts()) for _ in range(2))
+    instance = run(first, "parts")
+    for engine in (first, second, first):
+        engine.run(instance).signal("part", {"n": 1}, command_id="w-1")
+        engine.drain()
+    assert status(second, instance) == "running"
+    second.run(instance).signal("part", {"m": 2}, command_id="w-2")
+    second.drain()
+    assert second.run(instance).result() == {"n": 1, "m": 2}
+    for engine in (first, second):
+        engine.run(instance).signal("part", {"m": 2}, command_id="w-2")
+    with pytest.raises(RejectedError):
+        first.run(instance).signal("part", {"m": 2}, command_id="w-3")
+    assert len(history(first, instance, "signal_received")) == 2
+
+
+def test_an_id_stands_for_one_signal_of_one_run(place: Place) -> None:
+    """Another payload or another name under it is refused; to another run it is another id."""
+    engine = place.engine().register(parts())
+    one, other = run(engine, "parts"), run(engine, "parts")
+    engine.run(one).signal("part", 1, command_id="w-1")
+    for name, payload in (("part", 2), ("part", None), ("else", 1)):
+        with pytest.raises(ReusedIdError):
+            engine.run(one).signal(name, payload, command_id="w-1")
+    engine.run(other).signal("part", 2, command_id="w-1")
+    engine.drain()
+    assert [engine.run(each).describe().context for each in (one, other)] == [{"one": 1}, {"one": 2}]
+    with pytest.raises(PayloadError, match="command id"):
+        engine.run(one).signal("part", 1, command_id=7)  # type: ignore[arg-type]
+
+
+def test_a_signal_with_an_id_that_comes_everywhere_at_once_counts_once(live: Live) -> None:
+    """However many engines are told of it at the same moment."""
+    engines = [live.engine().register(parts()).start_worker() for _ in range(2)]
+    instance = engines[0].start("parts").id
+    again = [partial(engines[number % 2].run(instance).signal, "part", 1, command_id="w-1") for number in range(10)]
+    together(*again)
+    assert len(history(engines[0], instance, "signal_received")) == 1
+    engines[1].run(instance).signal("part", 2, command_id="w-2")
+    assert engines[0].run(instance).result(LONG_SECONDS) == {"one": 1, "two": 2}
 
 
 def test_a_signal_too_many_is_refused_and_told_what_to_do(place: Place) -> None:

@@ -18,7 +18,7 @@ from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.start import started
 from holdfast.app.calls.tasks import FutureTasks
-from holdfast.app.desk import Desk
+from holdfast.app.desk import Desk, checked_actor
 from holdfast.app.references import DefinitionLike, InstanceLike, Untyped, checked_instance
 from holdfast.authoring.definition import I, R, TypedDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
@@ -118,9 +118,8 @@ class FutureCalls:
         return FutureRun(self._desk, checked_instance(run), object)
 
     def acting(self, actor: Actor | str) -> FutureCalls:
-        """The calls for the same tenant by another actor. One that is given by id alone has the rights of the present one."""
-        who = actor if isinstance(actor, Actor) else replace(self.request.actor, id=actor)
-        return FutureCalls(self._desk.acting(replace(self.request, actor=who)))
+        """The calls for the same tenant by another actor. One that is given by id alone has no rights."""
+        return FutureCalls(self._desk.acting(replace(self.request, actor=checked_actor(actor))))
 
 
 class FutureEngineCalls(FutureCalls):
@@ -139,7 +138,7 @@ class FutureEngineCalls(FutureCalls):
     def acting(self, actor: Actor | str | RequestContext) -> FutureCalls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
 
-        An actor that is given by id alone has the rights of the present one: of the engine itself, which may do everything.
+        An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`.
         """
         if isinstance(actor, RequestContext):
             return FutureCalls(self._desk.acting(actor))
@@ -147,5 +146,4 @@ class FutureEngineCalls(FutureCalls):
 
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> FutureCalls:
         """The calls on behalf of a tenant: the short way of `acting` with a request context. An actor given by id alone has no rights."""
-        who = actor if isinstance(actor, Actor) else Actor(id=actor)
-        return FutureCalls(self._desk.acting(RequestContext(tenant=tenant, actor=who)))
+        return FutureCalls(self._desk.acting(RequestContext(tenant=tenant, actor=checked_actor(actor))))

@@ -24,7 +24,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import STEPS, TASKS
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.state import State
-from holdfast.runtime.commit.submissions import Outcome
+from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address
@@ -124,16 +124,21 @@ class FutureRun(Handle, Generic[R]):
 
     # -- commands
 
-    def signal(self, name: str, payload: object = None) -> Reply[None]:
-        """Tell the run that something happened. A step that waits for it goes on; if none does yet, it is kept."""
+    def signal(self, name: str, payload: object = None, *, command_id: str = "") -> Reply[None]:
+        """Tell the run that something happened. A step that waits for it goes on; if none does yet, it is kept.
+
+        `command_id` makes the call idempotent for the run: what is delivered twice counts once, and another signal under the same id
+        is a ReusedIdError.
+        """
         try:
             command = c.SendSignal(
                 name=checked_key(name, "signal"),
                 payload=plain(payload, what="payload", limit=self._desk.payload_limit),
             )
+            receipt = receipt_key(self._address, checked_key(command_id, "command id", may_be_empty=True))
         except HoldfastError as error:
             return failed(error)
-        return self._desk.command(self._address, command, nothing, may_create=False)
+        return self._desk.command(self._address, command, nothing, receipt=receipt, may_create=False)
 
     def cancel(self, reason: str = "") -> EndReply[str]:
         """Stop the run and undo what it did; the answer is there when that is done, and says how the run ended.

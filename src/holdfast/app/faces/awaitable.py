@@ -93,9 +93,13 @@ class AsyncRun(Handle, Generic[R]):
         """Fold the whole history of the run again and compare it with what is stored: its row, its state, and what it shows."""
         return await self._futures.verify()
 
-    async def signal(self, name: str, payload: object = None) -> None:
-        """Tell the run that something happened. A step that waits for it goes on; if none does yet, it is kept."""
-        await self._futures.signal(name, payload)
+    async def signal(self, name: str, payload: object = None, *, command_id: str = "") -> None:
+        """Tell the run that something happened. A step that waits for it goes on; if none does yet, it is kept.
+
+        `command_id` makes the call idempotent for the run: what is delivered twice counts once, and another signal under the same id
+        is a ReusedIdError.
+        """
+        await self._futures.signal(name, payload, command_id=command_id)
 
     async def cancel(self, reason: str = "", *, timeout: float | None = None) -> str:
         """Stop the run and undo what it did; the answer is there when that is done, and says how the run ended.
@@ -569,7 +573,7 @@ class AsyncCalls:
         return AsyncRun(self._futures.run(run))
 
     def acting(self, actor: Actor | str) -> AsyncCalls:
-        """The calls for the same tenant by another actor. One that is given by id alone has the rights of the present one."""
+        """The calls for the same tenant by another actor. One that is given by id alone has no rights."""
         return AsyncCalls(self._futures.acting(actor))
 
 
@@ -591,7 +595,7 @@ class AsyncEngineCalls(AsyncCalls):
     def acting(self, actor: Actor | str | RequestContext) -> AsyncCalls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
 
-        An actor that is given by id alone has the rights of the present one: of the engine itself, which may do everything.
+        An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`.
         """
         return AsyncCalls(self._futures.acting(actor))
 

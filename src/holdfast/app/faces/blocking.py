@@ -93,9 +93,13 @@ class Run(Handle, Generic[R]):
         """Fold the whole history of the run again and compare it with what is stored: its row, its state, and what it shows."""
         return self._futures.verify().result()
 
-    def signal(self, name: str, payload: object = None) -> None:
-        """Tell the run that something happened. A step that waits for it goes on; if none does yet, it is kept."""
-        self._futures.signal(name, payload).result()
+    def signal(self, name: str, payload: object = None, *, command_id: str = "") -> None:
+        """Tell the run that something happened. A step that waits for it goes on; if none does yet, it is kept.
+
+        `command_id` makes the call idempotent for the run: what is delivered twice counts once, and another signal under the same id
+        is a ReusedIdError.
+        """
+        self._futures.signal(name, payload, command_id=command_id).result()
 
     def cancel(self, reason: str = "", *, timeout: float | None = None) -> str:
         """Stop the run and undo what it did; the answer is there when that is done, and says how the run ended.
@@ -573,7 +577,7 @@ class Calls:
         return Run(self.futures.run(run))
 
     def acting(self, actor: Actor | str) -> Calls:
-        """The calls for the same tenant by another actor. One that is given by id alone has the rights of the present one."""
+        """The calls for the same tenant by another actor. One that is given by id alone has no rights."""
         return Calls(self.futures.acting(actor))
 
 
@@ -599,7 +603,7 @@ class EngineCalls(Calls):
     def acting(self, actor: Actor | str | RequestContext) -> Calls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
 
-        An actor that is given by id alone has the rights of the present one: of the engine itself, which may do everything.
+        An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`.
         """
         return Calls(self.futures.acting(actor))
 

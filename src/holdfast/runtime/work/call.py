@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar, cast
 
-from holdfast.kernel.actor import OWN, RequestContext, request_of
+from holdfast.kernel.actor import OWN, SYSTEM, RequestContext, request_of
 from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.work_rows import EffectOptions
@@ -93,7 +93,9 @@ class Execution:
         self.take_back: Callable[[], None] | None = None
         """Takes the connection from a transactional handler that is running; None while there is none to take."""
         request = request_of(effect.context)
-        self.follow_up = OWN if request is OWN else RequestContext(trace=request.trace, partition=request.partition)
+        self.follow_up = OWN
+        if request is not OWN:
+            self.follow_up = RequestContext(actor=SYSTEM, trace=request.trace, partition=request.partition)
         """As what the result of the call is decided: the engine's own doing, under the same trace."""
         self.context = EffectContext(
             instance=effect.instance,

@@ -41,7 +41,7 @@ _HAS_WRITER = (
 )
 _WOULD_WAIT_FOR_EVER = (
     "a transactional handler or a projection holds the file's only writer, so whatever the engine has to write now would wait for it: "
-    "use engine.submit(..., connection=context.connection), which writes in the same transaction, or return a command"
+    "use engine.deciders.submit(..., connection=context.connection), which writes in the same transaction, or return a command"
 )
 
 
