@@ -52,6 +52,7 @@ E = TypeVar("E")
 F = TypeVar("F")
 
 _KINDS = ("state", "command", "event", "effect")
+_ANSWERS = frozenset({Decision, Rejection, Ignored})
 _COMPLETED = Ignored(reason="the instance has ended")
 _SEPARATOR = b"\x00"
 _LAST_STATE_VERSION = 2**31 - 1
@@ -168,7 +169,7 @@ class Program:
 
     def answer(self, state: object, command: object, moment: Moment) -> Answer:
         """What the decider answers; whatever goes wrong in it becomes a CommandError."""
-        if command not in self.commands:
+        if type(command) not in self.commands.classes:
             raise CommandError(self.commands.stranger(command), decider=self.type)
         try:
             if self._is_terminal(state):
@@ -180,7 +181,7 @@ class Program:
             raise CommandError(
                 f"{self.type!r} raised {error!r} on {type(command).__name__}", decider=self.type
             ) from error
-        if not isinstance(answer, Decision | Rejection | Ignored):
+        if type(answer) not in _ANSWERS and not isinstance(answer, Decision | Rejection | Ignored):
             raise CommandError(
                 f"{self.type!r} answered {type(command).__name__} with {type(answer).__name__}; "
                 "expected a Decision, a Rejection or Ignored",

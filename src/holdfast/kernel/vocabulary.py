@@ -86,6 +86,7 @@ class Vocabulary:
         self._limit = limit
         self._upcasters = upcasters
         self._wire = {cls: (*wire_name(cls), completion(cls)) for cls in members}
+        self.classes = frozenset(members)
         self._classes = {name: cls for cls, (name, _, _) in self._wire.items()}
         self._versions = {name: version for name, version, _ in self._wire.values()}
         self._exact = frozenset(cls for cls in members if is_exact(cls))

@@ -254,7 +254,7 @@ class Committer:
 
     def _keep(self, drafts: Sequence[Draft], batch: Batch) -> None:
         for draft in drafts:
-            has_changed = not draft.is_empty
+            has_changed = bool(draft.change.events)
             if has_changed:
                 batch.written.append(draft)
             if draft.is_tainted:
@@ -275,7 +275,7 @@ class Committer:
 def _changes(drafts: Sequence[Draft]) -> list[Change]:
     """The changes in the order of their instances' ids, which is the order in which rows are locked everywhere."""
     try:
-        changes = [draft.finish() for draft in drafts if not draft.is_empty]
+        changes = [draft.finish() for draft in drafts if draft.change.events]
     except Exception:
         raise
     except BaseException as error:

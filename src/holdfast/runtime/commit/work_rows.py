@@ -223,7 +223,7 @@ def result_of(effect: StoredEffect, result: object, program: Program) -> tuple[A
     Fail if it is no command of the decider, or holds what none may hold: that is a mistake in the program, and no other call mends it.
     """
     commands = program.commands
-    if result not in commands:
+    if type(result) not in commands.classes:
         raise Fail(f"the handler {effect.handler!r} must return a command or None: {commands.stranger(result)}")
     try:
         command = commands.own(result)
