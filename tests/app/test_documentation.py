@@ -45,7 +45,7 @@ def page(name: str) -> str:
         ),
         pytest.param(
             DEPLOY,
-            r"additive changes only; code before schema; drain before removing a type.*engine\.backlog\(\)",
+            r"additive changes only; code before schema; drain before removing a type.*engine\.admin\.backlog\(\)",
             marks=pytest.mark.documents("D-090"),
             id="D-090",
         ),
