@@ -20,7 +20,7 @@ from holdfast.app.life import Life
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, described, unbuilt
 from holdfast.app.registry import Registry
-from holdfast.app.step_handlers import check_step_handler, decider_handler, named_handler, takes_effects
+from holdfast.app.step_handlers import check_step_handler, named_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
 from holdfast.authoring.definition import Definition, TypedDefinition, definition_of
@@ -32,6 +32,7 @@ from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.graphs.graph import Graph
+from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.collector import OWN_PROCESS, collect_after
@@ -219,9 +220,8 @@ class Engine(EngineCalls):
         for workflow in self.registry.library.callers(definition.type):
             raise _shared_handler(workflow, definition.type)
         program = self.registry.add(definition)
-        handler = decider_handler(function, program.type)
         self.service.shared.handlers.register(
-            program.type, handler, concurrency=concurrency, timeout=timeout, retry=retry
+            program.type, function, concurrency=concurrency, timeout=timeout, retry=retry, foreign=GRAPH_LANGUAGE
         )
         self._deciders.add(program.type)
         return self

@@ -223,31 +223,6 @@ def _short(value: object) -> str:
         return indefinite(type(value))
 
 
-def decider_handler(function: Function, name: str) -> Function:
-    """What a worker calls for the effects of a decider. A step that names the decider's handler gets no call, but is told whose it is."""
-
-    def check(effect: object) -> None:
-        if isinstance(effect, RunStep):
-            raise UncalledError(
-                f"the handler {name!r} is that of the decider {name!r} and takes no steps; "
-                f"register what handles {effect.node!r} under another name"
-            )
-
-    if Handlers.is_async(function):
-
-        async def call_async(context: EffectContext, effect: object) -> object:
-            check(effect)
-            return await cast("Awaitable[object]", function(context, effect))
-
-        return call_async
-
-    def call(context: EffectContext, effect: object) -> object:
-        check(effect)
-        return function(context, effect)
-
-    return call
-
-
 def takes_effects(function: object) -> bool:
     """Whether something can be called with a context and an effect."""
     try:

@@ -131,6 +131,8 @@ class Handler(msgspec.Struct, frozen=True, kw_only=True):
     """Calls at the same time in this process."""
     timeout: timedelta | None = None
     retry: RetryPolicy | None = None
+    foreign: str = ""
+    """A language whose effects it cannot take, although they may name it; empty if it takes what comes."""
 
 
 class Handlers:
@@ -154,6 +156,7 @@ class Handlers:
         concurrency: int | None = None,
         timeout: timedelta | None = None,
         retry: RetryPolicy | None = None,
+        foreign: str = "",
     ) -> Handler:
         """Add a handler; there can be only one under a name."""
         if name in self._by_name:
@@ -176,6 +179,7 @@ class Handlers:
             concurrency=concurrency or (_MANY if is_async else _FEW),
             timeout=timeout,
             retry=retry,
+            foreign=foreign,
         )
         self._by_name = {**self._by_name, name: handler}  # Replaced whole: workers read it without a lock.
         return handler

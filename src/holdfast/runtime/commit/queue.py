@@ -397,8 +397,14 @@ class CommitQueue:
 
 
 def _sorted(items: list[Item]) -> tuple[list[Submission], list[Claim]]:
-    submissions = [item for item in items if isinstance(item, Submission)]
-    return submissions, [item for item in items if item is not None and not isinstance(item, Submission)]
+    submissions: list[Submission] = []
+    claims: list[Claim] = []
+    for item in items:
+        if type(item) is Submission:
+            submissions.append(item)
+        elif item is not None:
+            claims.append(item)  # type: ignore[arg-type]
+    return submissions, claims
 
 
 def _unknown(error: StoreUnavailableError) -> StoreUnavailableError:

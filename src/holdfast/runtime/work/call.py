@@ -13,7 +13,7 @@ from holdfast.kernel.actor import OWN, SYSTEM, RequestContext, request_of
 from holdfast.kernel.ids import InstanceId, effect_key
 from holdfast.kernel.program import Program
 from holdfast.runtime.commit.work_rows import EffectOptions
-from holdfast.runtime.handlers import EffectContext, Handler
+from holdfast.runtime.handlers import EffectContext, Handler, UncalledError
 from holdfast.runtime.telemetry import WorkLost
 from holdfast.store.shapes import StoredEffect
 
@@ -92,7 +92,7 @@ class Execution:
         """The id of the thread that a plain function keeps busy."""
         self.take_back: Callable[[], None] | None = None
         """Takes the connection from a transactional handler that is running; None while there is none to take."""
-        request = request_of(effect.context)
+        request = OWN if effect.context is None else request_of(effect.context)
         self.follow_up = OWN
         if request is not OWN:
             self.follow_up = RequestContext(actor=SYSTEM, trace=request.trace, partition=request.partition)
@@ -112,6 +112,11 @@ class Execution:
     def body(self) -> object:
         """What the handler is given: read from the bytes for this call, so that it is the handler's own; PayloadError if it cannot be."""
         effect = self.effect
+        if effect.language == self.handler.foreign:
+            name = self.handler.name
+            raise UncalledError(
+                f"the handler {name!r} is that of the decider {name!r} and takes no steps; register theirs under another name"
+            )
         return self.program.effects.decode(effect.type, effect.version, effect.data)
 
     def lost(self) -> WorkLost:
