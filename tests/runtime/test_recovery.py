@@ -35,7 +35,7 @@ def test_recovery_frees_only_what_nobody_answers_for(place: Place) -> None:
     worker, committer = engine.runtime.worker, engine.service.committer.lanes[0].committer
     worker._hold([worker._prepare(in_hand, 0.0)])
     engine.runtime.intake._failing.add(failed.claim)
-    committer._claims.add(ended.claim)
+    committer._claims[id(ended.claim)] = ended.claim
     engine.service._recovered(engine.service.store.writer())
     found = {
         each.instance: (each.owner, each.attempts)

@@ -84,8 +84,9 @@ class CommitQueue:
         self._held: deque[tuple[float, Submission]] = deque()
         """Commands whose instances other transactions hold, with the time at which each is tried again. Any thread adds, one takes."""
         self._claiming: set[Submission] = set()
-        self._claims: set[Claim] = set()
-        """Work whose end was handed in here, with a command or without, and is not committed yet."""
+        self._claims: dict[int, Claim] = {}
+        """Work whose end was handed in here without a command, and is not committed yet, by the identity of the claim: Python compares
+        and hashes the ids in claims slowly."""
 
     def submit(self, submission: Submission, *, may_wait: bool = False) -> None:
         """Take a command; its `settled` is called when it is committed or has failed.
@@ -110,13 +111,13 @@ class CommitQueue:
 
     def finish(self, claim: Claim) -> None:
         """Work ended without a command: use it up with the next commit."""
-        self._claims.add(claim)
+        self._claims[id(claim)] = claim
         self._put(claim)
 
     def claims(self) -> list[Claim]:
         """Work that nobody has in hand any more, because its end is waiting here."""
         submissions = self._claiming.copy()
-        return [*self._claims.copy(), *(each.claim for each in submissions if each.claim is not None)]
+        return [*self._claims.copy().values(), *(each.claim for each in submissions if each.claim is not None)]
 
     def owe_recovery(self, when_recovered: Callable[[], None]) -> None:
         """Somebody does not know what became of a statement: free what is owned without anybody knowing, as soon as possible."""
@@ -290,15 +291,19 @@ class CommitQueue:
                     raise
                 _log.exception("a commit failed unexpectedly")
                 self._refuse(submissions, error)
-                self._claims.difference_update(finished)
+                self._drop(finished)
                 had_outage = True  # What ended without a command may still be there.
                 break
             else:
                 self._settle(batch)
-                self._claims.difference_update(finished)
+                self._drop(finished)
                 break
         self._error = ""
         return had_outage
+
+    def _drop(self, finished: list[Claim]) -> None:
+        for claim in finished:
+            self._claims.pop(id(claim), None)
 
     def _recover(self) -> None:
         try:
