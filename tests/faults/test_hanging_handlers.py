@@ -91,8 +91,12 @@ def test_what_was_given_back_was_not_tried(live: Live, gate: threading.Event) ->
     engine.deciders.execute(Puppet, Do("p-1", "x"))
     arrives(inside)
     engine.deciders.execute(Doll, Do("d-1", "x"))
-    eventually(lambda: engine.deciders.get(Doll, "d-1").effects[0].worker is None)
-    assert engine.deciders.get(Doll, "d-1").effects[0].attempts == 0
+
+    def waiting() -> tuple[object, int]:
+        (effect,) = engine.deciders.get(Doll, "d-1").effects
+        return effect.worker, effect.attempts
+
+    assert eventually(lambda: [seen for seen in (waiting(),) if seen[0] is None]) == [(None, 0)]
     gate.set()
     eventually(lambda: calls.entries == [1])
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from holdfast.errors import CommandError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import (
     STEPS,
@@ -21,7 +22,6 @@ from holdfast.kernel.records import (
     TaskOpened,
 )
 from holdfast.kernel.rows import Record, merge
-from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import Header
 from support.desks import Desk
 from support.rows import (
@@ -103,7 +103,7 @@ def test_a_step_begins_with_its_first_call(desk: Desk) -> None:
 def test_a_step_begins_once(desk: Desk) -> None:
     """The number of a step is unique within its instance; a commit that opens it again does not stand."""
     head = begun(desk, StepOpened(number=1, node="charge"))
-    with pytest.raises(LostRaceError):
+    with pytest.raises(CommandError, match="another one has"):
         goes_on(desk, head, StepOpened(number=1, node="ship"))
     assert desk.loaded(head.id).header.version == 1
 

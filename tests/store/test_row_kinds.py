@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
+from holdfast.errors import CommandError
 from holdfast.kernel.rows import Record, RowKind, kinds, merge
-from holdfast.store.port import LostRaceError
 from holdfast.store.shapes import Header
 from support.desks import Desk
 from support.notes import (
@@ -188,7 +188,7 @@ def test_a_row_opens_once_unless_it_replaces(own: Desk) -> None:
     head = begun(
         own, NoteOpened(page="a", number=1, text="x"), Weight(name="flour", grams=1), Weight(name="salt", grams=2)
     )
-    with pytest.raises(LostRaceError):
+    with pytest.raises(CommandError, match="another one has"):
         goes_on(own, head, NoteOpened(page="a", number=1, text="y"))
     goes_on(own, head, Weight(name="flour", grams=500))
     flour, salt = own.reader.rows(WEIGHTS, head.id)

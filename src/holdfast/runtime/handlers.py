@@ -144,6 +144,11 @@ class Handlers:
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
 
+    @property
+    def count(self) -> int:
+        """How many there are: another number means that what was known of them may be old."""
+        return len(self._by_name)
+
     def names(self) -> list[str]:
         """All names, in order."""
         return sorted(self._by_name)

@@ -37,6 +37,9 @@ _FEWEST, _MOST = 60, 500
 """Effects of one handler that are claimed at once."""
 
 
+_MOST_LIMITS = 1024
+
+
 class Intake:
     """The claiming side of a worker. One thread steps it; failures are reported from any."""
 
@@ -56,6 +59,7 @@ class Intake:
         self._failures = FailurePolicy(shared)
         self._unreadable = Unreadable(shared)
         self._failing: set[EffectClaim] = set()
+        self._limits: dict[tuple[str, bytes, int], int] = {}
         self.claiming = threading.Lock()
         """Held while effects are on their way from the database into the worker's hands, where nobody else sees them."""
         self._most = _FEWEST
@@ -186,6 +190,8 @@ class Intake:
 
     def _is_taken(self, effect: StoredEffect) -> bool:
         """Whether the effect is called; if not, its slot is free again."""
+        if not effect.stop_requested and effect.attempts <= self._limit_of(effect):
+            return True
         is_wanted = self.is_wanted(effect)
         if not is_wanted:
             self._worker.release(effect.handler)
@@ -193,12 +199,22 @@ class Intake:
 
     def _check_wanted(self, effect: StoredEffect) -> None:
         """A call that never came back counts: it killed its worker, or it may have done its work."""
-        options = options_of(effect)
-        limit = 1 if options.once else self._failures.effect_policy(effect.handler, options).max_attempts
-        if effect.attempts > limit:
+        if effect.attempts > self._limit_of(effect):
             raise SpentError(effect.error)
         if effect.stop_requested:
             raise RecalledError(effect.attempts)
+
+    def _limit_of(self, effect: StoredEffect) -> int:
+        """How often an effect may be called. There are few answers, and they stay the same while no handler is added."""
+        key = (effect.handler, effect.options, self._shared.handlers.count)
+        limit = self._limits.get(key)
+        if limit is None:
+            options = options_of(effect)
+            limit = 1 if options.once else self._failures.effect_policy(effect.handler, options).max_attempts
+            if len(self._limits) >= _MOST_LIMITS:
+                self._limits.clear()
+            self._limits[key] = limit
+        return limit
 
     def _settle(self, effect: StoredEffect, error: BaseException, *, may_retry: bool) -> None:
         is_last = isinstance(error, SpentError) or not may_retry
