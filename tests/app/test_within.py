@@ -38,6 +38,7 @@ from holdfast import (
 )
 from holdfast.store.opening import open_store
 from support.engines import QUICK, Live, Place
+from support.inside import lanes_of
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act, done
 from support.waiting import eventually
 
@@ -140,6 +141,7 @@ def test_what_the_engine_remembers_is_told(place: Place, shop: Any) -> None:
     engine = place.engine().register(Puppet())
     engine.deciders.execute(Puppet, Do("p-1", "x"))
     tell(engine, shop, "p-1", "y")
+    assert list(lanes_of(engine)[0].cache.outdated) == [engine.deciders.get(Puppet, "p-1").id]
     shop.commit()
     engine.deciders.execute(Puppet, Do("p-1", "z"))
     assert engine.deciders.state(Puppet, "p-1") == ("x", "y", "z")
