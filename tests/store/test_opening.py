@@ -137,3 +137,9 @@ def test_a_store_works_without_prepared_statements(postgres_dsn: str) -> None:
     assert [each is not None for each in desk.writer.load([by_id(head.id) for head in heads])] == [True] * 3
     assert desk.query("select count(*) from pg_prepared_statements") == [(0,)]
     store.close()
+
+
+def test_a_url_that_is_missing_is_refused_with_a_sentence() -> None:
+    """An environment variable that is not set is what is mostly given so."""
+    with pytest.raises(ConfigurationError, match="None is not a database"):
+        open_store(None)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from holdfast.errors import ConfigurationError, indefinite
 from holdfast.machine.graphs.compiler import compile_data
 from holdfast.machine.graphs.graph import Graph
 
@@ -80,6 +81,9 @@ class TypedDefinition(msgspec.Struct, Generic[I, R], frozen=True, kw_only=True):
 
 def definition_of(data: Mapping[str, object] | str | bytes) -> Definition:
     """The definition of a graph that is given as plain data; DefinitionError with every finding."""
+    given: object = data  # What a caller without types gave.
+    if not isinstance(given, Mapping | str | bytes):
+        raise ConfigurationError(f"a workflow is published as a dict or as JSON, not as {indefinite(type(given))}")
     graph = compile_data(data)
     text = data.encode() if isinstance(data, str) else data if isinstance(data, bytes) else msgspec.json.encode(data)
     return Definition(graph=graph, source=text, media_type=_JSON)

@@ -18,7 +18,7 @@ def open_store(
 
     `readers` is how many connections to a server answer questions, for all engines that share the store.
     """
-    match url.partition(":")[0]:
+    match str(url).partition(":")[0]:
         case "sqlite":
             return SQLiteStore(_sqlite_path(url), codec=codec, may_migrate=may_migrate)
         case "postgresql" | "postgres":

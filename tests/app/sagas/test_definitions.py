@@ -510,3 +510,10 @@ def test_a_misspelt_field_of_published_data_is_refused(place: Place, where: Call
     where(given)
     with pytest.raises(DefinitionError):
         place.engine().publish(given)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, ["a"]])
+def test_what_is_no_data_is_not_published(place: Place, wrong: Any) -> None:
+    """The sentence says what is."""
+    with pytest.raises(ConfigurationError, match="as a dict or as JSON"):
+        place.engine().publish(wrong)
