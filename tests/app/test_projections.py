@@ -212,7 +212,7 @@ def test_events_come_in_the_words_of_their_decider(place: Place) -> None:
     assert (first.event, first.definition, first.key, first.tenant) == (Added(7), "counter", "c-1", "default")
     assert (first.type, first.version, first.sequence, first.comment) == ("Added", 1, 1, "because")
     assert (second.event, second.key, second.tenant, second.actor) == (
-        WorkflowStarted(input={"n": 1}),
+        WorkflowStarted(input={"n": 1}, requester="ann"),
         "o-1",
         "rival",
         "ann",

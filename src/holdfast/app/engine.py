@@ -15,6 +15,7 @@ from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
 from holdfast.app.desk import Desk, checked_request, checked_tenant
+from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.life import Life
 from holdfast.app.readers import Readers
@@ -155,6 +156,8 @@ class Engine(EngineCalls):
                 languages=self.registry,
                 has_threads=threads,
             )
+            self.errands = Errands(self.service.shared.handlers)
+            """Who does what runs have the engine itself do."""
             self.runtime = Runtime(self.service)
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
@@ -243,6 +246,10 @@ class Engine(EngineCalls):
         self._check_open()
         if not name:
             raise ConfigurationError("a handler needs a name of its own; steps find it by that")
+        if name.startswith("$"):
+            raise ConfigurationError(
+                f"the handler's name {name!r} begins with '$', which is kept for the engine; take another"
+            )
         before = self._functions.get(name)
         # A bound method is equal to itself, but another object each time.
         if before is not None and before != function:

@@ -13,7 +13,7 @@ from holdfast.kernel.rows import Record
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs.commands import Command, FailStep, NoteMissingHandler, RunStep
+from holdfast.machine.runs.commands import Command, FailStep, NoteMissingHandler, PeopleFound, RunEffect, RunStep
 from holdfast.machine.runs.decisions import decide
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.evolution import evolve
@@ -39,7 +39,7 @@ LONGEST_WAIT = timedelta(days=366)
 """For the next call, whatever a handler asks for: what is longer is a mistake, and may lie beyond the calendar."""
 
 
-class GraphMachine(Decider[State, Command, Event, RunStep]):
+class GraphMachine(Decider[State, Command, Event, RunEffect]):
     """Runs a graph. The data of its tokens takes at most `limit` bytes."""
 
     state_version: ClassVar[int] = 1
@@ -80,8 +80,10 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
         del command
         return ""
 
-    def effect_failed(self, effect: RunStep, failure: Failure) -> Command | None:
-        """Every failure of a handler is the machine's to decide about."""
+    def effect_failed(self, effect: RunEffect, failure: Failure) -> Command | None:
+        """Every failure of a handler is the machine's to decide about, and that of an errand too."""
+        if not isinstance(effect, RunStep):
+            return PeopleFound(step=effect.step, error=failure.error)
         return FailStep(
             step=effect.step,
             error=failure.error,
@@ -90,8 +92,10 @@ class GraphMachine(Decider[State, Command, Event, RunStep]):
             was_called=failure.was_called,
         )
 
-    def handler_missing(self, effect: RunStep, handler: str) -> Command | None:
-        """The history tells that a step waits for a handler that nobody has."""
+    def handler_missing(self, effect: RunEffect, handler: str) -> Command | None:
+        """The history tells that a step waits for a handler that nobody has; errands are run by every worker."""
+        if not isinstance(effect, RunStep):
+            return None
         return NoteMissingHandler(step=effect.step, handler=handler)
 
     def rows_of(self, state: State, event: Event) -> Sequence[Record]:

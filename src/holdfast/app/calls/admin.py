@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
+
 from holdfast.app.desk import Desk
 from holdfast.app.operator_views import Backlog, MissingHandler, WorkerInfo, shown
+from holdfast.machine.runs.errands import OWN_HANDLER
 from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import Maintenance
 
@@ -60,9 +63,14 @@ class FutureAdmin:
 
         def read() -> list[WorkerInfo]:
             found = service.survey(lambda parts: parts.workers().live(moment))
-            return [shown(each, WorkerInfo) for each in found]
+            return [_without_own(shown(each, WorkerInfo)) for each in found]
 
         return self._desk.read(read)
 
     def _maintain(self, mode: Maintenance) -> Reply[None]:
         return self._desk.read(lambda: self._desk.service.maintain(mode))
+
+
+def _without_own(worker: WorkerInfo) -> WorkerInfo:
+    """Every worker has the engine's own handler, so that it tells nobody anything."""
+    return msgspec.structs.replace(worker, handlers=[each for each in worker.handlers if each != OWN_HANDLER])

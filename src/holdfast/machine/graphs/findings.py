@@ -76,6 +76,11 @@ def work_findings(name: str, what: str, work: Work, *, least_calls: int) -> Iter
     """A call of a handler."""
     retry = work.retry
     yield from name_findings(name, "no_handler", f"the handler of {what}", work.handler)
+    if str(work.handler).startswith("$"):
+        message = (
+            f"the handler {work.handler!r} of {what} begins with '$', which is kept for the engine; take another name"
+        )
+        yield Diagnostic("reserved_handler", message, name)
     what_counts = f"the number of calls of {what}, the first one included,"
     yield from number_findings(name, "attempts", what_counts, retry.max_calls, low=least_calls)
     yield from time_findings(name, "start_after", f"the start delay of {what}", work.start_after_ms)

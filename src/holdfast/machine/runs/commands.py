@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from holdfast.machine.runs.errands import Errand, Person
+
 Data = dict[str, object]
 
 
@@ -24,6 +26,8 @@ class StartWorkflow(_Command, frozen=True, kw_only=True):
     """Id of the run that starts this one."""
     parent_definition: str = ""
     parent_step: int = 0
+    requester: str = ""
+    """Who wants it, if the engine itself starts it; otherwise that is the actor."""
 
 
 class BeginWorkflow(_Command, frozen=True, kw_only=True):
@@ -140,6 +144,18 @@ class NoteMissingHandler(_Command, frozen=True, kw_only=True):
     handler: str
 
 
+class PeopleFound(_Command, frozen=True, kw_only=True):
+    """The engine has found out who is to be asked."""
+
+    step: int
+    people: list[Person] = []
+    """In the order of the question, each once; empty if there is nobody."""
+    why: list[Data] = []
+    """For each part of the question: what was asked, and what came of it. It is kept with the question."""
+    error: str = ""
+    """Why nobody could be looked for; empty if somebody has looked."""
+
+
 Command: TypeAlias = (
     StartWorkflow
     | BeginWorkflow
@@ -158,6 +174,7 @@ Command: TypeAlias = (
     | RetryCompensation
     | EndChild
     | NoteMissingHandler
+    | PeopleFound
 )
 
 
@@ -205,3 +222,7 @@ class RunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
             return {**self.input, self.output_name: self.output}
         assert isinstance(self.output, dict)
         return {**self.input, **self.output}
+
+
+RunEffect: TypeAlias = RunStep | Errand
+"""All that a run asks of the world: calls of handlers, and errands of the engine itself."""

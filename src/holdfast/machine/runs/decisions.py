@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from holdfast.kernel.actor import SYSTEM
+from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.decision import Answer, Ignored, Message, Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
@@ -172,6 +172,7 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
             parent=command.parent,
             parent_definition=command.parent_definition,
             parent_step=command.parent_step,
+            requester=_requester(turn.moment.actor, command),
         )
     )
     deadline = turn.routes.policies.deadline_ms
@@ -182,6 +183,11 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
     else:
         _enter(turn)
     return None
+
+
+def _requester(actor: Actor, command: c.StartWorkflow) -> str:
+    """Who wants the run: its actor, or, if the engine itself starts it, who wanted the run that asks for it."""
+    return command.requester if actor.kind == "system" else actor.on_behalf_of or actor.id
 
 
 def _begin(turn: Turn, _command: c.BeginWorkflow) -> Answer | None:
@@ -336,6 +342,10 @@ def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
     return None
 
 
+def _people_found(_turn: Turn, _command: c.PeopleFound) -> Answer | None:
+    return LATE
+
+
 # -- what people ask for
 
 
@@ -451,4 +461,5 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.RetryCompensation: _retry_compensation,
     c.EndChild: _end_child,
     c.NoteMissingHandler: _note_missing,
+    c.PeopleFound: _people_found,
 }

@@ -23,7 +23,7 @@ def evolve(routes: GraphIndex, state: State, event: e.Event) -> State:
 def _workflow_started(_routes: GraphIndex, state: State, event: e.WorkflowStarted) -> None:
     state.status = "running"
     state.parent, state.parent_definition = event.parent, event.parent_definition
-    state.parent_step = event.parent_step
+    state.parent_step, state.requester = event.parent_step, event.requester
     state.tokens[ROOT] = Token(id=ROOT, data=event.input)
 
 

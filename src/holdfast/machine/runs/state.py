@@ -157,6 +157,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     parent: str = ""
     parent_definition: str = ""
     parent_step: int = 0
+    requester: str = ""
+    """Who wants it; empty if nobody but the engine does."""
     next_step: int = 1
     tokens: dict[str, Token] = {}
     parked: dict[str, Token] = {}

@@ -107,6 +107,8 @@ class WorkflowStarted(Happening, frozen=True, kw_only=True):
     parent: str = ""
     parent_definition: str = ""
     parent_step: int = 0
+    requester: str = ""
+    """Who wants it; empty if nobody but the engine does."""
 
 
 @message(name="signal_received")

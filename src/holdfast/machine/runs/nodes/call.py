@@ -38,6 +38,7 @@ class CallKind(Kind):
             parent=str(turn.moment.instance),
             parent_definition=turn.routes.graph.name,
             parent_step=step.number,
+            requester=turn.state.requester,
         )
         turn.send(
             Message(
