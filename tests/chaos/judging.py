@@ -209,5 +209,6 @@ def _was_starved(told: list[Sample], at: float) -> bool:
 
 def health_of(scene: Stage, name: str) -> list[Sample]:
     """What a process said about itself."""
-    lines = (scene.folder / name).read_text().splitlines()
+    book = scene.folder / name
+    lines = book.read_text().splitlines() if book.exists() else []  # One that has just begun has said nothing yet.
     return [msgspec.json.decode(line, type=Sample) for line in lines]
