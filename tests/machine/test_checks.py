@@ -192,6 +192,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "once, and again": ("once", "a", alone(g.Task(work=work(once=True, max_calls=2)))),
     "once, and again, to undo": ("once", "a", alone(compensation=work(once=True, max_calls=3))),
     "no handler": ("no_handler", "a", alone(g.Task(work=work("")))),
+    "the engine's own handler": ("reserved_handler", "a", alone(g.Task(work=work("$engine")))),
     "no handler to undo": ("no_handler", "a", alone(compensation=work(" "))),
     "no time for the handler": ("timeout", "a", alone(g.Task(work=work(timeout_ms=0)))),
     "no time for the step": ("timeout", "a", alone(g.Human(), timeout_ms=0)),
@@ -202,6 +203,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "no signal": ("no_signal", "a", alone(g.WaitEvent(signal=""))),
     "no workflow to call": ("no_definition", "a", alone(g.Call(definition=""))),
     "unknown end": ("end_status", "a", alone(g.End(status="gone"))),  # type: ignore[arg-type]
+    "an outcome of what ends badly": ("outcomes", "a", alone(g.End(status="failed", outcome="blocked"))),
     "no branch at a time": (
         "limit",
         "a",

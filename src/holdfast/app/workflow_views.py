@@ -32,9 +32,11 @@ class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     status: str
     reason: str
-    """Why it waits, or ended badly, as a word."""
+    """Why it waits, or how it ended, as a word."""
+    outcome: str
+    """What it came to, in a word of its definition, once it is completed: `allowed`; empty if the definition has none."""
     error: str
-    """The same as a sentence: which step, what it said, and what an operator can do."""
+    """Why it waits, or ended badly, as a sentence: which step, what it said, and what an operator can do."""
     input: dict[str, object]
     """What it was started with."""
     context: dict[str, object]
@@ -195,6 +197,7 @@ def workflow_instance(header: Header, state: State, *, given: dict[str, object],
         tenant=header.tenant,
         status=words_of(header.kind).instance_status(header.status, header.reason, has_begun=has_begun),
         reason=header.reason,
+        outcome=state.outcome if header.status == "completed" else "",
         error=trouble(state),
         input=given,
         context=context,

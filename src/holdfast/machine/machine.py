@@ -33,6 +33,14 @@ _STATUSES = {
 }
 
 
+_AWAITED = {
+    "human": "approval_required",
+    "event": "waiting_for_event",
+    "timer": "waiting_for_time",
+    "child": "waiting_for_workflow",
+}
+"""Why a run is paused that waits, by what it waits for."""
+
 GRAPH_LANGUAGE = "$graph"
 """What all graphs speak: whoever can run one of them can read the commands and effects of all."""
 LONGEST_WAIT = timedelta(days=366)
@@ -56,6 +64,7 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         self.definition_version = graph.version
         self.kind = graph.kind
         self._routes = GraphIndex(graph, limit)
+        self._pauses = graph.kind == "rules"
 
     def initial(self) -> State:
         """A run that has not begun."""
@@ -70,10 +79,17 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         return decide(self._routes, state, command, moment)
 
     def status(self, state: State) -> Status:
-        """Where the run stands."""
+        """Where the run stands. Rules that wait are paused: that is what they are there for."""
+        if self._pauses and state.status == "running" and not state.reason:
+            return self._waiting(state)
         if not state.reason:
             return _STATUSES[state.status]
         return Status("running" if state.status == "new" else state.status, state.reason)
+
+    def _waiting(self, state: State) -> Status:
+        """A run whose open steps all wait is paused, and the first of them says what for."""
+        kinds = [kind_of(self._routes.node(step.node)).wait_kind for step in state.open.values()]
+        return Status("paused", _AWAITED[kinds[0]]) if kinds and all(kinds) else _STATUSES["running"]
 
     def key_of(self, command: Command) -> str:
         """Empty: a run is found by its id, or by the key it was started with; a command does not name it."""

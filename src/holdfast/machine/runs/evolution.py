@@ -224,7 +224,7 @@ def _token_held(_routes: GraphIndex, state: State, event: e.TokenHeld) -> None:
 def _token_ended(_routes: GraphIndex, state: State, event: e.TokenEnded) -> None:
     token = state.tokens.pop(event.token, None) or state.parked.pop(event.token)
     if token.scope is None:
-        state.result = token.data
+        state.result, state.outcome = token.data, event.outcome
         return
     scope = state.scopes.get(token.scope)
     if scope is not None:
@@ -428,7 +428,7 @@ def _resumed(_routes: GraphIndex, state: State, _event: e.WorkflowResumed) -> No
 
 
 def _completed(_routes: GraphIndex, state: State, _event: e.WorkflowCompleted) -> None:
-    state.status = "completed"
+    state.status, state.reason = "completed", state.outcome
 
 
 def _failed(_routes: GraphIndex, state: State, event: e.WorkflowFailed) -> None:

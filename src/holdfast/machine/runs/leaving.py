@@ -147,9 +147,9 @@ def _stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
             roll_back(turn, f"no edge leads on from {node!r} by {outcome!r}")
 
 
-def end(turn: Turn, token: Token) -> None:
+def end(turn: Turn, token: Token, outcome: str = "") -> None:
     """A token's way is over."""
-    turn.emit(TokenEnded(token=token.id))
+    turn.emit(TokenEnded(token=token.id, outcome=outcome if token.scope is None else ""))
     if token.scope is not None:
         look_at_branches(turn, token.scope)
     else:  # What is left to do is about losers, and a deadline would undo the work of the winners.

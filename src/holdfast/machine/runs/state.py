@@ -180,6 +180,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     decided: dict[int, Data] = {}
     """What people and the world have answered, by step; the last ones."""
     result: object = None
+    outcome: str = ""
+    """What it came to, in a word of its definition."""
     chain: int = 0
     """Calls of handlers since the last word from outside."""
 

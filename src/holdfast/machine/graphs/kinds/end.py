@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from holdfast.errors import Diagnostic
-from holdfast.machine.graphs.findings import word_findings
+from holdfast.machine.graphs.findings import name_findings, word_findings
 from holdfast.machine.graphs.kinds.kind import Execution, NodeOp, Shape
 
 END_STATUSES = ("completed", "failed", "cancelled")
@@ -16,6 +16,8 @@ class End(NodeOp, frozen=True, kw_only=True, tag="end"):
     """The end of a token's way."""
 
     status: Literal["completed", "failed", "cancelled"] = "completed"
+    outcome: str = ""
+    """What the run came to, where it ends well, in a word of its author's: `allowed`, `blocked`. It is the reason of the run's status."""
 
     word: ClassVar[str] = "end"
     shape: ClassVar[Shape] = Shape(('(["', '"])'), 'shape=box, style="filled,rounded", peripheries=2')
@@ -35,8 +37,13 @@ class End(NodeOp, frozen=True, kw_only=True, tag="end"):
     @property
     def detail(self) -> str:
         """How the run ends, where it is not as it should."""
-        return "" if self.status == "completed" else self.status
+        return self.outcome if self.status == "completed" else self.status
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the status."""
-        return word_findings(node, "end_status", f"the status of {node!r}", self.status, words=END_STATUSES)
+        yield from word_findings(node, "end_status", f"the status of {node!r}", self.status, words=END_STATUSES)
+        if self.outcome:
+            yield from name_findings(node, "outcomes", f"the outcome of {node!r}", self.outcome)
+        if self.outcome and self.status != "completed":
+            message = f"{node!r} ends the run as {self.status}, so it has no outcome; drop {self.outcome!r}, or let it end well"
+            yield Diagnostic("outcomes", message, node)

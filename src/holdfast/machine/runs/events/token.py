@@ -32,6 +32,8 @@ class TokenEnded(Happening, frozen=True, kw_only=True):
 
     token: str
     reason: Literal["finished", "failed", "cancelled"] = "finished"
+    outcome: str = ""
+    """What the run came to, where the definition has a word for it."""
 
 
 @message(name="branches_opened")

@@ -6,7 +6,7 @@ Entered when: a token arrives. May do: nothing. Left when: never; the token's wa
 from __future__ import annotations
 
 from holdfast.kernel.actor import SYSTEM
-from holdfast.machine.graphs.graph import End, Node
+from holdfast.machine.graphs.graph import OK, End, Node
 from holdfast.machine.runs.leaving import complete_at_once, end
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.rollback import cancel
@@ -23,8 +23,8 @@ class EndKind(Kind):
         if node.op.status == "failed":
             self.fail(turn, token, node, f"the run ended at {node.id!r}")
             return
-        complete_at_once(turn, token, node)
+        complete_at_once(turn, token, node, node.op.outcome or OK)
         if node.op.status == "cancelled":
             cancel(turn, SYSTEM.id, f"the run ended at {node.id!r}")
         else:
-            end(turn, token)
+            end(turn, token, node.op.outcome)

@@ -1,0 +1,208 @@
+"""From the steps of a rules file to a graph: every step is a node of its own name, what it executes stands before it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+
+import msgspec
+
+from holdfast.authoring.definition import Definition
+from holdfast.authoring.rules import steps as s
+from holdfast.authoring.rules.words import ALLOWED, BLOCKED
+from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, ExpressionError, indefinite
+from holdfast.expressions import Options, parse
+from holdfast.expressions.suggestions import suggestion
+from holdfast.machine.graphs.compiler import compile_graph
+from holdfast.machine.graphs.graph import (
+    FALSE,
+    OK,
+    TIMEOUT,
+    TRUE,
+    Condition,
+    Edge,
+    End,
+    Graph,
+    Human,
+    Node,
+    Policies,
+    Retry,
+    Stored,
+    Task,
+    WaitEvent,
+    WaitTimer,
+    Work,
+)
+
+APPROVED, REJECTED = "approved", "rejected"
+
+_JSON = "application/json"
+_POLICIES = Policies(on_failure="compensate", on_cancel="none", on_no_edge="complete")
+"""A failed step makes the run `failed`; rules undo nothing."""
+_OPTIONS = Options(root="input", namespaces=frozenset({"input", "now", "actor"}))
+
+
+def load_rules(data: Mapping[str, object] | str | bytes) -> Definition:
+    """The definition of a rules file, given as JSON or as plain data; DefinitionError with every finding.
+
+    It is registered like any other: `engine.register(load_rules(text))`.
+    """
+    fields, text = _plain(data)
+    reader = s.Reader()
+    rules = reader.rules(fields)
+    if reader.found:
+        raise DefinitionError(rules.workflow_id or "the workflow", reader.found)
+    graph = _Compiler(rules).graph()
+    return Definition(graph=graph, source=text, media_type=_JSON, description=rules.name)
+
+
+def _plain(data: object) -> tuple[Mapping[str, object], bytes]:
+    """The file as plain data, and as its author wrote it."""
+    if isinstance(data, Mapping):
+        return data, msgspec.json.encode(data)
+    if not isinstance(data, str | bytes):
+        raise ConfigurationError(f"rules are given as JSON or as a dict, not as {indefinite(type(data))}")
+    text = data.encode() if isinstance(data, str) else data
+    try:
+        fields: object = json.loads(text)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        position = f"{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise DefinitionError(
+            "the workflow", [Diagnostic("not_json", f"this is no JSON: {error}", position)]
+        ) from error
+    if not isinstance(fields, Mapping):
+        finding = Diagnostic(
+            "not_an_object", f"a rules file is an object with `workflow_id` and `steps`, not {fields!r}"
+        )
+        raise DefinitionError("the workflow", [finding])
+    return fields, text
+
+
+class _Compiler:
+    """Makes one graph."""
+
+    def __init__(self, rules: s.Rules) -> None:
+        self._rules = rules
+        self._nodes: list[Node] = []
+        self._edges: list[Edge] = []
+        self._found: list[Diagnostic] = []
+        self._entries = {step.id: _entry(step) for step in rules.steps}
+        """The node that a step is reached by."""
+
+    def graph(self) -> Graph:
+        rules = self._rules
+        for step, after in zip(rules.steps, [*rules.steps[1:], None], strict=True):
+            self._execute(step)
+            self._add(step, "" if after is None else after.id)
+        if self._found:
+            raise DefinitionError(rules.workflow_id, self._found)
+        return compile_graph(
+            kind="rules",
+            name=rules.workflow_id,
+            version=rules.version,
+            entry=self._entries[rules.steps[0].id],
+            nodes=self._nodes,
+            edges=self._edges,
+            policies=_POLICIES,
+        )
+
+    def _add(self, step: s.Step, after: str) -> None:
+        """The node of a step, and its ways; `after` is the step that follows in the list."""
+        match step:
+            case s.ConditionStep():
+                self._nodes.append(Node(id=step.id, op=Condition(expression=self._condition(step.id, step.condition))))
+                self._lead(step.id, TRUE, step.on_true or after)
+                self._lead(step.id, FALSE, step.on_false or after)
+            case s.AllowStep():
+                self._nodes.append(Node(id=step.id, op=End(outcome=ALLOWED)))
+            case s.BlockStep(approval=None):
+                self._nodes.append(Node(id=step.id, op=End(outcome=BLOCKED)))
+            case s.BlockStep(approval=approval):
+                assert approval is not None
+                self._add_approval(step, approval, after)
+            case s.WaitStep():
+                self._add_wait(step, after)
+            case s.RunStep():
+                self._lead(_place(step.id, len(step.execute) - 1), OK, step.next or after)
+
+    def _add_approval(self, step: s.BlockStep, approval: s.Approval, after: str) -> None:
+        op = Human(outcomes=(APPROVED, REJECTED), subject=step.reason, role=approval.role)
+        self._nodes.append(Node(id=step.id, op=op, timeout_ms=_milliseconds(approval.timeout)))
+        self._lead(step.id, APPROVED, step.on_true or after)
+        if step.on_false:
+            self._lead(step.id, REJECTED, step.on_false)
+        else:  # The block stands.
+            stands = f"{step.id}/{BLOCKED}"
+            self._nodes.append(Node(id=stands, op=End(outcome=BLOCKED)))
+            self._edges.append(Edge(source=step.id, target=stands, on=REJECTED))
+        if step.on_timeout:
+            self._lead(step.id, TIMEOUT, step.on_timeout)
+
+    def _add_wait(self, step: s.WaitStep, after: str) -> None:
+        if step.duration is not None:
+            op: WaitTimer | WaitEvent = WaitTimer(duration_ms=_milliseconds(step.duration) or 0)
+        else:
+            op = WaitEvent(signal=step.event)
+        self._nodes.append(Node(id=step.id, op=op, timeout_ms=_milliseconds(step.timeout)))
+        self._lead(step.id, OK, step.next or after)
+        if step.on_timeout:
+            self._lead(step.id, TIMEOUT, step.on_timeout)
+
+    def _execute(self, step: s.Step) -> None:
+        """What a step does when it is reached: a node for each action, one after the other, and then the step itself."""
+        for place, entry in enumerate(step.execute):
+            name = _place(step.id, place)
+            self._nodes.append(Node(id=name, op=_op(entry)))
+            last = place + 1 == len(step.execute)
+            if not last or not isinstance(step, s.RunStep):
+                target = step.id if last else _place(step.id, place + 1)
+                self._edges.append(Edge(source=name, target=target))
+
+    def _lead(self, source: str, outcome: str, step: str) -> None:
+        """An edge to a step; none if there is no step: the run ends there."""
+        if not step:
+            return
+        if step not in self._entries:
+            known = [each.id for each in self._rules.steps]
+            told = suggestion(step, known) or f"; there are {', '.join(known)}"
+            self._found.append(
+                Diagnostic("unknown_step", f"{source!r} leads to {step!r}, which is no step{told}", source)
+            )
+            return
+        self._edges.append(Edge(source=source, target=self._entries[step], on=outcome))
+
+    def _condition(self, step: str, condition: object) -> Stored:
+        try:
+            if isinstance(condition, str):
+                return parse(condition, spelling="native", options=_OPTIONS).to_data()
+            return parse(json.dumps(condition), spelling="json", options=_OPTIONS).to_data()
+        except ExpressionError as error:
+            self._found.append(Diagnostic("bad_expression", f"the condition of {step!r} is wrong: {error}", step))
+            return {}
+
+
+def _op(entry: s.Entry) -> Task:
+    match entry:
+        case s.Call():
+            work = Work(
+                handler=entry.handler,
+                retry=Retry(max_calls=entry.attempts),
+                timeout_ms=_milliseconds(entry.timeout),
+            )
+            return Task(work=work)
+        case s.Notify():
+            return Task(work=Work(handler="notify"))
+
+
+def _entry(step: s.Step) -> str:
+    return _place(step.id, 0) if step.execute else step.id
+
+
+def _place(step: str, number: int) -> str:
+    """The name of the node for an action of a step."""
+    return f"{step}/execute/{number + 1}"
+
+
+def _milliseconds(duration: timedelta | None) -> int | None:
+    return None if duration is None else round(duration / timedelta(milliseconds=1))

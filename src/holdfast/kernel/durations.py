@@ -1,0 +1,39 @@
+"""Durations as people write them in files and in the environment: `24h`, `5m`, `1h30m`, `90s`, `500ms`, `7d`."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Final
+
+_UNITS: Final = {
+    "w": timedelta(weeks=1),
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+    "ms": timedelta(milliseconds=1),
+}
+_PART: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|w|d|h|m|s)", re.ASCII)
+
+HOW_TO_WRITE: Final = "write a number with its unit (w, d, h, m, s or ms), such as 24h, 5m or 1h30m"
+"""The end of a sentence about a text that is none."""
+
+
+def duration_of(text: object) -> timedelta | None:
+    """The duration that a text tells; None if it tells none. Parts go from large to small, each unit once."""
+    if not isinstance(text, str):
+        return None
+    found, at, last = timedelta(0), 0, None
+    order = list(_UNITS)
+    text = text.strip()
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None or (last is not None and order.index(part[2]) <= order.index(last)):
+            return None
+        try:
+            found += float(part[1]) * _UNITS[part[2]]
+        except OverflowError:
+            return None
+        at, last = part.end(), part[2]
+    return found if last is not None else None

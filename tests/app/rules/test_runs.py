@@ -1,0 +1,262 @@
+"""Rules as they run: what allows, what blocks, what pauses, and what an approval leads to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from app.sagas.acting import Stage, person, status
+from authoring.rules.test_reading import ORDER, changed
+from holdfast import DefinitionError, ForbiddenError, RejectedError, load_rules
+from holdfast.kernel.ids import InstanceId
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+MANAGER = person("mia", "sales_manager")
+QUIET = changed(steps__1__execute=[])
+"""The example without its notification."""
+
+
+def begun(
+    place: Place, rules: dict[str, Any] = QUIET, total: object = 15000, stage: Stage | None = None
+) -> tuple[ManualEngine, InstanceId]:
+    """An engine, and a run of rules on an order of this total."""
+    engine = place.engine().register(load_rules(rules))
+    for name in ("charge", "ship"):
+        engine.handle(name, (stage or Stage()).does(name))
+    run = engine.start(rules["workflow_id"], {"order": {"total": total}})
+    engine.drain()
+    return engine, run.id
+
+
+def answer(engine: ManualEngine, run: InstanceId, outcome: str, **given: Any) -> None:
+    """The sales manager decides."""
+    (task,) = [each for each in engine.run(run).tasks() if not each.decision]
+    engine.acting(MANAGER).tasks.decide(task.step_id, outcome, **given)
+    engine.drain()
+
+
+@pytest.mark.row("R-112", "R-031", "R-110")
+def test_a_small_order_is_allowed(place: Place) -> None:
+    """Below the limit nothing pauses and nobody is asked: the run is completed, and what it came to is `allowed`."""
+    engine, run = begun(place, total=9999.99)
+    told = engine.run(run).describe()
+    assert (told.status, told.outcome) == ("completed", "allowed")
+    assert engine.run(run).tasks() == []
+
+
+@pytest.mark.row("R-108")
+@pytest.mark.parametrize(("total", "is_asked"), [(9999.99, False), (10000, True), (15000, True)])
+def test_the_limit_is_part_of_what_needs_an_approval(place: Place, total: object, is_asked: bool) -> None:  # noqa: FBT001 - a case of a table
+    """`gte` compares with the value, and the value itself counts."""
+    engine, run = begun(place, total=total)
+    assert bool(engine.run(run).tasks()) is is_asked
+
+
+@pytest.mark.row("R-050", "R-051", "R-052", "R-054", "R-058", "R-001")
+def test_a_large_order_pauses_for_an_approval(place: Place) -> None:
+    """The run is paused and says since when and why; one approval waits, for the role and with the time that the file names."""
+    engine, run = begun(place)
+    told = engine.run(run).describe()
+    assert (told.status, told.reason, told.outcome) == ("paused", "approval_required", "")
+    (task,) = engine.run(run).tasks()
+    assert (task.subject, task.role, task.decision) == ("Order requires approval", "sales_manager", "")
+
+
+@pytest.mark.row("R-075", "R-003", "R-004", "R-117")
+def test_an_approval_lets_the_run_go_on(place: Place) -> None:
+    """After the approval the run goes on behind its pause and is completed, allowed."""
+    engine, run = begun(place)
+    answer(engine, run, "approved", comment="a good customer")
+    told = engine.run(run).describe()
+    assert (told.status, told.outcome) == ("completed", "allowed")
+
+
+@pytest.mark.row("R-064", "R-076", "R-033")
+def test_a_rejection_without_a_way_leaves_the_block(place: Place) -> None:
+    """Without `on_false` the block stands: the run is blocked, which is an end."""
+    engine, run = begun(place)
+    answer(engine, run, "rejected", comment="no")
+    told = engine.run(run).describe()
+    assert (told.status, told.outcome) == ("blocked", "blocked")
+    assert told.ended_at is not None
+
+
+@pytest.mark.row("R-064", "R-023")
+def test_a_rejection_takes_its_way(place: Place) -> None:
+    """With `on_false` the run goes on there."""
+    rules = changed(steps__1__execute=[], steps__1__on_false="allow_order")
+    engine, run = begun(place, rules)
+    answer(engine, run, "rejected", comment="no")
+    assert engine.run(run).describe().outcome == "allowed"
+
+
+@pytest.mark.row("R-033")
+def test_a_block_that_requires_nothing_is_an_end(place: Place) -> None:
+    """The run is blocked at once; nobody can lift that."""
+    rules = changed(steps__1={"id": "require_approval", "type": "action", "action": "block", "reason": "never"})
+    engine, run = begun(place, rules)
+    assert status(engine, run) == "blocked"
+    with pytest.raises(RejectedError):
+        engine.run(run).resume()
+
+
+@pytest.mark.row("R-080")
+def test_only_holders_of_the_role_decide(place: Place) -> None:
+    """Whoever lacks the role is refused, and nothing changes."""
+    engine, run = begun(place)
+    (task,) = engine.run(run).tasks()
+    before = engine.run(run).history()
+    with pytest.raises(ForbiddenError):
+        engine.acting(person("eve", "intern")).tasks.decide(task.step_id, "approved")
+    assert engine.run(run).history() == before
+
+
+@pytest.mark.row("R-118", "R-089", "R-141")
+def test_an_approval_that_nobody_gives_in_time_fails_the_run(place: Place) -> None:
+    """After the time of `requires` the run is failed, and a decision that comes too late is refused."""
+    engine, run = begun(place)
+    (task,) = engine.run(run).tasks()
+    engine.advance(hours=24)
+    told = engine.run(run).describe()
+    assert told.status == "failed"
+    assert told.error
+    before = engine.run(run).history()
+    with pytest.raises(RejectedError):
+        engine.acting(MANAGER).tasks.decide(task.step_id, "approved")
+    assert engine.run(run).history() == before
+
+
+@pytest.mark.row("R-032", "R-049")
+def test_a_failing_step_fails_the_run(place: Place) -> None:
+    """A handler that gives up makes the run failed, with its error."""
+    stage = Stage()
+    stage.does("charge", ValueError("no money"))
+    rules = {
+        "workflow_id": "w",
+        "steps": [
+            {
+                "id": "run",
+                "type": "action",
+                "action": "execute",
+                "execute": [{"type": "call", "handler": "charge", "attempts": 1}],
+            }
+        ],
+    }
+    engine, run = begun(place, rules, stage=stage)
+    told = engine.run(run).describe()
+    assert (told.status, told.error) == ("failed", "'run/execute/1' failed: ValueError: no money")
+
+
+TWICE: dict[str, Any] = {
+    "workflow_id": "twice",
+    "steps": [
+        {"id": "first", "type": "action", "action": "block", "requires": {"type": "approval", "role": "sales_manager"}},
+        {"id": "charge", "type": "action", "action": "execute", "execute": [{"type": "call", "handler": "charge"}]},
+        {
+            "id": "second",
+            "type": "action",
+            "action": "block",
+            "requires": {"type": "approval", "role": "sales_manager"},
+        },
+        {"id": "ship", "type": "action", "action": "execute", "execute": [{"type": "call", "handler": "ship"}]},
+        {"id": "done", "type": "action", "action": "allow"},
+    ],
+}
+
+
+@pytest.mark.row("R-119", "R-128", "R-145", "R-042", "R-043", "R-005")
+def test_a_run_pauses_as_often_as_its_rules_say(place: Place) -> None:
+    """Pause, approve, pause, approve: each pause has one approval of its own, and no handler is called twice."""
+    stage = Stage()
+    engine, run = begun(place, TWICE, stage=stage)
+    assert (status(engine, run), stage.calls) == ("paused", [])
+    answer(engine, run, "approved")
+    assert (status(engine, run), stage.calls) == ("paused", ["charge"])
+    assert [task.decision for task in engine.run(run).tasks()] == ["approved", ""]
+    answer(engine, run, "approved")
+    assert (status(engine, run), stage.calls) == ("completed", ["charge", "ship"])
+
+
+@pytest.mark.row("R-055", "R-034")
+def test_a_wait_pauses_until_its_event_comes(place: Place) -> None:
+    """A wait step pauses the run, with its reason, and the event lets it go on; another event does not."""
+    rules = {
+        "workflow_id": "w",
+        "steps": [
+            {"id": "wait", "type": "wait", "event": "paid", "timeout": "1h", "on_timeout": "late"},
+            {"id": "ok", "type": "action", "action": "allow"},
+            {"id": "late", "type": "action", "action": "block"},
+        ],
+    }
+    engine, run = begun(place, rules)
+    told = engine.run(run).describe()
+    assert (told.status, told.reason) == ("paused", "waiting_for_event")
+    engine.run(run).signal("sent")
+    assert status(engine, run) == "paused"
+    engine.run(run).signal("paid")
+    assert engine.run(run).describe().outcome == "allowed"
+    late = engine.start("w", {}).id
+    engine.drain()
+    engine.advance(hours=1)
+    assert status(engine, late) == "blocked"
+
+
+def test_a_wait_for_time_goes_on_by_itself(place: Place) -> None:
+    """`duration` lets time go by."""
+    rules = {
+        "workflow_id": "w",
+        "steps": [
+            {"id": "rest", "type": "wait", "duration": "1h30m"},
+            {"id": "ok", "type": "action", "action": "allow"},
+        ],
+    }
+    engine, run = begun(place, rules)
+    engine.advance(timedelta(minutes=89))
+    assert (status(engine, run), engine.run(run).describe().reason) == ("paused", "waiting_for_time")
+    engine.advance(timedelta(minutes=1))
+    assert status(engine, run) == "completed"
+
+
+@pytest.mark.row("R-113")
+def test_nothing_runs_behind_the_end(place: Place) -> None:
+    """After `allow` nothing else runs, although another step follows in the list."""
+    stage = Stage()
+    condition = {"field": "order.total", "operator": "lt", "value": 100}
+    rules = {
+        "workflow_id": "w",
+        "steps": [
+            {"id": "check", "type": "condition", "condition": condition, "on_true": "ship", "on_false": "ok"},
+            {"id": "ok", "type": "action", "action": "allow", "execute": [{"type": "call", "handler": "charge"}]},
+            {"id": "ship", "type": "action", "action": "execute", "execute": [{"type": "call", "handler": "ship"}]},
+        ],
+    }
+    engine, run = begun(place, rules, stage=stage)
+    assert (status(engine, run), stage.calls) == ("completed", ["charge"])
+    assert [step.name for step in engine.run(run).steps()] == ["check", "ok/execute/1", "ok"]
+
+
+def test_a_step_that_nothing_leads_to_is_a_mistake() -> None:
+    """What stands behind an end and is named by no step could never run; the file is refused."""
+    rules = {
+        "workflow_id": "w",
+        "steps": [{"id": "ok", "type": "action", "action": "allow"}, {"id": "no", "type": "action", "action": "block"}],
+    }
+    with pytest.raises(DefinitionError, match="no way leads to 'no'"):
+        load_rules(rules)
+
+
+@pytest.mark.row("R-127", "R-007", "R-115")
+def test_what_is_stored_of_a_paused_run_verifies(place: Place) -> None:
+    """The data of a paused run is what it was started with, and everything about it can be made again from its history."""
+    engine, run = begun(place)
+    told = engine.run(run).describe()
+    assert told.context == told.input == {"order": {"total": 15000}}
+    assert engine.run(run).verify().is_sound
+
+
+def test_the_example_of_the_specification_is_what_is_tested() -> None:
+    """The rules of these tests are the worked example, but for the notification."""
+    assert {**ORDER["steps"][1], "execute": []} == QUIET["steps"][1]

@@ -1,0 +1,170 @@
+"""Rules files as they are read: the format, and every mistake in one go."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from holdfast import ConfigurationError, DefinitionError, load_rules
+
+ORDER: dict[str, Any] = {
+    "workflow_id": "order_approval",
+    "version": "1.0.0",
+    "name": "Order Approval Workflow",
+    "steps": [
+        {
+            "id": "check_order_value",
+            "type": "condition",
+            "condition": {"field": "order.total", "operator": "gte", "value": 10000},
+            "on_true": "require_approval",
+            "on_false": "allow_order",
+        },
+        {
+            "id": "require_approval",
+            "type": "action",
+            "action": "block",
+            "reason": "Order requires approval",
+            "requires": {"type": "approval", "role": "sales_manager", "timeout": "24h"},
+            "execute": [{"type": "notify", "recipients": ["sales_manager"], "message": "..."}],
+        },
+        {"id": "allow_order", "type": "action", "action": "allow"},
+    ],
+}
+"""The worked example of the specification."""
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """The example with other values: `steps__1__action="stop"`."""
+    made = copy.deepcopy(ORDER)
+    for path, value in changes.items():
+        *way, last = [int(part) if part.isdigit() else part for part in path.split("__")]
+        place: Any = made
+        for part in way:
+            place = place[part]
+        place[last] = value
+    return made
+
+
+def codes(data: object) -> list[tuple[str, str]]:
+    """What is wrong with a file: the code and the place of each finding."""
+    with pytest.raises(DefinitionError) as caught:
+        load_rules(data)  # type: ignore[arg-type]
+    return [(each.code, each.position) for each in caught.value.diagnostics]
+
+
+@pytest.mark.row("R-106", "R-107", "R-109")
+def test_the_example_loads_as_text_and_as_data() -> None:
+    """The same file gives the same graph, whichever way it is given, and keeps its source, its name and its version."""
+    as_text, as_data = load_rules(json.dumps(ORDER)), load_rules(ORDER)
+    assert as_text.graph.hash == as_data.graph.hash == load_rules(json.dumps(ORDER).encode()).graph.hash
+    assert (as_text.name, as_text.version, as_text.description) == ("order_approval", "1.0.0", ORDER["name"])
+    assert json.loads(as_text.source) == ORDER
+    assert as_text.graph.kind == "rules"
+
+
+@pytest.mark.row("R-050")
+def test_the_action_may_stand_in_an_object_of_its_own() -> None:
+    """`action: {type: block, requires: …}` is the same as `action: block` with `requires` beside it."""
+    inner = {"type": "block", "requires": ORDER["steps"][1]["requires"]}
+    nested = changed(steps__1__action=inner)
+    del nested["steps"][1]["requires"]
+    assert load_rules(nested).graph.hash == load_rules(ORDER).graph.hash
+
+
+@pytest.mark.row("R-053", "R-113")
+def test_a_step_without_a_successor_leads_to_the_next_in_the_list() -> None:
+    """An approval without `on_true` leads to the step behind it; naming that step makes no difference."""
+    named = changed(steps__1__on_true="allow_order")
+    assert load_rules(named).graph.hash == load_rules(ORDER).graph.hash
+    graph = load_rules(ORDER).graph
+    assert [edge.target for edge in graph.edges if edge.source == "require_approval" and edge.on == "approved"] == [
+        "allow_order"
+    ]
+
+
+@pytest.mark.row("R-137")
+def test_only_an_approval_can_be_required() -> None:
+    """A `requires` of another type is refused when the file is loaded."""
+    assert codes(changed(steps__1__requires={"type": "foo"})) == [("requires_type", "steps[1].requires")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"workflow_id": ""}, [("not_a_text", "workflow_id")]),
+        ({"workflow_id": 7}, [("not_a_text", "workflow_id")]),
+        ({"steps": []}, [("steps", "steps")]),
+        ({"steps": {"a": 1}}, [("steps", "steps")]),
+        ({"stepz": []}, [("unknown_field", "stepz")]),
+        ({"steps__2": "allow"}, [("not_an_object", "steps[2]")]),
+        ({"steps__2__type": "acton"}, [("step_type", "steps[2]")]),
+        ({"steps__2__action": "alow"}, [("action", "steps[2]")]),
+        ({"steps__2__action": None}, [("action", "steps[2]")]),
+        ({"steps__2__requires": {}}, [("unknown_field", "steps[2]")]),
+        ({"steps__1__requires__timeout": "1 day"}, [("duration", "steps[1].requires.timeout")]),
+        ({"steps__1__requires__timeout": "0s"}, [("duration", "steps[1].requires.timeout")]),
+        ({"steps__1__requires__timeout": 24}, [("duration", "steps[1].requires.timeout")]),
+        ({"steps__1__requires__users": "ann"}, [("users", "steps[1].requires")]),
+        ({"steps__1__requires__rle": "x"}, [("unknown_field", "steps[1].requires")]),
+        ({"steps__1__execute": {"type": "notify"}}, [("execute", "steps[1]")]),
+        ({"steps__1__execute__0__type": "notfy"}, [("execute_type", "steps[1].execute[0]")]),
+        ({"steps__1__execute__0__recipients": []}, [("recipients", "steps[1].execute[0]")]),
+        ({"steps__1__execute__0__message": ""}, [("not_a_text", "steps[1].execute[0].message")]),
+        ({"steps__1__execute__0": {"type": "call"}}, [("not_a_text", "steps[1].execute[0].handler")]),
+        ({"steps__1__execute__0": {"type": "call", "handler": "x", "attempts": 0}}, [("attempts", "steps[1].execute[0]")]),
+        ({"steps__1__requires": None, "steps__1__on_false": "allow_order"}, [("requires", "steps[1]")]),
+        ({"steps__2": {"id": "w", "type": "wait"}}, [("wait", "steps[2]")]),
+        ({"steps__2": {"id": "w", "type": "wait", "event": "e", "duration": "1h"}}, [("wait", "steps[2]")]),
+        ({"steps__2": {"id": "w", "type": "wait", "duration": "1h", "timeout": "2h"}}, [("wait", "steps[2]")]),
+        ({"steps__2": {"id": "w", "type": "action", "action": "execute"}}, [("execute", "steps[2]")]),
+        ({"trigger": 7}, [("not_an_object", "trigger"), ("not_a_text", "trigger.event")]),
+        ({"trigger": {"evnt": "x"}}, [("unknown_field", "trigger"), ("not_a_text", "trigger.event")]),
+        ({"steps__0__on_true": "require_aproval"}, [("unknown_step", "check_order_value")]),
+        ({"steps__0__condition": {"field": "order.total", "operator": "gtee", "value": 1}}, [("bad_expression", "check_order_value")]),
+        ({"steps__0__condition": "order.total >"}, [("bad_expression", "check_order_value")]),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_found_where_it_is(changes: dict[str, Any], found: list[tuple[str, str]]) -> None:
+    """Each mistake has a code, a place in the file, and a sentence."""
+    assert codes(changed(**changes)) == found
+
+
+def test_all_mistakes_are_found_at_once() -> None:
+    """Whoever mends a file sees all that is wrong with it, not one thing after the other."""
+    wrong = changed(
+        version=["1"],
+        steps__0__on_treu="x",
+        steps__1__requires__timeout="soon",
+        steps__2__action="deny",
+    )
+    assert codes(wrong) == [
+        ("unknown_field", "steps[0]"),
+        ("duration", "steps[1].requires.timeout"),
+        ("action", "steps[2]"),
+        ("not_a_text", "version"),
+    ]
+
+
+def test_a_misspelt_word_gets_a_suggestion() -> None:
+    """The sentence names what was probably meant."""
+    with pytest.raises(DefinitionError, match="did you mean 'require_approval'"):
+        load_rules(changed(steps__0__on_true="require_aproval"))
+    with pytest.raises(DefinitionError, match="did you mean 'on_true'"):
+        load_rules(changed(steps__0__on_treu="x"))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("{", "not_json"), (b"\xff", "not_json"), ("[]", "not_an_object"), ("[" * 100_000, "not_json")]
+)
+def test_what_is_no_rules_file_is_refused(text: str | bytes, code: str) -> None:
+    """Text that is no JSON, or no object, is a finding and never a traceback."""
+    assert [each for each, _ in codes(text)] == [code]
+
+
+def test_rules_are_text_or_data() -> None:
+    """Anything else is told what to give."""
+    with pytest.raises(ConfigurationError, match="as JSON or as a dict"):
+        load_rules(7)  # type: ignore[arg-type]
