@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bench.figures import Figures
 from bench.rounds import Round
-from bench.workloads import append, claim, compiling, limit, long_saga, queue, recovery, sagas
+from bench.workloads import append, claim, compiling, limit, long_saga, processes, queue, recovery, sagas
 
 
 class Case(NamedTuple):
@@ -29,6 +29,7 @@ CASES = (
     Case("limit", "limit", limit.prepare, limit.measure),
     Case("W1", "W1", sagas.prepare, sagas.measure_many),
     Case("W1", "W1 alone", sagas.prepare, sagas.measure_alone),
+    Case("W1", "W1 shared", sagas.prepare, processes.measure),
     Case("W2", "W2", sagas.prepare, sagas.measure_fan),
     Case("long", "long saga", sagas.prepare, long_saga.measure),
     Case("compile", "compile 1,000", sagas.prepare, compiling.measure),

@@ -56,10 +56,10 @@ def measure_many(this: Round) -> Figures:
     """W1: started from one thread, all in flight."""
     count = this.sized(SAGAS)
     engine = Engine(this.url, settings=WORKER).register(chain("ten", STEPS)).start_worker()
-    _one_by_one(engine, "ten", 3)
+    one_by_one(engine, "ten", 3)
     commits = Commits(engine)
     begun = time.perf_counter()
-    asyncio.run(_all_at_once(engine, "ten", count))
+    asyncio.run(all_at_once(engine, "ten", count))
     ended = time.perf_counter()
     engine.stop()
     return Figures(
@@ -81,9 +81,9 @@ def measure_fan(this: Round) -> Figures:
 
 def _alone(this: Round, saga: SagaDefinition) -> Figures:
     engine = Engine(this.url, settings=WORKER).register(saga).start_worker()
-    _one_by_one(engine, saga.name, WARM)
+    one_by_one(engine, saga.name, WARM)
     commits = Commits(engine)
-    took = _one_by_one(engine, saga.name, this.sized(ALONE))
+    took = one_by_one(engine, saga.name, this.sized(ALONE))
     engine.stop()
     p50, p99 = percentiles(took)
     return Figures(
@@ -91,7 +91,8 @@ def _alone(this: Round, saga: SagaDefinition) -> Figures:
     )
 
 
-def _one_by_one(engine: Engine, name: str, count: int) -> list[float]:
+def one_by_one(engine: Engine, name: str, count: int) -> list[float]:
+    """Start each when the one before has ended; how long each took."""
     took = []
     for _ in range(count):
         begun = time.perf_counter()
@@ -100,7 +101,9 @@ def _one_by_one(engine: Engine, name: str, count: int) -> list[float]:
     return took
 
 
-async def _all_at_once(engine: Engine, name: str, count: int) -> None:
+async def all_at_once(engine: Engine, name: str, count: int) -> None:
+    """Start all, and wait for all."""
+
     async def one() -> None:
         run = await engine.futures.start(name)
         await run.result()

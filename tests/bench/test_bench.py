@@ -16,6 +16,7 @@ ROWS = [
     "limit",
     "W1",
     "W1 alone",
+    "W1 shared",
     "W2",
     "long saga",
     "compile 1,000",
