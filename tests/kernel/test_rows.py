@@ -26,6 +26,14 @@ class Keyless(Record, frozen=True, kw_only=True):
     page: str
 
 
+class Wider(NoteChanged, frozen=True, kw_only=True):
+    mood: str | None = None
+
+
+class StoredWider(StoredNote, frozen=True, kw_only=True):
+    mood: str | None = None
+
+
 class Forward(Record, frozen=True, kw_only=True):
     page: str
     number: int
@@ -49,6 +57,7 @@ def kind(**rest: Any) -> RowKind[Any]:
         (kind(moved_at=""), "['moved_at'] are in StoredNote and are not said or dated by anybody"),
         (kind(opened_at="born_at"), "['born_at', 'opened_at'] are in StoredNote"),
         (kind(change=Forward), "['opened_at'] are filled in by the commit"),
+        (kind(change=Wider, stored=StoredWider), "['mood'] can be changed and are no fields of NoteOpened"),
         (kind(closed_by=""), "closed_at needs a column of the row that closes it"),
         (kind(row=Odd, stored=StoredOdd, change=None, end=None, key=("number",), moved_at="", closed_at="", closed_by=""), "parts is list"),
     ],

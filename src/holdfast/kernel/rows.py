@@ -179,6 +179,9 @@ def _flaws(kind: RowKind[S_co]) -> list[str]:
         found.append(f"{kind.row.__name__} lacks a part of the key {kind.key}")
     if kind.change is not None and not set(kind.key) <= change:
         found.append(f"{kind.change.__name__} lacks a part of the key {kind.key}")
+    if change - row - set(kind.while_zero):  # A commit that opens and changes a row writes one record, that of `row`.
+        odd = sorted(change - row - set(kind.while_zero))
+        found.append(f"{odd} can be changed and are no fields of {kind.row.__name__}; give them a default there")
     if kind.end is not None and set(kind.end.__struct_fields__) != set(kind.key):
         found.append(f"{kind.end.__name__} has other fields than the key {kind.key}")
     if stored != {"instance"} | row | change | dated:

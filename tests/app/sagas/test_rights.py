@@ -44,6 +44,16 @@ CALLS: dict[str, Callable[[Calls, InstanceId, str], object]] = {
 }
 
 
+@pytest.mark.row("P-051")
+def test_the_right_comes_before_the_idempotency_key(place: Place) -> None:
+    """Whoever may not start a workflow is refused, also with the key of a start that somebody else was allowed."""
+    engine = place.engine().register(order(Stage()))
+    started = acting(engine, ANN).start("order", idempotency_key="k")
+    with pytest.raises(ForbiddenError, match="needs the capability 'orders:start'"):
+        acting(engine, BOB).start("order", idempotency_key="k")
+    assert acting(engine, ANN).start("order", idempotency_key="k").id == started.id
+
+
 @pytest.mark.row("P-060", "P-066")
 def test_whoever_may_not_is_told_so(place: Place) -> None:
     """ForbiddenError says what is missing, and nothing has happened; those who may, and the engine itself, go on."""

@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 
 from holdfast.app.calls.run import FutureRun
+from holdfast.app.definitions import graph_of
 from holdfast.app.desk import Desk, checked_key, failed
 from holdfast.app.references import AnyTyped, DefinitionLike, checked_definition
 from holdfast.app.step_handlers import plain_data
 from holdfast.authoring.definition import TypedDefinition
-from holdfast.errors import HoldfastError, PayloadError, indefinite
+from holdfast.errors import ForbiddenError, HoldfastError, PayloadError, indefinite
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.law import start_refusal
 from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import Address, ReceiptKey
@@ -37,6 +39,7 @@ def started(
         data = plain_data(input, "input", limit=desk.payload_limit)
         if isinstance(definition, TypedDefinition):
             _check_input(data, definition)
+        _check_right(desk, name, pinned)
         command = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay))
         address = _birthplace(desk, name, checked_key(key, "key", may_be_empty=True))
         repeated = checked_key(idempotency_key or desk.request.idempotency_key, "idempotency key", may_be_empty=True)
@@ -52,6 +55,14 @@ def started(
         return FutureRun(desk, outcome.instance, kind)
 
     return desk.command(address, command, born, comment=comment, receipt=receipt, definition_version=pinned)
+
+
+def _check_right(desk: Desk, name: str, version: str) -> None:
+    """Whoever may not start a workflow learns nothing from the key of somebody who has: the receipt of a start answers before the machine does."""
+    program = desk.registry.library.program(desk.tenant, name, version)
+    barred = None if program is None else start_refusal(graph_of(program), desk.request.actor)
+    if barred is not None:
+        raise ForbiddenError(reason=barred.code, message=barred.message)
 
 
 def _check_input(data: object, saga: AnyTyped) -> None:
