@@ -179,9 +179,6 @@ def _flaws(kind: RowKind[S_co]) -> list[str]:
         found.append(f"{kind.row.__name__} lacks a part of the key {kind.key}")
     if kind.change is not None and not set(kind.key) <= change:
         found.append(f"{kind.change.__name__} lacks a part of the key {kind.key}")
-    if change - row - set(kind.while_zero):  # A commit that opens and changes a row writes one record, that of `row`.
-        odd = sorted(change - row - set(kind.while_zero))
-        found.append(f"{odd} can be changed and are no fields of {kind.row.__name__}; give them a default there")
     if kind.end is not None and set(kind.end.__struct_fields__) != set(kind.key):
         found.append(f"{kind.end.__name__} has other fields than the key {kind.key}")
     if stored != {"instance"} | row | change | dated:
@@ -193,6 +190,17 @@ def _flaws(kind: RowKind[S_co]) -> list[str]:
         found.append(f"{sorted((row | change) & {*_SET_BY_STORE, *dated})} are filled in by the commit")
     if bool(kind.closed_at) != bool(kind.closed_by) or not {kind.closed_by} <= row | {""}:
         found.append("closed_at needs a column of the row that closes it")
+    return found + _change_flaws(kind, change - row) + _type_flaws(kind)
+
+
+def _change_flaws(kind: RowKind[S_co], wider: set[str]) -> list[str]:
+    """A commit that opens and changes a row writes one record, that of `row`: what only the change has would be lost."""
+    odd = sorted(wider - set(kind.while_zero))
+    return [f"{odd} can be changed and are no fields of {kind.row.__name__}; give them a default there"] if odd else []
+
+
+def _type_flaws(kind: RowKind[S_co]) -> list[str]:
+    found = []
     for cls in (kind.row, kind.change or kind.row, kind.stored):
         try:
             columns_of(cls)
