@@ -32,6 +32,8 @@ class Walk(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Where the walk stands, as it is kept."""
 
     began_at: datetime
+    about: list[tuple[int, bool]]
+    """The pauses as they were then, and whether they stood: what has changed since is walked for once more."""
     table: Literal["effects", "timers"] = "effects"
     instance: UUID = BEFORE_ALL
     """Of the last row that was looked at."""
@@ -122,7 +124,7 @@ def stride(ground: Ground, step_of: StepOf, *, now: datetime, limit: int) -> Str
         if looked_at < limit:
             walk.ended_at = now
             for each in pauses:
-                if each.changed_at <= walk.began_at and each.walks < SETTLED:
+                if (each.id, each.stands) in walk.about and each.walks < SETTLED:
                     ground.walked(each, SETTLED if walk.began_at >= each.changed_at + LAG else 1)
     ground.write_walk(msgspec.json.encode(walk).decode())
     return Stride(released, held, is_over=False)
@@ -140,12 +142,13 @@ def _walk(ground: Ground, pauses: Sequence[Pause], now: datetime) -> Walk | None
     walk = msgspec.json.decode(kept, type=Walk) if kept else None
     if walk is not None and walk.ended_at is None:
         return walk
+    new = Walk(began_at=now, about=[(each.id, each.stands) for each in pauses])
     due = next_walk_at(pauses)
     if due is not None and due <= now:
-        return Walk(began_at=now)
+        return new
     is_long_ago = walk is None or not walk.ended_at or not walk.ended_at <= now < walk.ended_at + AGAIN
     # Without a pause whatever is held is held by mistake, and that is not left so for long.
-    return Walk(began_at=now) if (is_long_ago if pauses else ground.is_astray()) else None
+    return new if (is_long_ago if pauses else ground.is_astray()) else None
 
 
 def _counted(held: Sequence[datetime | None]) -> tuple[int, int]:
