@@ -34,6 +34,7 @@ MODULES = (
     "definitions",
     "instances",
     "inbox",
+    "pauses",
     "projections",
     "admin",
     "faces",

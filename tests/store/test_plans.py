@@ -320,6 +320,38 @@ def test_a_claim_looks_at_what_it_takes(desk: Desk, now: datetime | None) -> Non
     assert effort.is_small, f"{effort.spent}"
 
 
+def paused(desk: Desk) -> None:
+    """Much work in front that a pause holds, and a little behind it that none does."""
+    held, free = new_id(), new_id()
+    effects = [effect(held, number) for number in range(MANY)]
+    timers = [timer(held, f"t{number}", MANY + number, due=NOW - HOUR) for number in range(MANY)]
+    keys = [(each.key, False) for each in timers]
+    change = born(held, issued=2 * MANY, effects=effects, timers=timers, held_timers=keys)
+    change.held_effects = range(MANY)
+    desk.commit(change)
+    others = [timer(free, f"t{number}", FEW + number) for number in range(FEW)]
+    desk.commit(born(free, issued=2 * FEW, effects=[effect(free, number) for number in range(FEW)], timers=others))
+
+
+def test_what_a_pause_holds_is_not_looked_at_by_those_who_claim_the_rest(desk: Desk) -> None:
+    """The indexes that work is claimed by leave it out, so a paused definition with much waiting costs others nothing."""
+    paused(desk)
+    desk.keeper.unhandled(waited=timedelta(0), now=NOW)
+    desk.keeper.waiting_words(
+        ["ship"], waited=timedelta(0), now=NOW
+    )  # Postgres: whoever looks first tidies the indexes.
+    effort = Effort(desk)
+    with effort.of(desk.effects):
+        taken = desk.effects.claim(new_worker(), [Wanted("ship", MANY)], MANY, NOW, words=SHIP_WORDS)
+    with effort.of(desk.timers):
+        due = desk.timers.claim(NOW, words=WORDS, hold=HOUR, limit=MANY).timers
+    with effort.of(desk.keeper):
+        unhandled = desk.keeper.unhandled(waited=timedelta(0), now=NOW)
+        words = desk.keeper.waiting_words(["ship"], waited=timedelta(0), now=NOW)
+    assert (len(taken), len(due), unhandled, [each.kind for each in words]) == (FEW, FEW, [], ["timer"])
+    assert effort.is_small, f"{effort.spent}"
+
+
 NEWER = Word("order", "Deliver", 1)
 """What an older process cannot read."""
 

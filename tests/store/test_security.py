@@ -17,6 +17,7 @@ from psycopg import sql
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.store.opening import open_store
+from holdfast.store.pauses import Pause, Scope
 from holdfast.store.postgres.commits import PostgresUnit
 from holdfast.store.postgres.loading import _headers as found_headers
 from holdfast.store.shapes import SHARED_TENANT, Address, Borrower, Snapshot, Wanted
@@ -49,7 +50,7 @@ WITHOUT_TENANT = {"meta", "workers", "projections"}
 
 SEEN_BY_TENANTS = {
     "definitions", "instances", "events", "snapshots", "effects", "timers", "inbox", "dead_letters", "steps", "human_tasks",
-    "subscriptions", "observations",
+    "subscriptions", "observations", "pauses",
 }  # fmt: skip
 
 Connection = psycopg.Connection[Any]
@@ -76,6 +77,7 @@ def full(desk: Desk, tenant: str) -> None:
     desk.inbox.bury(dead.claim, letter("inbox", tenant=tenant))
     definition = f"'{tenant}', 'order', '1', 'saga', '', '', 'h', '1', 'draft', '', '', 'ada', '{NOW}'"
     desk.run(f"insert into {{}}definitions values ({definition})")
+    desk.pauses.begin(Pause(scope=Scope(tenant, "order"), paused_by="ada", paused_at=NOW))
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ class Desk:
         self.feed = parts.feed()
         self.keeper = parts.keeper()
         self.definitions = parts.definitions()
+        self.pauses = parts.pauses()
         self.reader = store.reader(DEFAULT_TENANT)
 
     def another(self) -> Desk:

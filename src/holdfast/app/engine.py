@@ -432,6 +432,7 @@ class Engine(EngineCalls):
             problems=problems,
             has_worker=self._life.is_started and not self._standstill(),
             maintenance=self.service.maintenance,
+            pauses=[str(each.scope) for each in self.service.standing.pauses],
             loops={loop.name: round(loop.silent_for, 3) for loop in loops},
         )
 

@@ -127,6 +127,47 @@ class MissingHandler(msgspec.Struct, frozen=True, kw_only=True):
     """When the oldest of these was written."""
 
 
+class PauseInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A pause of more than one run: whose work is held back, and what became of it."""
+
+    id: int
+    tenant: str
+    """`*` for all tenants."""
+    definition: str
+    version: str
+    step: str
+    """Empty means all of them."""
+    clock: Literal["run_on", "stand_still"]
+    """Whether timers keep their instants, or get the time back that they were held."""
+    reason: str
+    paused_by: str
+    paused_at: datetime
+    until: datetime | None
+    """When it ends by itself; None if somebody has to resume."""
+    ended_at: datetime | None
+    ended_by: str
+    ended_why: str
+    """Empty while it stands."""
+    held_effects: int
+    held_timers: int
+    """How many are held that it covers, by whichever pause."""
+    is_settled: bool
+    """Whether all that is to be held is, or, of one that has ended, all that can be let go is."""
+
+
+class Hold(msgspec.Struct, frozen=True, kw_only=True):
+    """A pause that holds up a run."""
+
+    pause: int
+    """Its id; see `pauses.get`."""
+    scope: str
+    """What is paused, in words."""
+    paused_by: str
+    paused_at: datetime
+    reason: str
+    until: datetime | None
+
+
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A live worker."""
 

@@ -57,12 +57,12 @@ def _said(node: str, what: str, error: str) -> str:
     return error if error.startswith(repr(node)) else f"{node!r} {what}: {error}"
 
 
-def standing(state: State, graph: Graph, *, work: Work, is_held: bool) -> str:
-    """What a workflow that has not ended is at, or what keeps it. `is_held` says whether maintenance mode holds up all work."""
+def standing(state: State, graph: Graph, *, work: Work, held: str) -> str:
+    """What a workflow that has not ended is at, or what keeps it. `held` says what holds up its work, maintenance mode or a pause."""
     if state.status == "paused":
         return f"{OPERATOR}: {trouble(state)}"
-    if is_held:
-        return "maintenance mode holds up all work: maintain('') ends it"
+    if held:
+        return held
     calls = [step.node for step in state.open.values() if step.effect is not None]
     calls += [state.executed[number].node for number in state.stopping]
     told = [_at(list(dict.fromkeys(calls)), work)] if calls else []

@@ -7,6 +7,7 @@ from typing import cast, get_args
 
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk
+from holdfast.app.paused import holds_on
 from holdfast.app.words import words_of
 from holdfast.errors import NotFoundError
 from holdfast.kernel.ids import InstanceId
@@ -46,7 +47,9 @@ def described(desk: Desk, reader: Reader, identity: InstanceId) -> views.Workflo
     first = reader.events(header.id, limit=1)[0]
     given = cast("dict[str, object]", getattr(tracked.program.decode(first), "input", {}))
     has_begun = bool(begun(reader, [header]))
-    return views.workflow_instance(header, cast("State", tracked.state), given=given, has_begun=has_begun)
+    state = cast("State", tracked.state)
+    held_by = holds_on(desk, header, state)
+    return views.workflow_instance(header, state, given=given, has_begun=has_begun, held_by=held_by)
 
 
 def begun(reader: Reader, headers: Sequence[Header]) -> set[InstanceId]:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from holdfast.app.operator_views import Hold
 from holdfast.app.standing import trouble
 from holdfast.app.words import words_of
 from holdfast.authoring.words import Words
@@ -43,6 +44,8 @@ class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
     """The data of its first token: the input, and over it what its steps have answered."""
     result: object
     """What it came to; None until it is completed."""
+    held_by: list[Hold]
+    """Pauses of its definition, of a step that it is at, of its tenant or of all; its status stays what it is."""
     parent: InstanceId | None
     created_at: datetime
     updated_at: datetime
@@ -185,7 +188,9 @@ def _shown_data(data: bytes | None) -> dict[str, object]:
         return {"data": data.decode("utf-8", "replace")}
 
 
-def workflow_instance(header: Header, state: State, *, given: dict[str, object], has_begun: bool) -> WorkflowInstance:
+def workflow_instance(
+    header: Header, state: State, *, given: dict[str, object], has_begun: bool, held_by: list[Hold]
+) -> WorkflowInstance:
     """A run as its callers see it."""
     root = state.token(ROOT)
     context = root.data if root is not None else (state.result if isinstance(state.result, dict) else given)
@@ -202,6 +207,7 @@ def workflow_instance(header: Header, state: State, *, given: dict[str, object],
         input=given,
         context=context,
         result=state.result if header.status == "completed" else None,
+        held_by=held_by,
         parent=header.parent,
         created_at=header.created_at,
         updated_at=header.updated_at,

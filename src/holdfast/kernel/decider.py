@@ -135,6 +135,10 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
         """The command that tells the instance that an effect gave up; None leaves it to the dead letters alone."""
         return None
 
+    def step_of(self, effect: Effect) -> str:
+        """Which step an effect is of, by name, for whoever pauses a step; where instances consist of steps, effects name theirs as `node`."""
+        return getattr(effect, "node", "") if self.has_steps else ""
+
     def handler_missing(self, effect: Effect, handler: str) -> Command | None:  # noqa: ARG002 - the default tells nobody
         """The command that tells the instance that no live worker has the handler of an effect; None tells it nothing."""
         return None

@@ -81,6 +81,7 @@ class Program:
         self.effects = words(effects, "effect", decider.effect_upcasters)
         self.effect_failed = cast("Callable[[object, Failure], object]", decider.effect_failed)
         self.handler_missing = cast("Callable[[object, str], object]", decider.handler_missing)
+        self.step_of = cast("Callable[[object], str]", decider.step_of)
         self.trusts_records = decider.is_plain
         self._rows_of = cast("Callable[[object, object], Sequence[Record]]", decider.rows_of)
         self._codec = codec

@@ -35,6 +35,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     """Whether this process runs effects, timers and messages; without a worker it only takes commands and answers questions."""
     maintenance: Maintenance
     """What maintenance mode holds back in all processes: "pause" work, "refuse" commands too; empty if there is none. It is no problem."""
+    pauses: list[str]
+    """What is paused, in words, as far as this process knows. It is no problem either."""
     loops: dict[str, float]
     """Seconds since each loop last went well. A loop that has nothing to do rests, some of them for a minute."""
 

@@ -1,13 +1,15 @@
-"""Watching for what operators say to all processes: maintenance mode."""
+"""Watching for what operators say to all processes: maintenance mode, and pauses."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from holdfast.runtime.clock import Clock
-from holdfast.store.port import Workers
+from holdfast.runtime.pauses import Standing
+from holdfast.store.pauses import Pause
+from holdfast.store.port import Parts
 from holdfast.store.shapes import Maintenance
 
 _INTERVAL = timedelta(seconds=0.5)
@@ -15,15 +17,20 @@ _INTERVAL = timedelta(seconds=0.5)
 
 
 class Watch:
-    """Knows whether there is maintenance. Every process looks for itself, because one without a worker hears no heartbeat."""
+    """Knows whether there is maintenance, and which pauses stand.
 
-    def __init__(self, workers: Workers, clock: Clock) -> None:
-        self._workers = workers
+    Every process looks for itself, because one without a worker hears no heartbeat.
+    """
+
+    def __init__(self, parts: Parts, clock: Clock, standing: Standing) -> None:
+        self._workers = parts.workers()
+        self._pauses = parts.pauses()
         self._clock = clock
+        self._standing = standing
         self._looked_at: datetime | None = None
         self.mode: Maintenance = ""
         self.told = 0
-        """How often the mode was set by an operator of this process."""
+        """How often an operator of this process has set the mode, paused or resumed."""
         self._lock = threading.Lock()
         self._changed: Callable[[Maintenance], None] = lambda _mode: None
 
@@ -39,6 +46,12 @@ class Watch:
             self.told += 1
             self._become(mode)
 
+    def tell_pauses(self, pauses: Sequence[Pause]) -> None:
+        """One of the pauses has just begun or ended."""
+        with self._lock:
+            self.told += 1
+            self._standing.become(pauses)
+
     def hear(self, mode: Maintenance, told: int) -> None:
         """The mode was read by a look that began when it was `told` so often; if it was set since, what was read may be older."""
         with self._lock:
@@ -48,7 +61,11 @@ class Watch:
     def step(self) -> float:
         """One look."""
         told = self.told
-        self.hear(self._workers.maintenance(), told)
+        mode, pauses = self._workers.maintenance(), self._pauses.standing()
+        with self._lock:
+            if told == self.told:
+                self._become(mode)
+                self._standing.become(pauses)
         return _INTERVAL.total_seconds()
 
     def look_again(self) -> None:

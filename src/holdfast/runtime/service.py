@@ -34,7 +34,9 @@ from holdfast.runtime.context import EngineContext, Languages
 from holdfast.runtime.forks import INHERITED, belongs_here
 from holdfast.runtime.health import Watched
 from holdfast.runtime.loop import Loop, Step, Turns
+from holdfast.runtime.loops.walker import Walker
 from holdfast.runtime.maintenance import Watch
+from holdfast.runtime.pauses import Standing
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.sides import NoWorker, WorkingSide
@@ -96,7 +98,9 @@ class Service:
             submit=self._submit,
             find_key=self._find_key,
         )
-        self.around = Surroundings.of(programs, settings)
+        self.standing = Standing()
+        """The pauses that this process knows of."""
+        self.around = Surroundings.of(programs, settings, self.standing)
         self._name = str(chance.new_id(clock.now()))
         self._count = count()
         """Name and number make the id of a command, which its events carry as their cause."""
@@ -104,7 +108,9 @@ class Service:
         self._hearers: list[HearEnded] = []
         self._limit = settings.unhealthy_after.total_seconds()
         clock.synchronise(store.now())
-        self.watch = Watch(store.workers(), clock)
+        parts = store.line()
+        self.watch = Watch(parts, clock, self.standing)
+        self.walker = Walker(parts.pauses(), self.standing, self.shared, look=self.watch.step, released=self.hint)
         self._desk = store.line()
         self._at_desk = threading.Lock()
         self._is_ending = threading.Event()
@@ -116,6 +122,7 @@ class Service:
         )
         self._wakeups = store.wakeups(lambda _hint: None)
         self._loops: list[Loop] = []
+        self._watching: Loop | None = None
         self._notifier: Loop | None = None
         self._must_notify = False
         self._must_stop = False
@@ -126,7 +133,7 @@ class Service:
         if not self.has_threads:
             return
         self.committer.start()
-        self._begin("watch", self.watch.step)
+        self._watching = self._begin("watch", self._look)
         if self._wakeups.must_send:
             self._notifier = self._begin("notifier", self._notify)
 
@@ -316,6 +323,18 @@ class Service:
             self._must_notify = True
             self._notifier.wake()
 
+    def look_around(self) -> None:
+        """Somebody may have paused or resumed something: learn of it at once, where a thread watches."""
+        if self._watching is not None:
+            self._watching.wake()
+
+    def follow_pauses(self) -> None:
+        """A pause has begun or ended: have this process know of it now, and the others soon."""
+        self.watch.tell_pauses(self.operate(lambda parts: parts.pauses().standing(), may_repeat=True))
+        self._must_stop = True
+        self.hint()
+        self.look_around()
+
     def stop(self, timeout: float) -> None:
         """Commit what is waiting, then end; all of it, whatever goes wrong on the way."""
         turns = Turns()
@@ -355,6 +374,12 @@ class Service:
     def parts(self) -> list[Watched]:
         """What can stop."""
         return [*(lane.committer for lane in self.committer.lanes), *self._loops]
+
+    def _look(self) -> float:
+        """Watch, and walk for the pauses that there are."""
+        until_next = self.watch.step()
+        pause = self.walker.step()
+        return until_next if pause is None else pause
 
     def _begin(self, name: str, step: Step) -> Loop:
         loop = Loop(name, step, self.shared.telemetry, limit=self._limit)

@@ -57,10 +57,11 @@ class Runtime:
             store.line(),
             self.worker,
             shared,
+            standing=service.standing,
             parked=self._expect,
             claim_lost=lambda: service.committer.owe_recovery(self.intake.see),
         )
-        self.due_work = DueWork(store.line(), shared, effects_ready=self.intake.chores.wake)
+        self.due_work = DueWork(store.line(), shared, standing=service.standing, effects_ready=self.intake.chores.wake)
         name = shared.settings.worker_name or f"{socket.gethostname()}:{os.getpid()}"
         ready = self.intake.chores.wake
         self.heartbeat = Heartbeat(
@@ -165,6 +166,8 @@ class Runtime:
         done = 0
         while True:
             self.heartbeat.step()
+            self._service.watch.look_again()
+            self._service.walker.drain()
             self.housekeeping.catch_up()  # Before anything else, so that nobody meets what was to be gone by now.
             count = self._work_off()
             if not count:
@@ -209,6 +212,7 @@ class Runtime:
             self.due_work.next_message(),
             self.housekeeping.missing.next_at(),
             self.heartbeat.next_end(),
+            self._service.walker.next_at(),
         )
         return min((at for at in known if at is not None), default=None)
 
@@ -327,8 +331,10 @@ class Runtime:
         self.intake.give_back(execution.effect)
 
     def _noticed(self, hint: str) -> None:
-        if hint == STOP and self.worker.is_busy:
-            self.heartbeat.wake()
+        if hint == STOP:
+            self._service.look_around()
+            if self.worker.is_busy:
+                self.heartbeat.wake()
         self.intake.chores.wake()
         self.due_work.look()
         self.projecting.look()

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.findings import Backlog, Beat, Due, PublishedDefinition, Remains, Unhandled, WaitingWord
+from holdfast.store.pauses import Pauses
 from holdfast.store.ranks import DEFAULT_AGEING
 from holdfast.store.reading import Feed, Reader
 from holdfast.store.shapes import (
@@ -36,6 +37,7 @@ from holdfast.store.shapes import (
     Word,
     WorkerInfo,
 )
+from holdfast.store.wakeups import Wakeups
 
 
 class LostRaceError(Exception):
@@ -403,6 +405,10 @@ class Parts(Protocol):
         """For whoever resolves definitions."""
         ...
 
+    def pauses(self) -> Pauses:
+        """For those who pause, and for the walk that follows them."""
+        ...
+
     def close(self) -> None:
         """Let go of the connection; whoever uses it afterwards is told so."""
         ...
@@ -478,23 +484,4 @@ class Store(Parts, Protocol):
 
     def close(self) -> None:
         """Let go of all connections, also of those of shares, and soon: nobody is waited for who hangs."""
-        ...
-
-
-class Wakeups(Protocol):
-    """Hints between processes. They may get lost: polling is what guarantees progress."""
-
-    must_send: bool
-    """Whether others hear of work only when they are told."""
-
-    def send(self, hint: str) -> None:
-        """Tell the other processes."""
-        ...
-
-    def listen(self, timeout: float) -> None:
-        """Wait for hints, at most this long, and pass them on."""
-        ...
-
-    def close(self) -> None:
-        """Stop listening."""
         ...

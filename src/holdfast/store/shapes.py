@@ -383,6 +383,10 @@ class Change(msgspec.Struct, kw_only=True, gc=False):
     recalls: Sequence[StoredRecall] = ()
     """Effects to take back unless somebody holds them; none of them is removed, consumed or new in the same change."""
     timers: Sequence[StoredTimer] = ()
+    held_effects: Sequence[int] = ()
+    """Numbers of new effects that a pause covers."""
+    held_timers: Sequence[tuple[str, bool]] = ()
+    """Keys of new timers that a pause covers, and whether their clocks stand still."""
     cancelled: Sequence[str] = ()
     """Keys of timers to remove; if one of them is gone, the change does not stand, because its history would lie."""
     messages: Sequence[StoredMessage] = ()

@@ -13,6 +13,7 @@ from holdfast.app.calls.deciders import FutureDeciders
 from holdfast.app.calls.definitions import FutureDefinitions
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
@@ -45,6 +46,8 @@ class FutureCalls:
     """Instances of any kind, for operators."""
     inbox: FutureInbox
     """Commands that were accepted and wait."""
+    pauses: FuturePauses
+    """What is held back, of a definition, a step, a tenant or all."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -56,6 +59,7 @@ class FutureCalls:
         self.definitions = FutureDefinitions(desk)
         self.instances = FutureInstances(desk)
         self.inbox = FutureInbox(desk)
+        self.pauses = FuturePauses(desk)
 
     @overload
     def start(

@@ -12,6 +12,7 @@ from holdfast.app.calls.instances import deleted
 from holdfast.app.desk import Desk, answered, checked_key, checked_span, checked_text, failed, nothing
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
+from holdfast.app.paused import holds_on, told
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.standing import Work, standing, trouble
 from holdfast.app.step_handlers import plain
@@ -31,6 +32,7 @@ from holdfast.store.shapes import Address
 
 _LOOK_SECONDS = 1.0
 """How long a caller who has waited in vain waits to be told why."""
+_MAINTAINED = "maintenance mode holds up all work: admin.resume_processing() ends it"
 T = TypeVar("T")
 
 
@@ -236,10 +238,12 @@ def _standing(desk: Desk, identity: InstanceId) -> str:
     """Where a run stands, for a caller who waits for its end in vain; that caller does not wait much longer for this."""
 
     def look() -> str:
-        work, is_held = _work(desk), bool(desk.service.maintenance)
+        work = _work(desk)
         with desk.reader.look() as reader:
             tracked = folded_workflow(desk, reader, identity)
-            return standing(cast("State", tracked.state), graph_of(desk, tracked.header), work=work, is_held=is_held)
+            state = cast("State", tracked.state)
+            held = _MAINTAINED if desk.service.maintenance else told(holds_on(desk, tracked.header, state))
+            return standing(state, graph_of(desk, tracked.header), work=work, held=held)
 
     try:
         return desk.read(look).result(_LOOK_SECONDS)

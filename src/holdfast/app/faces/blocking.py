@@ -17,6 +17,7 @@ from holdfast.app.calls.definitions import FutureDefinitions
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
@@ -31,6 +32,7 @@ from holdfast.app.operator_views import (
     InstanceInfo,
     MissingHandler,
     Observation,
+    PauseInfo,
     ProjectionInfo,
     Transition,
     WorkerInfo,
@@ -45,6 +47,7 @@ from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.machine.graphs.graph import Graph
+from holdfast.store.pauses import PauseClock
 
 
 class Run(Handle, Generic[R]):
@@ -425,6 +428,67 @@ class Inbox:
         self._futures.bury(message).result()
 
 
+class Pauses:
+    """What is held back, by whom and why. One run is paused by the run itself.
+
+    Who pauses is the actor of these calls (`acting`): it needs the capability `execution:pause`, and `execution:resume` to resume.
+    """
+
+    def __init__(self, futures: FuturePauses) -> None:
+        self._futures = futures
+
+    def pause(
+        self,
+        definition: DefinitionLike | AnyKind = "",
+        *,
+        version: str | int = "",
+        step: str = "",
+        tenant: str = "",
+        reason: str = "",
+        clock: PauseClock = "run_on",
+        until: datetime | timedelta | None = None,
+    ) -> PauseInfo:
+        """Begin nothing more of a definition, of one version or one step of it; of the whole tenant if none is named.
+
+        Handlers that run finish, and what follows from them is held; commands, signals, answers and starts are taken, and what they ask
+        for is held. Timers keep their instants and fire afterwards if they are due (`clock="run_on"`), or get the time back that
+        they were held (`"stand_still"`). `until` ends the pause by itself. `tenant` is another one, or `*` for all, and
+        for the engine itself to say. The same pause again is the one that stands; ConflictError if that says something else.
+        """
+        return self._futures.pause(
+            definition, version=version, step=step, tenant=tenant, reason=reason, clock=clock, until=until
+        ).result()
+
+    def resume(
+        self,
+        definition: DefinitionLike | AnyKind = "",
+        *,
+        version: str | int = "",
+        step: str = "",
+        tenant: str = "",
+        reason: str = "",
+    ) -> PauseInfo:
+        """End the pause of the very scope that is named, as `pause` names it. What another pause covers too stays held.
+
+        Effects come back a few at a time, and none before one that has waited for longer. RejectedError (`not_paused`) if
+        there is no such pause.
+        """
+        return self._futures.resume(definition, version=version, step=step, tenant=tenant, reason=reason).result()
+
+    def list(
+        self, *, tenant: str = "", with_ended: bool = False, before: PauseInfo | int | None = None, limit: int = 100
+    ) -> builtins.list[PauseInfo]:
+        """The pauses that concern the tenant, newest first; give the last one as `before` for the next page.
+
+        Those that have ended are kept: who paused and who resumed, when and why. `*` lists those of all tenants.
+        """
+        return self._futures.list(tenant=tenant, with_ended=with_ended, before=before, limit=limit).result()
+
+    def get(self, pause: PauseInfo | int) -> PauseInfo:
+        """One pause as it is now: how much it holds, and whether all of it is held, or let go."""
+        return self._futures.get(pause).result()
+
+
 class Projections:
     """What operators ask of read models. They are fed with the events of all tenants."""
 
@@ -498,6 +562,8 @@ class Calls:
     """Instances of any kind, for operators."""
     inbox: Inbox
     """Commands that were accepted and wait."""
+    pauses: Pauses
+    """What is held back, of a definition, a step, a tenant or all."""
     futures: FutureCalls
     """The same calls with replies, for callers who want many in flight."""
     aio: AsyncCalls
@@ -513,6 +579,7 @@ class Calls:
         self.definitions = Definitions(futures.definitions)
         self.instances = Instances(futures.instances)
         self.inbox = Inbox(futures.inbox)
+        self.pauses = Pauses(futures.pauses)
         self.aio = AsyncCalls(futures)
 
     @overload

@@ -6,7 +6,7 @@ the same batch do not notice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import msgspec
@@ -26,6 +26,7 @@ from holdfast.runtime.commit.limits import UNNAMED, check_decision, check_text
 from holdfast.runtime.commit.submissions import Outcome, Submission
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Rest, effect_row, rest_of, restored_timer, timer_row
+from holdfast.runtime.pauses import holds_call, holds_timers
 from holdfast.store.shapes import (
     Change,
     Claim,
@@ -37,6 +38,7 @@ from holdfast.store.shapes import (
     Receipt,
     Snapshot,
     StoredRecall,
+    StoredTimer,
     TimerClaim,
 )
 
@@ -266,7 +268,7 @@ class Draft:
             return Outcome(header.id, header.version, "a newer timer has its key, or the instance has ended")
         self._use_up(claim)
         self.timers[letter.name] = letter.number
-        self.change.timers = [*self.change.timers, restored_timer(header, letter, now)]
+        self._add_timers((restored_timer(header, letter, now),))
         self._append([_told(TIMER_REQUEUED, letter.name)], submission, now)
         self.header = msgspec.structs.replace(header, version=header.version + 1, updated_at=now)
         return Outcome(header.id, self.header.version)
@@ -301,10 +303,15 @@ class Draft:
         context = None
         if request is not OWN or partition:
             context = context_bytes(actor=request.actor, trace=request.trace, partition=partition)
+        pauses = around.standing.pauses and around.standing.over(header)
         new = []
         for number, (effect, encoded) in enumerate(zip(effects, bodies, strict=True), start=header.issued):
             handler = effect.handler or program.type
-            owner = lessee.identity if lessee and not effect.delay and lessee.reserve(handler) else None
+            is_held = bool(pauses) and holds_call(pauses, program.step_of(effect.body))
+            if is_held:
+                change.held_effects = (*change.held_effects, number)
+            may_lease = not is_held and not effect.delay
+            owner = lessee.identity if lessee and may_lease and lessee.reserve(handler) else None
             new.append(
                 effect_row(
                     header,
@@ -374,7 +381,15 @@ class Draft:
                 context=rest.context,
                 now=now,
             )
-        self.change.timers = [*self.change.timers, *new.values()]
+        self._add_timers(new.values())
+
+    def _add_timers(self, timers: Collection[StoredTimer]) -> None:
+        change, standing = self.change, self._around.standing
+        change.timers = [*change.timers, *timers]
+        pauses = holds_timers(standing.over(self.header)) if standing.pauses else ()
+        if pauses:
+            is_frozen = any(each.clock == "stand_still" for each in pauses)
+            change.held_timers = (*change.held_timers, *((each.key, is_frozen) for each in timers))
 
     def _cancel_timers(self, keys: tuple[str, ...]) -> list[Encoded]:
         """Drop the timers that are pending, and say so in the words of the history."""

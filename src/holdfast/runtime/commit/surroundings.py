@@ -7,6 +7,7 @@ import logging
 from holdfast.errors import PayloadError
 from holdfast.kernel.program import Programs
 from holdfast.runtime.commit.work_rows import Lessee
+from holdfast.runtime.pauses import Standing
 from holdfast.runtime.settings import Settings
 
 _log = logging.getLogger("holdfast")
@@ -15,8 +16,12 @@ _log = logging.getLogger("holdfast")
 class Surroundings:
     """The same for all drafts of a committer."""
 
-    def __init__(self, programs: Programs, *, ageing: float, snapshot_events: int, observe: bool) -> None:
+    def __init__(
+        self, programs: Programs, standing: Standing, *, ageing: float, snapshot_events: int, observe: bool
+    ) -> None:
         self.programs = programs
+        self.standing = standing
+        """The pauses that this process knows of."""
         self.ageing = ageing
         self.snapshot_events = snapshot_events
         self.observe = observe
@@ -25,10 +30,11 @@ class Surroundings:
         self._warned: set[str] = set()
 
     @classmethod
-    def of(cls, programs: Programs, settings: Settings) -> Surroundings:
+    def of(cls, programs: Programs, settings: Settings, standing: Standing) -> Surroundings:
         """What the settings say."""
         return cls(
             programs,
+            standing,
             ageing=settings.ageing_rate,
             snapshot_events=settings.snapshot_events,
             observe=settings.observe_inputs,
@@ -37,7 +43,11 @@ class Surroundings:
     def without_lessee(self) -> Surroundings:
         """The same for commits that hand nothing over, because nobody learns for certain what became of them."""
         other = Surroundings(
-            self.programs, ageing=self.ageing, snapshot_events=self.snapshot_events, observe=self.observe
+            self.programs,
+            self.standing,
+            ageing=self.ageing,
+            snapshot_events=self.snapshot_events,
+            observe=self.observe,
         )
         other._warned = self._warned
         return other

@@ -14,8 +14,10 @@ from holdfast.runtime.commit.submissions import Outcome, Submission, digest_of, 
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Chores, Turns
 from holdfast.runtime.mishaps import describe
+from holdfast.runtime.pauses import Standing
 from holdfast.runtime.telemetry import TimerFired
 from holdfast.runtime.work.failures import FailurePolicy, dead_message, dead_timer, is_passing
+from holdfast.runtime.work.gate import Gate
 from holdfast.runtime.work.unreadable import Unreadable, is_unreadable
 from holdfast.store.port import Parts
 from holdfast.store.shapes import Address, StoredMessage, StoredTimer
@@ -29,11 +31,14 @@ _NOTHING: tuple[int, datetime | None] = (0, None)
 class DueWork:
     """Hands in what is due. One thread steps it."""
 
-    def __init__(self, parts: Parts, shared: EngineContext, *, effects_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, parts: Parts, shared: EngineContext, *, standing: Standing, effects_ready: Callable[[], None]
+    ) -> None:
         self._timers = parts.timers()
         self._inbox = parts.inbox()
         self._effects = parts.effects()
         self._shared = shared
+        self._gate = Gate(parts.pauses(), standing, shared)
         self._failures = FailurePolicy(shared)
         self._unreadable = Unreadable(shared)
         self._hold = shared.settings.lease
@@ -104,7 +109,7 @@ class DueWork:
         """Hand in the timers that are due; how many, and when the next one is."""
         words = self._shared.languages.commands()
         due = self._timers.claim(self._shared.clock.judge(), words=words, hold=self._hold, limit=_MOST)
-        for timer in due.timers:
+        for timer in self._gate.open_to_timers(due.timers):
             self._fire(timer)
         return len(due.timers), due.next_at
 

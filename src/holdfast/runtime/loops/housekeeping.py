@@ -24,6 +24,7 @@ class Housekeeping:
 
     def __init__(self, parts: Parts, shared: EngineContext) -> None:
         self._keeper = parts.keeper()
+        self._pauses = parts.pauses()
         self._shared = shared
         self._tidy_at: datetime | None = None
         """When to tidy up next; None means now."""
@@ -62,6 +63,7 @@ class Housekeeping:
         if settings.keep_finished is None:
             return gone
         turns, before = Turns(), now - settings.keep_finished
+        gone += turns.take(lambda: self._pauses.prune(before=before, limit=_MOST), 0)
         for address in self._keeper.expired(ended_before=before, limit=_MOST):
             gone += turns.take(partial(self._delete, address), otherwise=False)
         turns.take(partial(self._tell_of_late_readers, before), None)

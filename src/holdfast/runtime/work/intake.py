@@ -21,8 +21,10 @@ from holdfast.runtime.context import EngineContext
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.loop import Chores, pause_after
 from holdfast.runtime.mishaps import RecalledError, SpentError, describe
+from holdfast.runtime.pauses import Standing
 from holdfast.runtime.telemetry import EffectBuried
 from holdfast.runtime.work.failures import FailurePolicy, dead_effect, failure_of, is_passing
+from holdfast.runtime.work.gate import Gate
 from holdfast.runtime.work.slots import Room
 from holdfast.runtime.work.unreadable import Unreadable, is_unreadable
 from holdfast.runtime.work.worker import Worker
@@ -37,6 +39,8 @@ _FEWEST, _MOST = 60, 500
 """Effects of one handler that are claimed at once."""
 
 
+_ROUNDS = 10
+"""How often nothing but work that is paused may be claimed in a row before others of the thread have their turn."""
 _MOST_LIMITS = 1024
 
 
@@ -49,6 +53,7 @@ class Intake:
         worker: Worker,
         shared: EngineContext,
         *,
+        standing: Standing,
         parked: Callable[[datetime], None],
         claim_lost: Callable[[], None],
     ) -> None:
@@ -56,6 +61,7 @@ class Intake:
         self._writer = parts.writer()
         self._worker = worker
         self._shared = shared
+        self._gate = Gate(parts.pauses(), standing, shared)
         self._failures = FailurePolicy(shared)
         self._unreadable = Unreadable(shared)
         self._failing: set[EffectClaim] = set()
@@ -134,7 +140,13 @@ class Intake:
     def claim(self, wanted: list[Wanted], limit: int) -> list[StoredEffect]:
         """The most urgent effects of these handlers that this process can read, now ours."""
         words, now = self._shared.languages.effects(), self._shared.clock.judge()
-        return self._effects.claim(self._worker.identity, wanted, limit, now, words=words)
+        for _ in range(_ROUNDS):
+            found = self._effects.claim(self._worker.identity, wanted, limit, now, words=words)
+            open_to = self._gate.open_to(found)
+            if open_to or not found:
+                return open_to
+        self.chores.wake()
+        return []
 
     def _add(
         self,

@@ -60,6 +60,8 @@ def parts_of(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
         rows = [row_of(each) for change in changes for each in new_of(change)]
         if rows:
             yield Part(name, rows, now if is_dated else None)
+    if any(change.held_effects or change.held_timers for change in changes):
+        yield from _held_parts(changes, now)
     snapshots = [_snapshot(change.header, change.snapshot) for change in changes if change.snapshot is not None]
     if snapshots:
         yield Part("snapshots", snapshots)
@@ -116,6 +118,16 @@ def _removals(changes: Sequence[Change]) -> Iterator[Part]:
     cancelled: list[Row] = [(change.header.id, key) for change in changes for key in change.cancelled]
     if cancelled:  # If one of them is gone, the history would lie.
         yield Part("cancelled", cancelled, must_touch=len(cancelled))
+
+
+def _held_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
+    """What a pause covers is held from the beginning."""
+    effects: list[Row] = [(change.header.id, number) for change in changes for number in change.held_effects]
+    if effects:
+        yield Part("held_effects", effects, now)
+    timers: list[Row] = [(change.header.id, *each) for change in changes for each in change.held_timers]
+    if timers:
+        yield Part("held_timers", timers, now)
 
 
 def _recall_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:

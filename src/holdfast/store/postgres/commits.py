@@ -77,6 +77,8 @@ class _Sql(msgspec.Struct, frozen=True):
     events: str
     effects: str
     timers: str
+    held_effects: str
+    held_timers: str
     messages: str
     message_here: str
     receipts: str

@@ -74,6 +74,7 @@ create table holdfast.effects (
     created_at timestamp with time zone not null,
     stop_requested boolean not null default false,
     context bytea,
+    held_at timestamp with time zone,
     constraint effects_pkey PRIMARY KEY (instance, number),
     constraint effects_priority_check CHECK (((priority >= 0) AND (priority <= 100))),
     constraint effects_tenant_check CHECK ((tenant <> ''::text))
@@ -193,6 +194,26 @@ create table holdfast.observations (
     constraint observations_tenant_check CHECK ((tenant <> ''::text))
 );
 
+create table holdfast.pauses (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    definition text not null,
+    version text not null,
+    step text not null,
+    clock text not null,
+    reason text not null,
+    paused_by text not null,
+    paused_at timestamp with time zone not null,
+    until timestamp with time zone,
+    ended_at timestamp with time zone,
+    ended_by text not null default ''::text,
+    ended_why text not null default ''::text,
+    walks smallint not null default 0,
+    constraint pauses_pkey PRIMARY KEY (id),
+    constraint pauses_clock_check CHECK ((clock = ANY (ARRAY['run_on'::text, 'stand_still'::text]))),
+    constraint pauses_tenant_check CHECK ((tenant <> ''::text))
+);
+
 create table holdfast.projections (
     name text not null,
     "position" bigint not null,
@@ -275,6 +296,8 @@ create table holdfast.timers (
     error text not null,
     claimed_until timestamp with time zone,
     context bytea,
+    held_at timestamp with time zone,
+    frozen_at timestamp with time zone,
     constraint timers_pkey PRIMARY KEY (instance, key),
     constraint timers_tenant_check CHECK ((tenant <> ''::text))
 ) with (fillfactor=70, autovacuum_vacuum_threshold=500, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_cost_delay=1);
@@ -294,8 +317,9 @@ create table holdfast.steps_default partition of holdfast.steps DEFAULT with (fi
 CREATE INDEX dead_letters_by_instance ON holdfast.dead_letters USING btree (instance, source, number);
 CREATE INDEX dead_letters_by_tenant ON holdfast.dead_letters USING btree (tenant, id);
 CREATE INDEX effects_claimed ON holdfast.effects USING btree (tenant, instance) WHERE ((owner IS NOT NULL) AND (fence > 0));
+CREATE INDEX effects_held ON holdfast.effects USING btree (tenant, definition) WHERE (held_at IS NOT NULL);
 CREATE INDEX effects_parked ON holdfast.effects USING btree (parked_until) WHERE (parked_until IS NOT NULL);
-CREATE INDEX effects_ready ON holdfast.effects USING btree (handler, language, type, version, rank, instance, number) WHERE ((owner IS NULL) AND (parked_until IS NULL));
+CREATE INDEX effects_ready ON holdfast.effects USING btree (handler, language, type, version, rank, instance, number) WHERE ((owner IS NULL) AND (parked_until IS NULL) AND (held_at IS NULL));
 CREATE INDEX events_by_position ON holdfast.events USING btree ("position");
 CREATE INDEX human_tasks_by_role ON holdfast.human_tasks USING btree (tenant, role, opened_at, instance, number) WHERE (closed_at IS NULL);
 CREATE INDEX human_tasks_open ON holdfast.human_tasks USING btree (tenant, opened_at, instance, number) WHERE (closed_at IS NULL);
@@ -308,9 +332,12 @@ CREATE UNIQUE INDEX instances_by_key ON holdfast.instances USING btree (tenant, 
 CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX observations_by_instance ON holdfast.observations USING btree (instance, id);
+CREATE UNIQUE INDEX pauses_standing ON holdfast.pauses USING btree (tenant, definition, version, step) WHERE (ended_at IS NULL);
+CREATE INDEX pauses_walking ON holdfast.pauses USING btree (id) WHERE ((ended_at IS NULL) OR (walks < 2));
 CREATE INDEX receipts_by_age ON holdfast.receipts USING brin (created_at);
 CREATE INDEX subscriptions_by_signal ON holdfast.subscriptions USING btree (tenant, signal, correlation);
-CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at);
+CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at) WHERE (held_at IS NULL);
+CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHERE (held_at IS NOT NULL);
 
 alter table holdfast.dead_letters enable row level security, force row level security;
 alter table holdfast.definitions enable row level security, force row level security;
@@ -321,6 +348,7 @@ alter table holdfast.inbox enable row level security, force row level security;
 alter table holdfast.instances enable row level security, force row level security;
 alter table holdfast.meta enable row level security, force row level security;
 alter table holdfast.observations enable row level security, force row level security;
+alter table holdfast.pauses enable row level security, force row level security;
 alter table holdfast.projections enable row level security, force row level security;
 alter table holdfast.receipts enable row level security, force row level security;
 alter table holdfast.snapshots enable row level security, force row level security;
@@ -348,6 +376,8 @@ create policy engine on holdfast.meta as permissive for all to holdfast_engine u
 create policy identity on holdfast.meta as permissive for select to holdfast_tenant using ((name = 'identity'::text));
 create policy engine on holdfast.observations as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.observations as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.pauses as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.pauses as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.projections as permissive for all to holdfast_engine using (true) with check (true);
 create policy engine on holdfast.receipts as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.receipts as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
@@ -507,6 +537,8 @@ grant usage on sequence holdfast.inbox_id_seq to holdfast_engine;
 grant usage on sequence holdfast.inbox_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.observations_id_seq to holdfast_engine;
 grant usage on sequence holdfast.observations_id_seq to holdfast_tenant;
+grant usage on sequence holdfast.pauses_id_seq to holdfast_engine;
+grant usage on sequence holdfast.pauses_id_seq to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.dead_letters to holdfast_engine;
 grant select on table holdfast.dead_letters to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.definitions to holdfast_engine;
@@ -527,6 +559,8 @@ grant select on table holdfast.meta to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.migrations to holdfast_engine;
 grant delete, insert, select, update on table holdfast.observations to holdfast_engine;
 grant select on table holdfast.observations to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.pauses to holdfast_engine;
+grant select on table holdfast.pauses to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.projections to holdfast_engine;
 grant delete, insert, select, update on table holdfast.receipts to holdfast_engine;
 grant delete, insert, select, update on table holdfast.snapshots to holdfast_engine;

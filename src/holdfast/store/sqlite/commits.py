@@ -64,7 +64,9 @@ class _Sql(msgspec.Struct, frozen=True):
     stop_effect: str
     owned_effects: str
     free_effect: str
+    hold_effect: str
     set_timer: str
+    hold_timer: str
     cancel_timer: str
     consume_timer: str
     insert_message: str
@@ -280,6 +282,7 @@ def _has_more(change: Change) -> bool:
         or change.recalls
         or change.cancelled
         or change.timers
+        or change.held_effects
         or change.messages
         or change.receipts
         or change.snapshot
@@ -304,9 +307,19 @@ def _remove(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]],
 def _add(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]], now: str) -> None:
     many = connection.executemany
     many(_sql.set_timer, [_timer(name, timer) for name, each in named for timer in each.timers])
+    for name, each in named:
+        if each.held_effects or each.held_timers:
+            _hold(connection, name, each, now)
     many(_sql.insert_message, [_message(message, now) for _, each in named for message in each.messages])
     many(_sql.insert_receipt, [_receipt(receipt, now) for _, each in named for receipt in each.receipts])
     many(_sql.save_snapshot, [_snapshot(name, each) for name, each in named if each.snapshot])
+
+
+def _hold(connection: sqlite3.Connection, name: str, change: Change, now: str) -> None:
+    """What a pause covers is held from the beginning."""
+    connection.executemany(_sql.hold_effect, [(now, name, number) for number in change.held_effects])
+    frozen = [(now, now if is_frozen else None, name, key) for key, is_frozen in change.held_timers]
+    connection.executemany(_sql.hold_timer, frozen)
 
 
 def _recall(connection: sqlite3.Connection, name: str, recalls: Sequence[StoredRecall], now: str) -> None:

@@ -67,6 +67,7 @@ CREATE TABLE effects (
     created_at     text not null,
     stop_requested integer not null default 0,
     context        blob,
+    held_at        text,
     primary key (instance, number)
 ) strict, without rowid;
 
@@ -167,6 +168,23 @@ CREATE TABLE observations (
     at          text not null
 ) strict;
 
+CREATE TABLE pauses (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> ''),
+    definition text not null,
+    version    text not null,
+    step       text not null,
+    clock      text not null check (clock in ('run_on', 'stand_still')),
+    reason     text not null,
+    paused_by  text not null,
+    paused_at  text not null,
+    until      text,
+    ended_at   text,
+    ended_by   text not null default '',
+    ended_why  text not null default '',
+    walks      integer not null default 0
+) strict;
+
 CREATE TABLE projections (
     name       text not null primary key,
     position   integer not null,
@@ -245,6 +263,8 @@ CREATE TABLE timers (
     error         text not null,
     claimed_until text,
     context       blob,
+    held_at       text,
+    frozen_at     text,
     primary key (instance, key)
 ) strict, without rowid;
 
@@ -258,11 +278,14 @@ CREATE TABLE workers (
 
 CREATE INDEX dead_letters_by_instance on dead_letters (instance, source, number);
 
+CREATE INDEX effects_held on effects (tenant, definition) where held_at is not null;
+
 CREATE INDEX effects_owned on effects (owner) where owner is not null;
 
 CREATE INDEX effects_parked on effects (parked_until) where parked_until is not null;
 
-CREATE INDEX effects_ready on effects (handler, language, type, version, rank) where owner is null and parked_until is null;
+CREATE INDEX effects_ready on effects (handler, language, type, version, rank)
+    where owner is null and parked_until is null and held_at is null;
 
 CREATE INDEX human_tasks_by_role on human_tasks (tenant, role, opened_at, instance, number) where closed_at is null;
 
@@ -286,11 +309,17 @@ CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
 
 CREATE INDEX observations_by_instance on observations (instance, id);
 
+CREATE UNIQUE INDEX pauses_standing on pauses (tenant, definition, version, step) where ended_at is null;
+
+CREATE INDEX pauses_walking on pauses (id) where ended_at is null or walks < 2;
+
 CREATE INDEX receipts_by_age on receipts (created_at);
 
 CREATE INDEX subscriptions_by_signal on subscriptions (tenant, signal, correlation);
 
-CREATE INDEX timers_due on timers (language, type, version, due_at);
+CREATE INDEX timers_due on timers (language, type, version, due_at) where held_at is null;
+
+CREATE INDEX timers_held on timers (tenant, definition) where held_at is not null;
 
 CREATE TRIGGER definitions_immutable before update on definitions
 when old.status <> 'draft' and (

@@ -171,16 +171,18 @@ create table holdfast.effects (
     created_at     timestamptz not null,
     stop_requested boolean not null default false,
     context        bytea,
+    held_at        timestamptz,
     primary key (instance, number)
 ) with (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1,
     autovacuum_analyze_threshold = 1000, autovacuum_analyze_scale_factor = 0.05
 );
 create index effects_ready on holdfast.effects (handler, language, type, version, rank, instance, number)
-    where owner is null and parked_until is null;
+    where owner is null and parked_until is null and held_at is null;
 create index effects_parked on holdfast.effects (parked_until) where parked_until is not null;
 -- What is handed over by the commit that makes it has fence 0 and is not in here, so that no commit pays for lists.
 create index effects_claimed on holdfast.effects (tenant, instance) where owner is not null and fence > 0;
+create index effects_held on holdfast.effects (tenant, definition) where held_at is not null;
 
 create table holdfast.timers (
     instance      uuid not null,
@@ -197,11 +199,14 @@ create table holdfast.timers (
     error         text not null,
     claimed_until timestamptz,
     context       bytea,
+    held_at       timestamptz,
+    frozen_at     timestamptz,
     primary key (instance, key)
 ) with (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1
 );
-create index timers_due on holdfast.timers (language, type, version, due_at);
+create index timers_due on holdfast.timers (language, type, version, due_at) where held_at is null;
+create index timers_held on holdfast.timers (tenant, definition) where held_at is not null;
 
 create table holdfast.inbox (
     id                 bigint generated always as identity primary key,
@@ -329,6 +334,28 @@ create table holdfast.subscriptions (
 );
 create index subscriptions_by_signal on holdfast.subscriptions (tenant, signal, correlation);
 
+-- Whose work is held back, and since when: `*` is all tenants, an empty definition, version or step is all of them. Effects and timers
+-- follow these rows: `held_at` of one is set while a pause covers it, and `frozen_at` of a timer while one does under which clocks stand
+-- still. `walks` is how far they have followed since the pause began or ended: not, once, or for good. Ended pauses are kept.
+create table holdfast.pauses (
+    id         bigint generated always as identity primary key,
+    tenant     text not null check (tenant <> ''),
+    definition text not null,
+    version    text not null,
+    step       text not null,
+    clock      text not null check (clock in ('run_on', 'stand_still')),
+    reason     text not null,
+    paused_by  text not null,
+    paused_at  timestamptz not null,
+    until      timestamptz,
+    ended_at   timestamptz,
+    ended_by   text not null default '',
+    ended_why  text not null default '',
+    walks      smallint not null default 0
+);
+create unique index pauses_standing on holdfast.pauses (tenant, definition, version, step) where ended_at is null;
+create index pauses_walking on holdfast.pauses (id) where ended_at is null or walks < 2;
+
 create table holdfast.workers (
     id          uuid primary key,
     name        text not null,
@@ -445,7 +472,7 @@ declare
 begin
     foreach name in array array[
         'definitions', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
-        'human_tasks', 'subscriptions', 'observations'
+        'human_tasks', 'subscriptions', 'observations', 'pauses'
     ] loop
         perform holdfast.wall_off(name);
     end loop;
@@ -466,7 +493,7 @@ grant select, insert, update, delete on all tables in schema holdfast to holdfas
 revoke update on holdfast.events from holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.subscriptions,
-    holdfast.observations to holdfast_tenant;
+    holdfast.observations, holdfast.pauses to holdfast_tenant;
 grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;
 revoke execute on function holdfast.make_partitions, holdfast.instances_having from public;

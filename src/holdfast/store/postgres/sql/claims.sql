@@ -9,14 +9,14 @@ with recursive present (handler, most, language, type, version) as (
     select w.handler, w.most, f.* from unnest(?::text[], ?::int4[]) as w (handler, most)
     cross join lateral (
         select r.language, r.type, r.version from holdfast.effects r
-        where r.handler = w.handler and r.owner is null and r.parked_until is null
+        where r.handler = w.handler and r.owner is null and r.parked_until is null and r.held_at is null
         order by r.language, r.type, r.version limit 1
     ) as f
     union all
     select p.handler, p.most, f.* from present p
     cross join lateral (
         select r.language, r.type, r.version from holdfast.effects r
-        where r.handler = p.handler and r.owner is null and r.parked_until is null
+        where r.handler = p.handler and r.owner is null and r.parked_until is null and r.held_at is null
             and (r.language, r.type, r.version) > (p.language, p.type, p.version)
         order by r.language, r.type, r.version limit 1
     ) as f
@@ -35,7 +35,7 @@ where e.ctid = any (array(
         cross join lateral (
             select r.ctid, r.rank, r.instance, r.number from holdfast.effects r
             where r.handler = p.handler and r.language = p.language and r.type = p.type and r.version = p.version
-                and r.owner is null and r.parked_until is null
+                and r.owner is null and r.parked_until is null and r.held_at is null
             order by r.rank, r.instance, r.number limit p.most for update skip locked
         ) as q
     ) as s
@@ -69,7 +69,7 @@ select min(parked_until) from holdfast.effects where parked_until is not null
 select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested, context
 from holdfast.effects
-where handler = ?::text and owner is null and parked_until is null
+where handler = ?::text and owner is null and parked_until is null and held_at is null
     and created_at <= coalesce(?::timestamptz, clock_timestamp()) - ?::interval
 order by language, type, version, rank, instance, number limit ?::int8
 
@@ -81,7 +81,7 @@ where t.ctid = any (array(
     cross join (select ?::timestamptz as at, ?::int8 as most) as n
     cross join lateral (
         select d.ctid, d.due_at from holdfast.timers d
-        where d.language = w.language and d.type = w.type and d.version = w.version and d.due_at <= n.at
+        where d.language = w.language and d.type = w.type and d.version = w.version and d.held_at is null and d.due_at <= n.at
             and (d.claimed_until is null or d.claimed_until <= n.at)
         order by d.due_at limit n.most for update skip locked
     ) as p
@@ -98,7 +98,7 @@ select least(m.at, '9999-12-31 00:00:00+00') from (
     from unnest(?::text[], ?::text[], ?::int4[]) as w (language, type, version) cross join (select ?::timestamptz as at) as n
     cross join lateral (
         select d.due_at from holdfast.timers d
-        where d.language = w.language and d.type = w.type and d.version = w.version and d.due_at > n.at
+        where d.language = w.language and d.type = w.type and d.version = w.version and d.held_at is null and d.due_at > n.at
         order by d.due_at limit 1
     ) as p
 ) as m where m.at is not null

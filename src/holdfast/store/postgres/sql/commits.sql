@@ -167,6 +167,16 @@ select u.*, 0, '' from unnest(
     ?::uuid[], ?::text[], ?::int4[], ?::text[], ?::text[], ?::text[], ?::text[], ?::int4[], ?::bytea[], ?::timestamptz[], ?::bytea[]
 ) as u
 
+-- name: held_effects
+-- Beside the row, so that what no pause covers does not pay for it.
+update holdfast.effects e set held_at = t.at from unnest(?::uuid[], ?::int4[]) as u (instance, number), (select ?::timestamptz as at) as t
+where e.instance = any (array[u.instance]) and e.number = u.number
+
+-- name: held_timers
+update holdfast.timers t set held_at = n.at, frozen_at = case when u.is_frozen then n.at end
+from unnest(?::uuid[], ?::text[], ?::bool[]) as u (instance, key, is_frozen), (select ?::timestamptz as at) as n
+where t.instance = any (array[u.instance]) and t.key = u.key
+
 -- name: messages
 insert into holdfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,

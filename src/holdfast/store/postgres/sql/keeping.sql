@@ -109,11 +109,11 @@ order by 1, 2
 -- name: unhandled
 -- From one name to the next along the index: a step for each handler that somebody has, however much work waits for it.
 with recursive h (handler) as (
-    (select handler from holdfast.effects where owner is null and parked_until is null order by handler limit 1)
+    (select handler from holdfast.effects where owner is null and parked_until is null and held_at is null order by handler limit 1)
     union all
     select (
         select e.handler from holdfast.effects e
-        where e.owner is null and e.parked_until is null and e.handler > h.handler order by e.handler limit 1
+        where e.owner is null and e.parked_until is null and e.held_at is null and e.handler > h.handler order by e.handler limit 1
     ) from h where h.handler is not null
 )
 select h.handler, w.waiting, w.since
@@ -121,7 +121,7 @@ from h cross join (select coalesce(?::timestamptz, clock_timestamp()) as at, ?::
 cross join lateral (
     select count(*) as waiting, min(f.created_at) as since from (
         select e.created_at from holdfast.effects e
-        where e.handler = h.handler and e.owner is null and e.parked_until is null and e.created_at <= n.at - n.waited
+        where e.handler = h.handler and e.owner is null and e.parked_until is null and e.held_at is null and e.created_at <= n.at - n.waited
         order by e.language, e.type, e.version, e.rank limit n.most
     ) as f
 ) as w
@@ -132,11 +132,11 @@ order by h.handler
 -- name: waiting_words
 -- From one word to the next along the indexes that work is claimed by.
 with recursive t (language, type, version, since) as (
-    (select language, type, version, due_at from holdfast.timers order by language, type, version, due_at limit 1)
+    (select language, type, version, due_at from holdfast.timers where held_at is null order by language, type, version, due_at limit 1)
     union all
     select f.* from t cross join lateral (
         select d.language, d.type, d.version, d.due_at from holdfast.timers d
-        where (d.language, d.type, d.version) > (t.language, t.type, t.version)
+        where d.held_at is null and (d.language, d.type, d.version) > (t.language, t.type, t.version)
         order by d.language, d.type, d.version, d.due_at limit 1
     ) as f
 ),
@@ -155,13 +155,13 @@ m (language, type, version, since) as (
 e (handler, language, type, version, since) as (
     select f.* from unnest(?::text[]) as h (handler) cross join lateral (
         select r.handler, r.language, r.type, r.version, r.created_at from holdfast.effects r
-        where r.handler = h.handler and r.owner is null and r.parked_until is null
+        where r.handler = h.handler and r.owner is null and r.parked_until is null and r.held_at is null
         order by r.language, r.type, r.version, r.rank limit 1
     ) as f
     union all
     select f.* from e cross join lateral (
         select r.handler, r.language, r.type, r.version, r.created_at from holdfast.effects r
-        where r.handler = e.handler and r.owner is null and r.parked_until is null
+        where r.handler = e.handler and r.owner is null and r.parked_until is null and r.held_at is null
             and (r.language, r.type, r.version) > (e.language, e.type, e.version)
         order by r.language, r.type, r.version, r.rank limit 1
     ) as f

@@ -149,11 +149,14 @@ create table effects (
     created_at     text not null,
     stop_requested integer not null default 0,
     context        blob,
+    held_at        text,
     primary key (instance, number)
 ) strict, without rowid;
-create index effects_ready on effects (handler, language, type, version, rank) where owner is null and parked_until is null;
+create index effects_ready on effects (handler, language, type, version, rank)
+    where owner is null and parked_until is null and held_at is null;
 create index effects_parked on effects (parked_until) where parked_until is not null;
 create index effects_owned on effects (owner) where owner is not null;
+create index effects_held on effects (tenant, definition) where held_at is not null;
 
 create table timers (
     instance      text not null,
@@ -170,9 +173,12 @@ create table timers (
     error         text not null,
     claimed_until text,
     context       blob,
+    held_at       text,
+    frozen_at     text,
     primary key (instance, key)
 ) strict, without rowid;
-create index timers_due on timers (language, type, version, due_at);
+create index timers_due on timers (language, type, version, due_at) where held_at is null;
+create index timers_held on timers (tenant, definition) where held_at is not null;
 
 create table inbox (
     id                 integer primary key autoincrement,
@@ -293,6 +299,28 @@ create table subscriptions (
     primary key (instance, number)
 ) strict, without rowid;
 create index subscriptions_by_signal on subscriptions (tenant, signal, correlation);
+
+-- Whose work is held back, and since when: `*` is all tenants, an empty definition, version or step is all of them. Effects and timers
+-- follow these rows: `held_at` of one is set while a pause covers it, and `frozen_at` of a timer while one does under which clocks stand
+-- still. `walks` is how far they have followed since the pause began or ended: not, once, or for good. Ended pauses are kept.
+create table pauses (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> ''),
+    definition text not null,
+    version    text not null,
+    step       text not null,
+    clock      text not null check (clock in ('run_on', 'stand_still')),
+    reason     text not null,
+    paused_by  text not null,
+    paused_at  text not null,
+    until      text,
+    ended_at   text,
+    ended_by   text not null default '',
+    ended_why  text not null default '',
+    walks      integer not null default 0
+) strict;
+create unique index pauses_standing on pauses (tenant, definition, version, step) where ended_at is null;
+create index pauses_walking on pauses (id) where ended_at is null or walks < 2;
 
 create table workers (
     id          text not null primary key,

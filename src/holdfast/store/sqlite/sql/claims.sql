@@ -7,19 +7,19 @@ select strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now');
 -- for the first of them alone if it were asked for what is greater than all three.
 select * from (
     select language, type, version, created_at from effects indexed by effects_ready
-    where handler = :handler and owner is null and parked_until is null and language = :language and type = :type and version > :version
+    where handler = :handler and owner is null and parked_until is null and held_at is null and language = :language and type = :type and version > :version
     order by version, rank limit 1
 )
 union all
 select * from (
     select language, type, version, created_at from effects indexed by effects_ready
-    where handler = :handler and owner is null and parked_until is null and language = :language and type > :type
+    where handler = :handler and owner is null and parked_until is null and held_at is null and language = :language and type > :type
     order by type, version, rank limit 1
 )
 union all
 select * from (
     select language, type, version, created_at from effects indexed by effects_ready
-    where handler = :handler and owner is null and parked_until is null and language > :language
+    where handler = :handler and owner is null and parked_until is null and held_at is null and language > :language
     order by language, type, version, rank limit 1
 )
 limit 1;
@@ -28,19 +28,19 @@ limit 1;
 -- From one name to the next along the index: a step for each handler, however much work waits for it.
 with recursive h (handler) as (
     select * from (
-        select handler from effects indexed by effects_ready where owner is null and parked_until is null order by handler limit 1
+        select handler from effects indexed by effects_ready where owner is null and parked_until is null and held_at is null order by handler limit 1
     )
     union all
     select (
         select handler from effects indexed by effects_ready
-        where owner is null and parked_until is null and handler > h.handler order by handler limit 1
+        where owner is null and parked_until is null and held_at is null and handler > h.handler order by handler limit 1
     ) from h where h.handler is not null
 )
 select handler from h where handler is not null;
 
 -- name: ready_effects
 select instance, number, rank from effects indexed by effects_ready
-where handler = ? and language = ? and type = ? and version = ? and owner is null and parked_until is null
+where handler = ? and language = ? and type = ? and version = ? and owner is null and parked_until is null and held_at is null
     and not exists (select 1 from meta where name = 'maintenance')
 order by rank, instance, number limit ?;
 
@@ -74,7 +74,7 @@ select min(parked_until) from effects where parked_until is not null;
 select instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at, claimed_at, stop_requested, context
 from effects indexed by effects_ready
-where handler = ? and owner is null and parked_until is null and created_at <= ?
+where handler = ? and owner is null and parked_until is null and held_at is null and created_at <= ?
 order by language, type, version, rank, instance, number limit ?;
 
 -- name: due_words
@@ -82,12 +82,12 @@ order by language, type, version, rank, instance, number limit ?;
 select w.value ->> 0, w.value ->> 1, w.value ->> 2 from json_each(:words) as w
 where not exists (select 1 from meta where name = 'maintenance') and exists (
     select 1 from timers t indexed by timers_due
-    where t.language = w.value ->> 0 and t.type = w.value ->> 1 and t.version = w.value ->> 2 and t.due_at <= :now
+    where t.language = w.value ->> 0 and t.type = w.value ->> 1 and t.version = w.value ->> 2 and t.held_at is null and t.due_at <= :now
 );
 
 -- name: due_timers
 select due_at, instance, key, number from timers indexed by timers_due
-where language = ? and type = ? and version = ? and due_at <= ? and (claimed_until is null or claimed_until <= ?)
+where language = ? and type = ? and version = ? and held_at is null and due_at <= ? and (claimed_until is null or claimed_until <= ?)
 order by due_at limit ?;
 
 -- name: claim_timer
@@ -97,7 +97,7 @@ returning instance, key, number, tenant, definition, language, type, version, da
 -- name: next_timer
 select min((
     select t.due_at from timers t indexed by timers_due
-    where t.language = w.value ->> 0 and t.type = w.value ->> 1 and t.version = w.value ->> 2 and t.due_at > :now
+    where t.language = w.value ->> 0 and t.type = w.value ->> 1 and t.version = w.value ->> 2 and t.held_at is null and t.due_at > :now
     order by t.due_at limit 1
 )) from json_each(:words) as w;
 

@@ -93,6 +93,13 @@ where instance = ? and number = ? and fence = ?;
 insert into timers (instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error, context)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?);
 
+-- name: hold_effect
+-- Beside the row, so that what no pause covers does not pay for it.
+update effects set held_at = ? where instance = ? and number = ?;
+
+-- name: hold_timer
+update timers set held_at = ?, frozen_at = ? where instance = ? and key = ?;
+
 -- name: cancel_timer
 delete from timers where instance = ? and key = ?;
 

@@ -108,7 +108,7 @@ order by 1, 2;
 -- name: waiting_work
 select count(*), min(created_at) from (
     select created_at from effects indexed by effects_ready
-    where handler = ? and owner is null and parked_until is null and created_at <= ?
+    where handler = ? and owner is null and parked_until is null and held_at is null and created_at <= ?
     order by language, type, version, rank limit ?
 );
 
@@ -116,17 +116,17 @@ select count(*), min(created_at) from (
 -- From one word to the next along the index, like `next_effect_word`.
 select * from (
     select language, type, version, due_at from timers indexed by timers_due
-    where language = :language and type = :type and version > :version order by version, due_at limit 1
+    where held_at is null and language = :language and type = :type and version > :version order by version, due_at limit 1
 )
 union all
 select * from (
     select language, type, version, due_at from timers indexed by timers_due
-    where language = :language and type > :type order by type, version, due_at limit 1
+    where held_at is null and language = :language and type > :type order by type, version, due_at limit 1
 )
 union all
 select * from (
     select language, type, version, due_at from timers indexed by timers_due
-    where language > :language order by language, type, version, due_at limit 1
+    where held_at is null and language > :language order by language, type, version, due_at limit 1
 )
 limit 1;
 

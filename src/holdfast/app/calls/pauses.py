@@ -1,0 +1,197 @@
+"""Calls of those who hold work back: of a definition, a version, a step, a tenant, or all of it."""
+
+from __future__ import annotations
+
+import builtins
+from datetime import datetime, timedelta
+from typing import get_args
+
+from holdfast.app.calls.deciders import AnyKind
+from holdfast.app.desk import Desk, checked_key, checked_limit, checked_tenant, checked_text
+from holdfast.app.operator_views import PauseInfo
+from holdfast.app.paused import Paused, check_known, named, permitted
+from holdfast.app.references import DefinitionLike
+from holdfast.errors import ConflictError, PayloadError, RejectedError
+from holdfast.runtime.replies import Reply
+from holdfast.store.pauses import ALL_TENANTS, Pause, PauseClock, Scope
+
+_CLOCKS: tuple[str, ...] = get_args(PauseClock)
+
+
+class FuturePauses:
+    """What is held back, by whom and why. One run is paused by the run itself.
+
+    Who pauses is the actor of these calls (`acting`): it needs the capability `execution:pause`, and `execution:resume` to resume.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def pause(
+        self,
+        definition: DefinitionLike | AnyKind = "",
+        *,
+        version: str | int = "",
+        step: str = "",
+        tenant: str = "",
+        reason: str = "",
+        clock: PauseClock = "run_on",
+        until: datetime | timedelta | None = None,
+    ) -> Reply[PauseInfo]:
+        """Begin nothing more of a definition, of one version or one step of it; of the whole tenant if none is named.
+
+        Handlers that run finish, and what follows from them is held; commands, signals, answers and starts are taken, and what they ask
+        for is held. Timers keep their instants and fire afterwards if they are due (`clock="run_on"`), or get the time back that
+        they were held (`"stand_still"`). `until` ends the pause by itself. `tenant` is another one, or `*` for all, and
+        for the engine itself to say. The same pause again is the one that stands; ConflictError if that says something else.
+        """
+
+        def begin() -> PauseInfo:
+            self._check("pause", tenant)
+            scope = self._scope(definition, version, step, tenant)
+            check_known(self._desk, scope)
+            _check_clock(clock, scope)
+            now = self._desk.service.shared.clock.now()
+            asked = Pause(
+                scope=scope,
+                clock=clock,
+                reason=checked_text(reason, "reason"),
+                paused_by=self._desk.request.actor.id,
+                paused_at=now,
+                until=_checked_until(until, now),
+            )
+            stands = self._desk.service.operate(lambda parts: parts.pauses().begin(asked), may_repeat=True)
+            if (stands.clock, stands.until) != (asked.clock, asked.until):
+                raise _differs(stands)
+            self._desk.service.follow_pauses()
+            return self._paused().shown(stands)
+
+        return self._desk.read(begin)
+
+    def resume(
+        self,
+        definition: DefinitionLike | AnyKind = "",
+        *,
+        version: str | int = "",
+        step: str = "",
+        tenant: str = "",
+        reason: str = "",
+    ) -> Reply[PauseInfo]:
+        """End the pause of the very scope that is named, as `pause` names it. What another pause covers too stays held.
+
+        Effects come back a few at a time, and none before one that has waited for longer. RejectedError (`not_paused`) if
+        there is no such pause.
+        """
+
+        def end() -> PauseInfo:
+            self._check("resume", tenant)
+            why = checked_text(reason, "reason")
+            scope = self._scope(definition, version, step, tenant)
+            service, by = self._desk.service, self._desk.request.actor.id
+            pauses = self._paused().all
+            stands = next((each for each in pauses if each.scope == scope and each.stands), None)
+            now = service.shared.clock.now()
+            if stands is None or not service.operate(
+                lambda parts: parts.pauses().end(stands.id, by=by, why=why, at=max(now, stands.paused_at))
+            ):
+                raise _not_paused(scope, [each for each in pauses if each.stands and self._may_see(each)])
+            service.follow_pauses()
+            return self._paused().one(stands.id, self._may_see)
+
+        return self._desk.read(end)
+
+    def list(
+        self, *, tenant: str = "", with_ended: bool = False, before: PauseInfo | int | None = None, limit: int = 100
+    ) -> Reply[builtins.list[PauseInfo]]:
+        """The pauses that concern the tenant, newest first; give the last one as `before` for the next page.
+
+        Those that have ended are kept: who paused and who resumed, when and why. `*` lists those of all tenants.
+        """
+
+        def read() -> list[PauseInfo]:
+            last = before.id if isinstance(before, PauseInfo) else before
+            most, whose = checked_limit(limit), self._whose(tenant)
+            if with_ended:
+                found = self._desk.service.survey(lambda parts: parts.pauses().listed(whose, before=last, limit=most))
+            else:
+                standing = [each for each in self._paused().all if each.stands and _concerns(each, whose)]
+                found = [each for each in reversed(standing) if last is None or each.id < last][:most]
+            paused = self._paused()
+            return [paused.shown(each, whose) for each in found]
+
+        return self._desk.read(read)
+
+    def get(self, pause: PauseInfo | int) -> Reply[PauseInfo]:
+        """One pause as it is now: how much it holds, and whether all of it is held, or let go."""
+
+        def read() -> PauseInfo:
+            number = pause.id if isinstance(pause, PauseInfo) else pause
+            return self._paused().one(number, self._may_see)
+
+        return self._desk.read(read)
+
+    # -- how
+
+    def _paused(self) -> Paused:
+        return Paused(self._desk)
+
+    def _check(self, what: str, tenant: str) -> None:
+        permitted(self._desk.request, what, tenant)
+
+    def _whose(self, tenant: str) -> str:
+        if not tenant or tenant == self._desk.tenant:
+            return self._desk.tenant
+        permitted(self._desk.request, "pause", tenant)
+        return tenant if tenant == ALL_TENANTS else checked_tenant(tenant)
+
+    def _may_see(self, pause: Pause) -> bool:
+        return self._desk.request.actor.kind == "system" or _concerns(pause, self._desk.tenant)
+
+    def _scope(self, definition: DefinitionLike | AnyKind, version: str | int, step: str, tenant: str) -> Scope:
+        name, number = named(definition, version)
+        if number and not name:
+            raise PayloadError("a version is one of a definition: name the definition too")
+        whose = self._desk.tenant if not tenant else tenant if tenant == ALL_TENANTS else checked_tenant(tenant)
+        return Scope(whose, name, number, checked_key(step, "step", may_be_empty=True))
+
+
+def _concerns(pause: Pause, tenant: str) -> bool:
+    return tenant == ALL_TENANTS or pause.scope.tenant in {tenant, ALL_TENANTS}
+
+
+def _check_clock(clock: object, scope: Scope) -> None:
+    if clock not in _CLOCKS:
+        raise PayloadError(f"the clock of a pause is one of {', '.join(_CLOCKS)}, not {clock!r}")
+    if scope.step and clock == "stand_still":
+        raise PayloadError(
+            "a pause of a step holds the calls of its handler, and timers are of no step: leave the clock at 'run_on', "
+            "or pause the definition"
+        )
+
+
+def _checked_until(until: object, now: datetime) -> datetime | None:
+    """When a pause ends by itself."""
+    if until is None:
+        return None
+    try:
+        at = now + until if isinstance(until, timedelta) else until
+    except OverflowError as error:
+        raise PayloadError(f"the pause would end after the last day of the calendar: {until}") from error
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise PayloadError(f"`until` is an instant with a time zone, or a timedelta from now on, not {until!r}")
+    if at <= now:
+        raise PayloadError(f"a pause ends in the future, and {at.isoformat()} is past")
+    return at
+
+
+def _differs(stands: Pause) -> ConflictError:
+    ends = f"until {stands.until.isoformat()}" if stands.until else "until somebody resumes it"
+    return ConflictError(
+        f"{stands.scope} is paused already: by {stands.paused_by!r} since {stands.paused_at.isoformat()}, {ends}, "
+        f"with the clock {stands.clock!r}; resume it first to pause it otherwise"
+    )
+
+
+def _not_paused(scope: Scope, stands: builtins.list[Pause]) -> RejectedError:
+    told = ", ".join(str(each.scope) for each in stands) or "nothing"
+    return RejectedError(reason="not_paused", message=f"there is no pause of {scope}; paused is: {told}")

@@ -1,0 +1,42 @@
+"""Pauses in a process: what it knows of them.
+
+Three things see to it that nothing of a paused definition begins, each where it costs nothing while there is no pause. A commit writes
+what it asks for as held (`commit/draft`). Whoever claims work looks whether it is covered, and puts it back as held (`work/gate`). And the
+walk finds what nobody has touched, a few rows at a time, in whichever process comes first (`loops/walker`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.store.pauses import Pause, holding
+from holdfast.store.shapes import Header
+
+
+class Standing:
+    """The pauses that this process knows of. Replaced whole by whoever watches; others read it without a lock."""
+
+    def __init__(self) -> None:
+        self.known: tuple[Pause, ...] = ()
+        """Those that have ended and are to be walked for included."""
+        self.pauses: tuple[Pause, ...] = ()
+        """Those that stand; mostly none, and then nobody has anything to ask."""
+
+    def become(self, known: Iterable[Pause]) -> None:
+        """Know these, and no others."""
+        self.known = tuple(known)
+        self.pauses = tuple(each for each in self.known if each.stands)
+
+    def over(self, header: Header) -> tuple[Pause, ...]:
+        """Those that are about an instance, or about a step of it."""
+        return holding(self.pauses, header.tenant, header.definition, header.definition_version)
+
+
+def holds_call(pauses: Sequence[Pause], step: str) -> bool:
+    """Whether one of the pauses, all of which are about the instance, holds a call of this step."""
+    return any(each.scope.step in {"", step} for each in pauses)
+
+
+def holds_timers(pauses: Sequence[Pause]) -> tuple[Pause, ...]:
+    """Those of the pauses that hold timers too: timers are of no step."""
+    return tuple(each for each in pauses if not each.scope.step)
