@@ -13,7 +13,6 @@ import msgspec
 from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.ids import InstanceId, derive_uuid7
 
-
 NO_TIMERS: Final[Mapping[str, datetime]] = MappingProxyType({})
 
 

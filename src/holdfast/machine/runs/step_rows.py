@@ -160,7 +160,7 @@ def _step_stopped(_view: Projection, event: e.StepStopped) -> list[Record]:
 
 
 def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
-    step = view.state.open[event.step]
+    step = view.state.open.get(event.step) or view.state.frozen[event.step]
     waits = view.routes.policies.on_failure == "pause"
     attempts = _calls(step, event)
     letter = DeadLetterRaised(

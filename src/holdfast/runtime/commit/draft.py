@@ -152,9 +152,7 @@ class Draft:
 
     def _pending(self, fired: str) -> Mapping[str, datetime]:
         """What a decision sees of the timers: those that it could cancel, and not the one that has just fired."""
-        return {
-            key: timer.due_at for key, timer in self.timers.items() if key != fired and not key.startswith(UNNAMED)
-        }
+        return {key: timer.due_at for key, timer in self.timers.items() if key != fired and not key.startswith(UNNAMED)}
 
     def _check_claim(self, claim: Claim) -> None:
         """A command of this very batch may have voided the claim of a later one."""
