@@ -329,9 +329,11 @@ def _signal_received(_routes: GraphIndex, state: State, event: e.SignalReceived)
     state.signals.setdefault(event.name, []).append(event.payload)
 
 
-def _signal_taken(_routes: GraphIndex, state: State, event: e.SignalTaken) -> None:
+def _signal_taken(routes: GraphIndex, state: State, event: e.SignalTaken) -> None:
     kept = state.signals[event.name]
-    kept.pop(0)
+    payload = kept.pop(0)
+    if routes.reads_event:
+        state.event = {"name": event.name, "payload": payload}
     if not kept:
         del state.signals[event.name]
 

@@ -201,6 +201,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Steps whose work was taken back while the run waits for an operator."""
     signals: dict[str, list[object]] = {}
     """Signals that nobody has waited for yet."""
+    event: Data | None = None
+    """The signal that was taken last, where the graph reads it."""
     decided: dict[int, Data] = {}
     """What people and the world have answered, by step; the last ones."""
     result: object = None

@@ -185,7 +185,7 @@ class Turn:
 
     def data_for(self, token: Token, node: str) -> dict[str, object]:
         """What expressions may read."""
-        return namespaces_of(self.routes.graph.kind).values(self.moment, token, node)
+        return namespaces_of(self.routes.graph.kind).values(self.moment, self.state, token, node)
 
     # -- work
 

@@ -31,6 +31,7 @@ from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.keeping import PostgresKeeper
 from holdfast.store.postgres.reads import PostgresReader, reading
+from holdfast.store.postgres.resuming import PostgresResumes
 from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
@@ -73,6 +74,10 @@ class PostgresParts:
     def keeper(self) -> PostgresKeeper:
         """For operators and housekeeping."""
         return PostgresKeeper(self._next_line())
+
+    def resumes(self) -> PostgresResumes:
+        """For whoever lets paused instances go on."""
+        return PostgresResumes(self._next_line())
 
     def definitions(self) -> PostgresDefinitions:
         """For whoever resolves definitions."""

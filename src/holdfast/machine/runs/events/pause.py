@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeAlias
 
+from holdfast.kernel.records import ResumeTrigger
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
 
-PauseReason = Literal["dlq", "step_failed", "no_edge", "chain_limit", "max_visits", "compensation_failed", "requested"]
-"""What a run waits for an operator for; `requested` if nothing went wrong and a person wants it to wait."""
+PauseReason = Literal[
+    "dlq", "step_failed", "no_edge", "chain_limit", "max_visits", "compensation_failed", "requested", "approved"
+]
+"""What a run waits for an operator for; `requested` if nothing went wrong and a person wants it to wait, `approved` if a question is decided
+and the run is left to whoever lets it go on."""
 
 Clock = Literal["run_on", "stand_still"]
 """What becomes of timers while a run is paused: they keep their instants, and those that pass fire once it goes on; or the time that
 was left is left then too."""
 
-Trigger = Literal["manual", "approval", "event", "timeout"]
+Trigger: TypeAlias = ResumeTrigger
 """What has a run go on."""
 
 
