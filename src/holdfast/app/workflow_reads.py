@@ -46,7 +46,9 @@ def described(desk: Desk, reader: Reader, identity: InstanceId) -> views.Workflo
     first = reader.events(header.id, limit=1)[0]
     given = cast("dict[str, object]", getattr(tracked.program.decode(first), "input", {}))
     has_begun = bool(begun(reader, [header]))
-    return views.workflow_instance(header, cast("State", tracked.state), given=given, has_begun=has_begun)
+    requests = reader.resume_requests(header.id)
+    state = cast("State", tracked.state)
+    return views.workflow_instance(header, state, given=given, has_begun=has_begun, requests=requests)
 
 
 def begun(reader: Reader, headers: Sequence[Header]) -> set[InstanceId]:

@@ -11,6 +11,8 @@ import msgspec
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import ResumeTrigger
 
+Outcome = Literal["open", "executed", "refused"]
+
 
 class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A request to let an instance go on, with what became of it."""
@@ -26,7 +28,7 @@ class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     reason: str = ""
     requested_by: str = ""
     requested_at: datetime
-    outcome: Literal["open", "executed", "refused"]
+    outcome: Outcome
     executed_at: datetime | None = None
     error_message: str = ""
     """Why it was refused."""

@@ -84,6 +84,8 @@ class AnswerStep(_Command, frozen=True, kw_only=True):
     comment: str = ""
     data: object = None
     """What comes with the answer."""
+    holds: bool = False
+    """Whether a workflow of rules waits, once it is answered, until somebody lets it go on."""
 
 
 class SendSignal(_Command, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
 from holdfast.machine.runs.nodes.task import failed, returned
 from holdfast.machine.runs.nodes.wait import signal
-from holdfast.machine.runs.pauses import REPEATED, expire, go_on, is_repeated, pause, resume
+from holdfast.machine.runs.pauses import REPEATED, expire, go_on, hold_answered, is_repeated, pause, resume
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
 from holdfast.machine.runs.rollback import (
     NOT_UNDONE,
@@ -255,7 +255,10 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Rejection | None:
         return refused(
             Refusal.UNKNOWN_OUTCOME, f"{node.id!r} cannot be answered by {command.outcome!r}; there are {possible}"
         )
-    return turn.kind(step).answer(turn, step, command)
+    refusal = turn.kind(step).answer(turn, step, command)
+    if refusal is None and command.holds:
+        hold_answered(turn, step)
+    return refusal
 
 
 def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Answer:

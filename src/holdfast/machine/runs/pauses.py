@@ -14,7 +14,14 @@ from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.machine.graphs.graph import Human, Kind
 from holdfast.machine.runs.answers import fits, is_within, too_large
 from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
-from holdfast.machine.runs.events import Clock, CompensationWaived, StepAnswered, WorkflowPaused, WorkflowResumed
+from holdfast.machine.runs.events import (
+    Clock,
+    CompensationWaived,
+    PauseReason,
+    StepAnswered,
+    WorkflowPaused,
+    WorkflowResumed,
+)
 from holdfast.machine.runs.evolution import decision_of
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.law import override_refusal, pause_refusal, resume_refusal
@@ -28,6 +35,7 @@ from holdfast.machine.runs.timers import RESUME, command_of
 from holdfast.machine.runs.turn import Turn
 
 REQUESTED: Final = "requested"
+APPROVED: Final = "approved"
 
 REPEATED = Ignored(reason="this request was carried out before")
 _LATE = Ignored(reason="the pause has ended already")
@@ -54,12 +62,27 @@ def pause(turn: Turn, command: PauseWorkflow) -> Rejection | None:
     if command.until is not None and command.until <= moment.now:
         told = f"{command.until} is over already; give a later instant, or none for a pause that only a resume ends"
         return refused(Refusal.TIME_PASSED, told)
+    _hold(turn, REQUESTED, command)
+    if command.until is not None:
+        turn.set_timer_at(RESUME, command.until, ResumeWorkflow(trigger="timeout"))
+    return None
+
+
+def hold_answered(turn: Turn, step: Step) -> None:
+    """A question of a workflow of rules is decided: leave it to whoever lets such workflows go on."""
+    is_over = step.number not in turn.state.open
+    if turn.routes.graph.kind == "rules" and is_over and turn.state.may_begin:
+        _hold(turn, APPROVED, PauseWorkflow(reason=f"{step.node!r} is decided"))
+
+
+def _hold(turn: Turn, reason: PauseReason, command: PauseWorkflow) -> None:
+    moment = turn.moment
     held = dict(moment.pending_timers)
     for key in held:
         turn.cancel_timer(key)
     turn.halt(
         WorkflowPaused(
-            reason=REQUESTED,
+            reason=reason,
             error=command.reason,
             at=moment.now,
             by=moment.actor.id,
@@ -68,9 +91,6 @@ def pause(turn: Turn, command: PauseWorkflow) -> Rejection | None:
             held=held,
         )
     )
-    if command.until is not None:
-        turn.set_timer_at(RESUME, command.until, ResumeWorkflow(trigger="timeout"))
-    return None
 
 
 def _unpausable(state: State) -> Rejection | None:

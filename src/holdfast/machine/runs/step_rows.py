@@ -275,7 +275,7 @@ def _resumed(_view: Projection, event: e.WorkflowResumed) -> Sequence[Record]:
         ResumeExecuted(
             id=UUID(event.request),
             triggered_by=event.trigger,
-            triggered_by_id=event.trigger_id,
+            triggered_by_id=event.trigger_id or event.by,
             trigger_data=None if event.data is None else _encode(event.data),
             reason=event.reason,
             requested_by=event.by,
