@@ -114,7 +114,7 @@ def _about_run(instance: InstanceId, state: State) -> Iterator[ResumeOption]:
         yield ResumeOption(
             action="retry_compensation", step_id=f"{instance}:{stuck}", step_name=state.executed[stuck].node
         )
-    if state.status == "paused" and not state.dead:
+    if state.status == "paused" and (state.pause is not None or not state.dead):
         yield ResumeOption(action="resume", capability=RESUME)
 
 

@@ -38,7 +38,7 @@ def trouble(state: State) -> str:
 
 
 def _why_paused(state: State) -> str:
-    if state.dead:
+    if state.dead and state.pause is None:
         told = [_said(step.node, "gave up", step.error) for step in state.dead.values()]
         return f"{', and '.join(told)}; {_REQUEUE}"
     if state.pause is not None:

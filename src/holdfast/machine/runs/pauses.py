@@ -136,7 +136,7 @@ def _unresumable(turn: Turn, command: ResumeWorkflow, question: Step | None, *, 
     if state.status != "paused" and not is_overriding:
         told = "it is not paused; what it waits for, `resume_options` tells"
         return _LATE if turn.moment.fired_timer == RESUME else refused(Refusal.NOT_PAUSED, told)
-    if state.dead:
+    if state.dead and state.pause is None:
         steps = ", ".join(repr(step.node) for step in state.dead.values())
         return refused(Refusal.DEAD_LETTERS, f"steps gave up and have to be requeued first: {steps}")
     if command.data is not None and not is_within(turn.routes, command.data):
