@@ -17,6 +17,7 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -119,6 +120,8 @@ __all__ = [
     "ReplayError",
     "Reply",
     "RequestContext",
+    "ResumeOption",
+    "ResumeRequest",
     "Retry",
     "RetryPolicy",
     "ReusedIdError",

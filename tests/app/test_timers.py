@@ -274,7 +274,7 @@ def test_a_timer_that_was_ignored_or_buried_is_not_pending(place: Place) -> None
     pending: list[frozenset[str]] = []
 
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:
-        pending.append(moment.pending_timers)
+        pending.append(frozenset(moment.pending_timers))
         match command.what:
             case "set":
                 return Decision.event(Noted("set")).with_timer_after(HOUR, Do("p-1", "ignore"), key="k")
@@ -352,7 +352,7 @@ def test_timers_without_a_key_are_nobodys_to_ask_for(place: Place) -> None:
     seen: list[tuple[frozenset[str], str]] = []
 
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:
-        seen.append((moment.pending_timers, moment.fired_timer))
+        seen.append((frozenset(moment.pending_timers), moment.fired_timer))
         decision = Decision.event(Noted(command.what))
         return decision.with_timer_after(HOUR, Do("p-1", "rang")) if command.what == "set" else decision
 

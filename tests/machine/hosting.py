@@ -75,6 +75,8 @@ class Host:
     timers: dict[str, Command] = field(default_factory=dict)
     after: dict[str, timedelta | None] = field(default_factory=dict)
     """How long each timer was set for."""
+    due: dict[str, datetime] = field(default_factory=dict)
+    """When each timer fires."""
     inbox: list[Command] = field(default_factory=list)
     """Commands that were taken back with their effects and are on their way."""
     children: list[Child] = field(default_factory=list)
@@ -97,14 +99,14 @@ class Host:
             actor=actor,
             version=self.version,
             issued=self.issued,
-            pending_timers=frozenset(key for key in self.timers if key != timer),
+            pending_timers={key: due for key, due in self.due.items() if key != timer},
             fired_timer=timer or "",
         )
         answer = self.machine.decide(self.state, command, moment)
         if effect is not None:
             del self.calls[effect]
         if timer is not None:
-            del self.timers[timer]
+            del self.timers[timer], self.due[timer]
         if isinstance(answer, Decision):
             self._accept(answer)
         return answer
@@ -117,7 +119,7 @@ class Host:
         self.rows = merge([*self.rows, *decision.records])
         cancelled = [key for key in dict.fromkeys(decision.cancelled_timers) if key in self.timers]
         for key in cancelled:
-            del self.timers[key]
+            del self.timers[key], self.due[key]
         self.version += len(decision.events) + len(cancelled)
         for effect in decision.effects:
             assert isinstance(effect.body, RunStep)
@@ -126,6 +128,7 @@ class Host:
         for each in decision.timers:
             key = each.key or f"#{self.issued}"
             self.timers[key], self.after[key] = cast("Command", each.command), each.after
+            self.due[key] = each.due(self.now)
             self.issued += 1
         for number in decision.withdrawn_effects:
             self.calls.pop(number, None)
@@ -135,6 +138,7 @@ class Host:
             self._send(message)
         if self.machine.status(self.state).is_terminal:
             self.timers.clear()
+            self.due.clear()
 
     def _recall(self, recall: Recall) -> None:
         call = self.calls.get(recall.effect)

@@ -273,7 +273,7 @@ def test_the_names_of_expressions_have_values_of_their_types(kind: g.Kind) -> No
     host = asking()
     spaces = namespaces_of(kind)
     token = host.state.tokens["0"]
-    values = spaces.values(Moment(now=NOW, instance=RUN, actor=ANN), token, "ask")
+    values = spaces.values(Moment(now=NOW, instance=RUN, actor=ANN), host.state, token, "ask")
     assert values.keys() == (spaces.schema.fields or {}).keys()
     actor = values["actor"]
     assert actor == {"id": "ann", "kind": "user", "roles": ["finance"], "capabilities": ["orders.*"]}

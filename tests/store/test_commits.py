@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import Change, InboxClaim, InstanceQuery, Snapshot
+from holdfast.store.shapes import Change, InboxClaim, InstanceQuery, PendingTimer, Snapshot
 from support.desks import Desk
 from support.rows import (
     LATER,
@@ -33,14 +33,15 @@ from support.rows import (
 
 @pytest.mark.row("D-037", "D-047", "D-121")
 def test_what_was_written_is_loaded(desk: Desk) -> None:
-    """An instance comes back with its row, its events in order and the numbers of its timers."""
+    """An instance comes back with its row, its events in order and its timers with their instants."""
     identity = new_id()
     change = born(identity, key="o-1", events=3, issued=2, timers=[timer(identity, "a", 0), timer(identity, "b", 1)])
     desk.commit(change)
     found = desk.loaded(identity)
     assert found.header == change.header
     assert [msgspec.structs.replace(event, position=0) for event in found.events] == change.events
-    assert (found.timers, found.snapshot) == ({"a": 0, "b": 1}, None)
+    timers = {each.key: PendingTimer(each.number, each.due_at) for each in change.timers}
+    assert (found.timers, found.snapshot) == (timers, None)
 
 
 @pytest.mark.row("D-045")

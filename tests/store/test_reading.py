@@ -14,6 +14,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import (
     STEPS,
     DeadLetterRaised,
+    ResumeExecuted,
     RowSource,
     StepMoved,
     StepOpened,
@@ -25,6 +26,7 @@ from holdfast.kernel.records import (
 from holdfast.kernel.rows import kinds
 from holdfast.store.findings import Transition
 from holdfast.store.reading import DeadLetters, Instances, Reader, Work
+from holdfast.store.resuming import PausedQuery, Pauses
 from holdfast.store.shapes import Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
 from support.desks import Desk
 from support.rows import (
@@ -71,6 +73,8 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "dead_letters": lambda reader, one: [*reader.dead_letters(), *reader.dead_letters(instance=one)],
     "dead_letter": lambda reader, one: [reader.dead_letter(number) for number in range(1, 10)],
     "observations": lambda reader, one: [*reader.observations(), *reader.observations(instance=one)],
+    "paused": lambda reader, one: [*reader.paused(PausedQuery()), *reader.paused(PausedQuery(reason="requested"))],
+    "resume_requests": lambda reader, one: reader.resume_requests(one),
     "transitions": lambda reader, one: reader.transitions("order"),
 }
 """Every question that a caller can ask about an instance."""
@@ -84,6 +88,7 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
         TaskOpened(number=1, role="boss"),
         SubscriptionOpened(number=1, signal="paid"),
         DeadLetterRaised(source="step", number=1, name="charge", reason="r", error="e"),
+        ResumeExecuted(id=new_id(), triggered_by="manual"),
     ]
     change = born(
         identity,
@@ -95,13 +100,19 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
         records=records,
         snapshot=Snapshot(version=1, state_version=1, data=b"state"),
     )
+    change.header = msgspec.structs.replace(change.header, status="paused", reason="requested", paused_at=NOW)
     desk.writer.write([change], observations=[observation(identity, tenant=tenant)], now=NOW)
     return identity
 
 
 def test_every_question_is_known_here() -> None:
     """A new question to the reader must be asked by the tests of isolation as well."""
-    asked = {name for part in (Instances, Work, DeadLetters, Reader) for name in vars(part) if not name.startswith("_")}
+    asked = {
+        name
+        for part in (Instances, Work, DeadLetters, Pauses, Reader)
+        for name in vars(part)
+        if not name.startswith("_")
+    }
     assert asked == set(QUESTIONS)
 
 

@@ -65,6 +65,11 @@ class Desk:
             self.service, self.registry, self.endings, self._readers, request=self.request, connection=connection
         )
 
+    @property
+    def is_within(self) -> bool:
+        """Whether the commands of this desk are carried out in a transaction that the caller has open."""
+        return self._connection is not None
+
     def command(
         self,
         address: Address,

@@ -38,9 +38,12 @@ def trouble(state: State) -> str:
 
 
 def _why_paused(state: State) -> str:
-    if state.dead:
+    if state.dead and state.pause is None:
         told = [_said(step.node, "gave up", step.error) for step in state.dead.values()]
         return f"{', and '.join(told)}; {_REQUEUE}"
+    if state.pause is not None:
+        why = f": {state.error}" if state.error else ""
+        return f"{state.pause.by!r} has paused it{why}; resume or cancel it"
     remedy = (
         f"{_undoing(state)}, or resume without it" if state.reason == "compensation_failed" else "resume or cancel it"
     )

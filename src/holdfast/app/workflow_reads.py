@@ -49,7 +49,8 @@ def described(desk: Desk, reader: Reader, identity: InstanceId) -> views.Workflo
     has_begun = bool(begun(reader, [header]))
     state = cast("State", tracked.state)
     held_by = holds_on(desk, header, state)
-    return views.workflow_instance(header, state, given=given, has_begun=has_begun, held_by=held_by)
+    requests = reader.resume_requests(header.id)
+    return views.workflow_instance(header, state, given=given, has_begun=has_begun, held_by=held_by, requests=requests)
 
 
 def begun(reader: Reader, headers: Sequence[Header]) -> set[InstanceId]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.app.operator_views import Hold
+from holdfast.app.pause_views import last_attempt, resume_point
 from holdfast.app.standing import trouble
 from holdfast.app.words import words_of
 from holdfast.authoring.words import Words
@@ -17,6 +18,7 @@ from holdfast.kernel.program import Program
 from holdfast.kernel.records import StoredStep, StoredTask
 from holdfast.machine.runs.commands import RunStep
 from holdfast.machine.runs.state import ROOT, State
+from holdfast.store.resuming import ResumeRequest
 from holdfast.store.shapes import Header, StoredEffect
 
 Called: TypeAlias = Mapping[int, datetime | None]
@@ -50,6 +52,27 @@ class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
     ended_at: datetime | None
+    paused_at: datetime | None = None
+    """Since when it is paused or waits for an operator; None if it does neither."""
+    paused_by: str = ""
+    """Who paused it; empty if nobody did."""
+    paused_until: datetime | None = None
+    """When it goes on by itself."""
+    paused_step: str = ""
+    """The step at which it is paused; of parallel ways, that of the first one."""
+    next_step: str = ""
+    """The step that it goes on with."""
+    resume_data: dict[str, object] = {}
+    """What the last resume brought along that brought anything."""
+    resume_attempted_at: datetime | None = None
+    """When it was last tried to let it go on, whether that succeeded or not."""
+    resume_error: str = ""
+    """Why that failed; empty if it did not."""
+
+    @property
+    def paused_reason(self) -> str:
+        """Why it is paused, as a word; empty if it is not."""
+        return self.reason if self.paused_at is not None else ""
 
     @property
     def definition_id(self) -> str:
@@ -75,6 +98,8 @@ class InstanceSummary(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
     ended_at: datetime | None
+    paused_at: datetime | None = None
+    """Since when it is paused or waits for an operator; None if it does neither."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,9 +214,17 @@ def _shown_data(data: bytes | None) -> dict[str, object]:
 
 
 def workflow_instance(
-    header: Header, state: State, *, given: dict[str, object], has_begun: bool, held_by: list[Hold]
+    header: Header,
+    state: State,
+    *,
+    given: dict[str, object],
+    has_begun: bool,
+    held_by: list[Hold],
+    requests: Sequence[ResumeRequest],
 ) -> WorkflowInstance:
-    """A run as its callers see it."""
+    """A run as its callers see it; `requests` are those to let it go on."""
+    paused_step, next_step = resume_point(state) if state.status == "paused" else ("", "")
+    attempted_at, error = last_attempt(requests)
     root = state.token(ROOT)
     context = root.data if root is not None else (state.result if isinstance(state.result, dict) else given)
     return WorkflowInstance(
@@ -212,6 +245,14 @@ def workflow_instance(
         created_at=header.created_at,
         updated_at=header.updated_at,
         ended_at=header.ended_at,
+        paused_at=header.paused_at,
+        paused_by="" if state.pause is None else state.pause.by,
+        paused_until=None if state.pause is None else state.pause.until,
+        paused_step=paused_step,
+        next_step=next_step,
+        resume_data={} if state.resumed is None else state.resumed.data,
+        resume_attempted_at=attempted_at,
+        resume_error=error,
     )
 
 
@@ -228,6 +269,7 @@ def summary(header: Header, *, has_begun: bool) -> InstanceSummary:
         created_at=header.created_at,
         updated_at=header.updated_at,
         ended_at=header.ended_at,
+        paused_at=header.paused_at,
     )
 
 

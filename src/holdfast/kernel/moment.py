@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.ids import InstanceId, derive_uuid7
+
+NO_TIMERS: Final[Mapping[str, datetime]] = MappingProxyType({})
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -33,8 +38,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     issued: int = 0
     """How many effects and timers the instance has issued, which are counted together: the first effect of this decision gets this
     number, the next one more, and its timers the numbers behind those of its effects."""
-    pending_timers: frozenset[str] = frozenset()
-    """Keys of the timers that are set and have not fired; the one that brings this command has."""
+    pending_timers: Mapping[str, datetime] = NO_TIMERS
+    """The timers that are set and have not fired, by key: when each of them is due. The one that brings this command has fired."""
     fired_timer: str = ""
     """Key of the timer that brings this command; empty if none does, or one without a key."""
 

@@ -1,4 +1,4 @@
-"""The kinds of rows that the engine brings along: steps, questions to people, waits and dead letters.
+"""The kinds of rows that the engine brings along: steps, questions to people, waits, dead letters and requests to go on.
 
 A decision names them, the commit writes them, and no store knows what they mean.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
+from uuid import UUID
 
 import msgspec
 
@@ -223,6 +224,49 @@ SUBSCRIPTIONS = declare(
         row=SubscriptionOpened,
         end=SubscriptionClosed,
         stored=StoredSubscription,
+    )
+)
+
+
+ResumeTrigger = Literal["manual", "approval", "event", "timeout"]
+
+
+class ResumeExecuted(Record, frozen=True, kw_only=True, gc=False):
+    """A request to go on was carried out; one that was written down before has its row changed."""
+
+    id: UUID
+    triggered_by: ResumeTrigger
+    """What had it go on."""
+    triggered_by_id: str = ""
+    """What tells it from others: the id of an approval, of an event, of a call; empty if nothing does."""
+    trigger_data: bytes | None = None
+    """What it brought along."""
+    reason: str = ""
+    requested_by: str = ""
+    outcome: Literal["executed"] = "executed"
+    """Those that are open or were refused are no part of the history, and no commit writes them."""
+
+
+class StoredResume(ResumeExecuted, frozen=True, kw_only=True, gc=False):
+    """A request to go on that was carried out, as it is read."""
+
+    instance: InstanceId
+    requested_at: datetime
+    executed_at: datetime | None
+
+
+RESUMES = declare(
+    RowKind(
+        name="resume",
+        table="resume_requests",
+        row=ResumeExecuted,
+        stored=StoredResume,
+        key=("id",),
+        opened_at="requested_at",
+        closed_at="executed_at",
+        closed_by="outcome",
+        replaces=True,
+        shared_by="outcome",
     )
 )
 

@@ -18,9 +18,9 @@ from holdfast.machine.runs.decisions import decide
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.nodes import kind_of
-from holdfast.machine.runs.rollback import DEADLINE
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.step_rows import Projection
+from holdfast.machine.runs.timers import DEADLINE
 
 _STATUSES = {
     "new": Status("running"),

@@ -85,6 +85,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_finished: timedelta | None = None
     """Finished instances are deleted this long after their end, or when nothing of them is needed any more; None keeps them for ever."""
 
+    resume_timeout: timedelta = timedelta(hours=24)
+    """How long a workflow of rules may be paused before it fails; other kinds are paused for as long as nobody resumes them."""
+    resume_auto_escalate: bool = False
+    """Whether a question of a workflow of rules that nobody decides in time is put to others, once, before the workflow fails."""
+    auto_resume_after_approval: bool = True
+    """Whether a workflow of rules goes on as soon as its question is decided; otherwise it waits for `resume`, or for the resume worker."""
+    resume_worker_interval: timedelta = timedelta(minutes=5)
+    """How often a worker looks for what is to go on: requests that were written down, and what was decided or paused for too long."""
+
     def __post_init__(self) -> None:
         for name in _COUNTS:
             self._check_count(name, getattr(self, name))
@@ -96,6 +105,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.ageing and not _LEAST_AGEING <= self.ageing < math.inf:
             raise ConfigurationError(f"ageing must not be negative: it is 0 or from {_LEAST_AGEING}, not {self.ageing}")
+        for name in _SWITCHES:
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigurationError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if not 0 <= self.missing_handler_jitter <= 1:
             raise ConfigurationError(
                 f"missing_handler_jitter must be between 0 and 1, not {self.missing_handler_jitter}"
@@ -146,11 +158,15 @@ _DURATIONS = (
     "keep_finished",
     "projection_pause",
     "longest_projection_pause",
+    "resume_timeout",
+    "resume_worker_interval",
 )
+
+_SWITCHES = ("ageing_enabled", "observe_inputs", "resume_auto_escalate", "auto_resume_after_approval")
 
 _MAY_BE_NONE = {"handler_timeout", "keep_finished"}
 
-_INTERVALS = {"beat_interval", "poll_interval", "timer_poll_interval"}
+_INTERVALS = {"beat_interval", "poll_interval", "timer_poll_interval", "resume_worker_interval"}
 """How long loops rest between two looks."""
 
 _LEAST_INTERVAL = timedelta(milliseconds=1)

@@ -16,6 +16,7 @@ from holdfast.store.findings import Backlog, Beat, Due, PublishedDefinition, Rem
 from holdfast.store.pauses import Pauses
 from holdfast.store.ranks import DEFAULT_AGEING
 from holdfast.store.reading import Feed, Reader
+from holdfast.store.resuming import ResumingParts
 from holdfast.store.shapes import (
     Address,
     Borrower,
@@ -277,10 +278,7 @@ class Keeper(Protocol):
     """What operators and housekeeping do."""
 
     def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
-        """Put a dead effect or message back to work with its attempts reset; False if the letter is gone.
-
-        Timers and steps are put back by a command for their instance, which knows about them.
-        """
+        """Put a dead effect or message, but no timer or step, back to work with its attempts reset; False if the letter is gone."""
         ...
 
     def discard(self, letter: int, *, tenant: str) -> bool:
@@ -370,7 +368,7 @@ class Definitions(Protocol):
         ...
 
 
-class Parts(Protocol):
+class Parts(ResumingParts, Protocol):
     """The sides of a store. Objects from one source share its connection, so they are for one thread at a time."""
 
     def writer(self) -> Writer:

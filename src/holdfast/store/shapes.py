@@ -113,14 +113,21 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     data: bytes
 
 
+class PendingTimer(NamedTuple):
+    """A timer that has not fired."""
+
+    number: int
+    due_at: datetime
+
+
 class Loaded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An instance as stored: its row, the newest snapshot, the events after that, and its pending timers."""
 
     header: Header
     snapshot: Snapshot | None
     events: list[StoredEvent]
-    timers: dict[str, int]
-    """Numbers of the pending timers, by key."""
+    timers: dict[str, PendingTimer]
+    """Those that have not fired, by key."""
 
 
 class EffectClaim(msgspec.Struct, frozen=True, gc=False):

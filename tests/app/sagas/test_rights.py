@@ -162,7 +162,7 @@ def test_words_are_a_matter_of_the_kind() -> None:
     """A person's pause is not a dead letter, and a kind without words of its own has those of sagas."""
     saga = words_of("saga")
     assert saga.instance_status("paused", "dlq", has_begun=True) == "dlq"
-    assert saga.instance_status("paused", "requested", has_begun=True) == "running"
+    assert saga.instance_status("paused", "requested", has_begun=True) == "paused"
     assert saga.event_name("step_answered", {"outcome": "confirmed"}) == "approved"
     assert saga.event_name("step_answered", {"outcome": "returned"}) == "step_answered"
     assert words_of("process") is saga

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar, cast
 
@@ -12,8 +13,18 @@ from holdfast.app.calls.instances import deleted
 from holdfast.app.desk import Desk, answered, checked_key, checked_span, checked_text, failed, nothing
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
+from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options, resume_request
 from holdfast.app.paused import holds_on, told
 from holdfast.app.pictures import Format, drawn
+from holdfast.app.references import StepLike, checked_step
+from holdfast.app.resumption import (
+    checked_clock,
+    checked_data,
+    checked_trigger,
+    checked_until,
+    noting_refusal,
+    requested,
+)
 from holdfast.app.standing import Work, standing, trouble
 from holdfast.app.step_handlers import plain
 from holdfast.app.verification import Verification, verified
@@ -22,8 +33,9 @@ from holdfast.app.workflow_reads import described, folded_workflow, graph_of, sh
 from holdfast.authoring.definition import R
 from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import STEPS, TASKS
+from holdfast.kernel.records import STEPS, TASKS, ResumeTrigger
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.events import Clock
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.runtime.replies import Reply
@@ -161,15 +173,107 @@ class FutureRun(Handle, Generic[R]):
             return self._refused(error)
         return self._ended_by(command)
 
-    def resume(self) -> Reply[None]:
-        """Let the run go on if it waits for an operator and has no dead letters."""
-        return self._desk.command(self._address, c.ResumeWorkflow(), nothing, may_create=False)
+    def pause(self, reason: str = "", *, clock: Clock | None = None, until: datetime | None = None) -> Reply[None]:
+        """Have the run wait: handlers that are running finish, and what follows from them is held until `resume`.
+
+        `clock` says what becomes of its timers, timeouts and deadline: with `run_on`, which is the default, those that pass meanwhile
+        fire once it goes on; with `stand_still` all of them are as much later as the pause is long. With `until` it goes on by itself.
+        Whoever is not the engine itself needs the capability `execution:pause`.
+        """
+        try:
+            command = c.PauseWorkflow(
+                reason=checked_text(reason, "reason"), clock=checked_clock(clock), until=checked_until(until)
+            )
+        except HoldfastError as error:
+            return failed(error)
+        return self._desk.command(self._address, command, nothing, comment=reason, may_create=False)
+
+    def resume(
+        self,
+        reason: str = "",
+        *,
+        data: dict[str, object] | None = None,
+        override: bool = False,
+        task: StepLike | None = None,
+        triggered_by: ResumeTrigger = "manual",
+        triggered_by_id: str = "",
+    ) -> Reply[None]:
+        """Let the run go on if it is paused, or waits for an operator and has no dead letters.
+
+        Conditions find `data` from then on under `resume`; the data of the run stays as it is. The same `triggered_by_id` twice is one
+        resume (the idempotency key of the request, if nothing else is given). `override` goes past an open question: it is closed as
+        overridden, with the reason, and counts as approved; of several, `task` names one. Whoever is not the engine itself needs the
+        capability `execution:resume`, and for that `execution:override`. A request that is refused is written down too.
+        """
+        try:
+            command = self._resuming(reason, data, triggered_by, triggered_by_id)
+            if override or task is not None:
+                command = msgspec.structs.replace(command, override=True, step=self._number_of(task))
+        except HoldfastError as error:
+            return failed(error)
+        told: Reply[None] = self._desk.command(self._address, command, nothing, comment=reason, may_create=False)
+        return noting_refusal(self._desk, self.id, command, told)
+
+    def request_resume(
+        self,
+        reason: str = "",
+        *,
+        data: dict[str, object] | None = None,
+        triggered_by: ResumeTrigger = "manual",
+        triggered_by_id: str = "",
+    ) -> Reply[ResumeRequest]:
+        """Write down that the run is to go on, and leave that to the worker that does so now and then (`resume_worker_interval`).
+
+        The actor must be allowed to resume it now; `resume_requests` tells what became of it.
+        """
+        try:
+            command = self._resuming(reason, data, triggered_by, triggered_by_id)
+        except HoldfastError as error:
+            return failed(error)
+        return self._desk.read(lambda: requested(self._desk, self.id, command))
+
+    def resume_requests(self) -> Reply[list[ResumeRequest]]:
+        """All requests to let the run go on, in order, with what became of each; those that were refused, too."""
+
+        def read(reader: Reader) -> list[ResumeRequest]:
+            return [resume_request(each) for each in reader.resume_requests(workflow_row(reader, self.id).id)]
+
+        return self._desk.look(read)
+
+    def resume_options(self) -> Reply[list[ResumeOption]]:
+        """What would bring the run on, and who may do that; empty if nothing would."""
+
+        def read(reader: Reader) -> list[ResumeOption]:
+            tracked = folded_workflow(self._desk, reader, self.id)
+            return resume_options(self.id, cast("State", tracked.state), graph_of(self._desk, tracked.header))
+
+        return self._desk.look(read)
 
     def delete(self, *, force: bool = False) -> Reply[None]:
         """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`)."""
         return self._desk.read(lambda: deleted(self._desk, self.id, force=force))
 
     # -- how
+
+    def _resuming(
+        self, reason: str, data: dict[str, object] | None, triggered_by: ResumeTrigger, triggered_by_id: str
+    ) -> c.ResumeWorkflow:
+        key = triggered_by_id or self._desk.request.idempotency_key
+        return c.ResumeWorkflow(
+            reason=checked_text(reason, "reason"),
+            trigger=checked_trigger(triggered_by),
+            trigger_id=checked_key(key, "triggered_by_id", may_be_empty=True),
+            data=checked_data(data, limit=self._desk.payload_limit),
+        )
+
+    def _number_of(self, task: StepLike | None) -> int | None:
+        """The number of a step of this very run."""
+        if task is None:
+            return None
+        instance, number = checked_step(task)
+        if instance != self.id:
+            raise PayloadError(f"{instance}:{number} is a step of another run; give one of {self.id}")
+        return number
 
     @property
     def _address(self) -> Address:

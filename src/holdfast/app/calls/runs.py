@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import cast
@@ -18,7 +19,8 @@ from holdfast.errors import PayloadError
 from holdfast.runtime.replies import Reply
 from holdfast.store.paging import newest
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import InstanceQuery
+from holdfast.store.resuming import PausedQuery
+from holdfast.store.shapes import Header, InstanceQuery
 
 
 class FutureRuns:
@@ -77,7 +79,9 @@ class FutureRuns:
             found = [
                 header
                 for statuses, has_begun in words.stored_statuses(wanted)
-                for header in reader.instances(msgspec.structs.replace(query, statuses=statuses, begun=has_begun))
+                for header in _listed(
+                    reader, msgspec.structs.replace(query, statuses=statuses, begun=has_begun), words, wanted
+                )
             ]
             headers = newest(found, size)
             worked_on = begun(reader, headers)
@@ -85,6 +89,76 @@ class FutureRuns:
             return views.Page(items=items, next=headers[-1].id if len(found) > size else None)
 
         return self._desk.look(read)
+
+    def paused(
+        self,
+        *,
+        definition: DefinitionLike = "",
+        reason: str = "",
+        since: datetime | None = None,
+        before: datetime | None = None,
+        after: views.InstanceSummary | None = None,
+        limit: int = 100,
+    ) -> Reply[builtins.list[views.InstanceSummary]]:
+        """Runs that are paused or wait for an operator, those that were paused last first; give the last one as `after` for the next page.
+
+        `reason` is the word that tells why: `requested` if somebody paused it. `since` and `before` are about when that was.
+        """
+        return self._paused(definition=definition, reason=reason, since=since, before=before, after=after, limit=limit)
+
+    def resumable(
+        self, *, definition: DefinitionLike = "", after: views.InstanceSummary | None = None, limit: int = 100
+    ) -> Reply[builtins.list[views.InstanceSummary]]:
+        """Paused runs that are about to go on: a request was written down, or what they waited for is decided and nobody has resumed them."""
+        return self._paused(definition=definition, after=after, limit=limit, is_resumable=True)
+
+    def _paused(
+        self,
+        *,
+        definition: DefinitionLike,
+        reason: str = "",
+        since: datetime | None = None,
+        before: datetime | None = None,
+        after: views.InstanceSummary | None,
+        limit: int,
+        is_resumable: bool = False,
+    ) -> Reply[builtins.list[views.InstanceSummary]]:
+        def read(reader: Reader) -> list[views.InstanceSummary]:
+            place = None if after is None or after.paused_at is None else (after.paused_at, after.id)
+            query = PausedQuery(
+                definition=checked_definition(definition)[0] if definition else "",
+                kinds=KINDS,
+                reason=checked_key(reason, "reason", may_be_empty=True),
+                since=since,
+                before=before,
+                resumable=is_resumable,
+                after=place,
+                limit=min(checked_limit(limit), LARGEST_PAGE),
+            )
+            page = reader.paused(query)
+            found = {header.id: header for header in reader.headers(page)}
+            headers = [found[each] for each in page]
+            worked_on = begun(reader, headers)
+            return [views.summary(header, has_begun=header.id in worked_on) for header in headers]
+
+        return self._desk.look(read)
+
+
+def _listed(reader: Reader, query: InstanceQuery, words: Words, wanted: tuple[str, ...]) -> list[Header]:
+    """A page of instances. Those that are paused have several words, by their reason, which is not what they are found by."""
+    if "paused" not in query.statuses:
+        return reader.instances(query)
+    found: list[Header] = []
+    while True:
+        page = reader.instances(query)
+        found += [each for each in page if _is_wanted(each, words, wanted)]
+        if len(page) < query.limit or len(found) >= query.limit:
+            return found[: query.limit]
+        query = msgspec.structs.replace(query, before=page[-1].id)
+
+
+def _is_wanted(header: Header, words: Words, wanted: tuple[str, ...]) -> bool:
+    return header.status != "paused" or words.instance_status("paused", header.reason, has_begun=True) in wanted
 
 
 def _wanted(words: Words, status: object, is_active: object) -> tuple[str, ...]:

@@ -60,6 +60,7 @@ class FutureTasks:
             given = plain(data, what="data", limit=self._desk.payload_limit)
         except HoldfastError as error:
             return failed(error)
-        command = c.AnswerStep(step=number, outcome=decision, comment=comment, data=given)
+        holds = not self._desk.service.shared.settings.auto_resume_after_approval
+        command = c.AnswerStep(step=number, outcome=decision, comment=comment, data=given, holds=holds)
         address = Address(tenant=self._desk.tenant, instance=instance)
         return self._desk.command(address, command, nothing, comment=comment, may_create=False)

@@ -37,6 +37,7 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, StepLike, Untyped
 from holdfast.app.verification import Verification
@@ -45,8 +46,9 @@ from holdfast.authoring.definition import I, R, TypedDefinition
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
-from holdfast.kernel.records import DeadLetterSource
+from holdfast.kernel.records import DeadLetterSource, ResumeTrigger
 from holdfast.machine.graphs.graph import Graph
+from holdfast.machine.runs.events import Clock
 from holdfast.store.pauses import PauseClock
 
 
@@ -120,9 +122,59 @@ class AsyncRun(Handle, Generic[R]):
         """
         return await awaited(self._futures.abort(reason), timeout)
 
-    async def resume(self) -> None:
-        """Let the run go on if it waits for an operator and has no dead letters."""
-        await self._futures.resume()
+    async def pause(self, reason: str = "", *, clock: Clock | None = None, until: datetime | None = None) -> None:
+        """Have the run wait: handlers that are running finish, and what follows from them is held until `resume`.
+
+        `clock` says what becomes of its timers, timeouts and deadline: with `run_on`, which is the default, those that pass meanwhile
+        fire once it goes on; with `stand_still` all of them are as much later as the pause is long. With `until` it goes on by itself.
+        Whoever is not the engine itself needs the capability `execution:pause`.
+        """
+        await self._futures.pause(reason, clock=clock, until=until)
+
+    async def resume(
+        self,
+        reason: str = "",
+        *,
+        data: dict[str, object] | None = None,
+        override: bool = False,
+        task: StepLike | None = None,
+        triggered_by: ResumeTrigger = "manual",
+        triggered_by_id: str = "",
+    ) -> None:
+        """Let the run go on if it is paused, or waits for an operator and has no dead letters.
+
+        Conditions find `data` from then on under `resume`; the data of the run stays as it is. The same `triggered_by_id` twice is one
+        resume (the idempotency key of the request, if nothing else is given). `override` goes past an open question: it is closed as
+        overridden, with the reason, and counts as approved; of several, `task` names one. Whoever is not the engine itself needs the
+        capability `execution:resume`, and for that `execution:override`. A request that is refused is written down too.
+        """
+        await self._futures.resume(
+            reason, data=data, override=override, task=task, triggered_by=triggered_by, triggered_by_id=triggered_by_id
+        )
+
+    async def request_resume(
+        self,
+        reason: str = "",
+        *,
+        data: dict[str, object] | None = None,
+        triggered_by: ResumeTrigger = "manual",
+        triggered_by_id: str = "",
+    ) -> ResumeRequest:
+        """Write down that the run is to go on, and leave that to the worker that does so now and then (`resume_worker_interval`).
+
+        The actor must be allowed to resume it now; `resume_requests` tells what became of it.
+        """
+        return await self._futures.request_resume(
+            reason, data=data, triggered_by=triggered_by, triggered_by_id=triggered_by_id
+        )
+
+    async def resume_requests(self) -> list[ResumeRequest]:
+        """All requests to let the run go on, in order, with what became of each; those that were refused, too."""
+        return await self._futures.resume_requests()
+
+    async def resume_options(self) -> list[ResumeOption]:
+        """What would bring the run on, and who may do that; empty if nothing would."""
+        return await self._futures.resume_options()
 
     async def delete(self, *, force: bool = False) -> None:
         """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`)."""
@@ -169,6 +221,30 @@ class AsyncRuns:
             cursor=cursor,
             limit=limit,
         )
+
+    async def paused(
+        self,
+        *,
+        definition: DefinitionLike = "",
+        reason: str = "",
+        since: datetime | None = None,
+        before: datetime | None = None,
+        after: views.InstanceSummary | None = None,
+        limit: int = 100,
+    ) -> builtins.list[views.InstanceSummary]:
+        """Runs that are paused or wait for an operator, those that were paused last first; give the last one as `after` for the next page.
+
+        `reason` is the word that tells why: `requested` if somebody paused it. `since` and `before` are about when that was.
+        """
+        return await self._futures.paused(
+            definition=definition, reason=reason, since=since, before=before, after=after, limit=limit
+        )
+
+    async def resumable(
+        self, *, definition: DefinitionLike = "", after: views.InstanceSummary | None = None, limit: int = 100
+    ) -> builtins.list[views.InstanceSummary]:
+        """Paused runs that are about to go on: a request was written down, or what they waited for is decided and nobody has resumed them."""
+        return await self._futures.resumable(definition=definition, after=after, limit=limit)
 
 
 class AsyncDeciders:

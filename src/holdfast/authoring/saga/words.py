@@ -11,7 +11,9 @@ PENDING: Final = "pending"
 RUNNING: Final = "running"
 DLQ: Final = "dlq"
 
-ACTIVE: Final = ("pending", "running", "dlq")
+PAUSED: Final = "paused"
+
+ACTIVE: Final = ("pending", "running", "paused", "dlq")
 TERMINAL: Final = ("completed", "failed", "cancelled", "aborted")
 
 STEP_STATUSES: Final = (
@@ -32,14 +34,14 @@ STEP_STATUSES: Final = (
 ANSWERED: Final = {"confirmed": "approved", "rejected": "rejected"}
 """What an answer is called in a history, by its outcome."""
 
-REQUESTED: Final = "requested"
-"""Why an instance waits with which nothing is wrong: a person wants it to."""
+HARMLESS: Final = frozenset({"requested", "approved"})
+"""Why an instance waits with which nothing is wrong: a person wants it to, or has decided, and another lets it go on."""
 
 
 def instance_status(status: str, reason: str, *, has_begun: bool) -> str:
-    """The status of an instance: one that waits for an operator is in the `dlq`, one that nobody has worked on is `pending`."""
+    """The status of an instance: one that waits for an operator is in the `dlq`, or `paused` if nothing is wrong with it."""
     if status == "paused":
-        return RUNNING if reason == REQUESTED else DLQ
+        return PAUSED if reason in HARMLESS else DLQ
     return PENDING if status == RUNNING and not has_begun else status
 
 
@@ -90,6 +92,7 @@ _OF_STEP: Final = {
     "step_failed": "failed",
     "step_stopped": "skipped",
     "step_paused": "paused",
+    "failure_held": "paused",
     "step_requeued": PENDING,
     "compensation_started": "compensation",
     "compensation_retry": "compensation",
@@ -130,8 +133,8 @@ def event_status(type_: str, known: Known) -> str:
             return "paused" if known.is_paused else "skipped"
         case "cancellation_started" if known.is_paused:
             return RUNNING
-        case "workflow_paused" if known.reason == REQUESTED:
-            return RUNNING
+        case "workflow_paused" if known.reason in HARMLESS:
+            return PAUSED
         case _:
             return _OF_STEP.get(type_) or _OF_INSTANCE.get(type_, "")
 

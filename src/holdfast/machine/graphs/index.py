@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
@@ -11,6 +12,8 @@ from holdfast.machine.graphs.kinds.human import SHOWN, TEMPLATE
 
 DATA = "input"
 """What expressions call the data of a token."""
+EVENT = "event"
+"""What they call the signal that was taken last."""
 
 
 class GraphIndex:
@@ -55,6 +58,9 @@ class GraphIndex:
             for edge in graph.edges
             if edge.assign
         }
+        expressions = [*self._guards.values(), *_flat(self._assigns), *_flat(self._formulas)]
+        self.reads_event = any(_first(name) == EVENT for each in expressions for name in each.variables)
+        """Whether the last signal has to be remembered; most graphs find what it brought in the data, and nowhere else."""
 
     def node(self, name: str) -> Node:
         """The node with this name."""
@@ -117,6 +123,14 @@ class GraphIndex:
     def assigns(self, edge: Edge) -> dict[str, Expression]:
         """What an edge adds to the data."""
         return self._assigns.get(edge.id, {})
+
+
+def _flat(expressions: Mapping[str, Mapping[str, Expression]]) -> Iterator[Expression]:
+    return (each for some in expressions.values() for each in some.values())
+
+
+def _first(path: str) -> str:
+    return path.partition(".")[0].partition("[")[0]
 
 
 def _place(expression: Expression) -> tuple[str, ...]:

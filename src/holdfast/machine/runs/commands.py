@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 import msgspec
 
 from holdfast.machine.runs.errands import Errand, Person
+from holdfast.machine.runs.events.pause import Clock, Trigger
 
 Data = dict[str, object]
 
@@ -83,6 +84,8 @@ class AnswerStep(_Command, frozen=True, kw_only=True):
     comment: str = ""
     data: object = None
     """What comes with the answer."""
+    holds: bool = False
+    """Whether a workflow of rules waits, once it is answered, until somebody lets it go on."""
 
 
 class SendSignal(_Command, frozen=True, kw_only=True):
@@ -115,8 +118,36 @@ class RequeueStep(_Command, frozen=True, kw_only=True):
     """What the step works on now; None leaves it as it was."""
 
 
+class PauseWorkflow(_Command, frozen=True, kw_only=True):
+    """Wait for an operator, from now on."""
+
+    reason: str = ""
+    clock: Clock | None = None
+    """What becomes of timers meanwhile; None means what is usual for the kind of the workflow."""
+    until: datetime | None = None
+    """When to go on by itself; None means not to."""
+
+
 class ResumeWorkflow(_Command, frozen=True, kw_only=True):
     """Go on with a run that waits for an operator."""
+
+    reason: str = ""
+    trigger: Trigger = "manual"
+    """What has it go on."""
+    trigger_id: str = ""
+    """What tells this request from others: the same one twice is one. Empty if it is like no other."""
+    data: Data | None = None
+    """What conditions find from now on under `resume`."""
+    override: bool = False
+    """Whether a question that is open is taken as approved, without those who were asked."""
+    step: int | None = None
+    """The step whose question that is; None means the only one."""
+    request: str = ""
+    """Id of the request, if it was written down before; it gets one otherwise."""
+
+
+class ExpirePause(_Command, frozen=True, kw_only=True):
+    """A pause has lasted as long as it may."""
 
 
 class RetryCompensation(_Command, frozen=True, kw_only=True):
@@ -170,7 +201,9 @@ Command: TypeAlias = (
     | CancelWorkflow
     | AbortWorkflow
     | RequeueStep
+    | PauseWorkflow
     | ResumeWorkflow
+    | ExpirePause
     | RetryCompensation
     | EndChild
     | NoteMissingHandler

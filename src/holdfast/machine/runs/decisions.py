@@ -15,7 +15,6 @@ from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import (
     ChildUndone,
-    CompensationWaived,
     HandlerMissing,
     StepRequeued,
     StepRolledBack,
@@ -25,20 +24,18 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.law import answer_refusal, start_refusal, stop_refusal
-from holdfast.machine.runs.leaving import end, leave_by, look_at_branches, way_out
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
-from holdfast.machine.runs.nodes.task import failed, resume, returned
+from holdfast.machine.runs.nodes.task import failed, returned
 from holdfast.machine.runs.nodes.wait import signal
+from holdfast.machine.runs.pauses import REPEATED, expire, go_on, hold_answered, is_repeated, pause, resume
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
 from holdfast.machine.runs.rollback import (
-    DEADLINE,
-    GRACE,
     NOT_UNDONE,
     cancel,
     end_grace,
-    go_on,
+    go_back,
     is_awaited,
     is_to_undo,
     retry_undoing,
@@ -48,10 +45,9 @@ from holdfast.machine.runs.rollback import (
     undone,
     work_of,
 )
-from holdfast.machine.runs.state import ROOT, Executed, State, Stay, Step, Token
-from holdfast.machine.runs.turn import Turn, step_timer
-
-START = "start"
+from holdfast.machine.runs.state import ROOT, Executed, State, Step
+from holdfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
+from holdfast.machine.runs.turn import Turn
 
 LATE = Ignored(reason="nobody waits for this any more")
 _KNOWN = Ignored(reason="the history says so already")
@@ -60,6 +56,7 @@ _OPERATIONS = (
     c.CancelWorkflow,
     c.AbortWorkflow,
     c.RequeueStep,
+    c.PauseWorkflow,
     c.ResumeWorkflow,
     c.AnswerStep,
     c.SendSignal,
@@ -78,7 +75,7 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
         return answer
     turn.run()
     if state.rollback is not None:
-        go_on(turn)
+        go_back(turn)
     if state.dropped is not None:
         undo_dropped(turn)
     _complete(turn)
@@ -94,6 +91,8 @@ def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Momen
         return barred or (None if state.status == "new" else _started_before(moment))
     if state.status == "new":
         return refused(Refusal.NOT_STARTED, "there is no such workflow")
+    if is_repeated(state, command):
+        return REPEATED
     if isinstance(command, c.AnswerStep) and command.step in state.decided:
         return _answered_before(state, command, moment)
     if not state.is_terminal or isinstance(command, c.RetryCompensation) or _frees(state, command):
@@ -102,9 +101,7 @@ def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Momen
         return _late_end(Turn(routes, state, moment, kind_of), command)
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
         return LATE
-    if isinstance(command, _OPERATIONS):
-        return already_terminal(state.status)
-    return LATE
+    return already_terminal(state.status) if isinstance(command, _OPERATIONS) else LATE
 
 
 def _started_before(moment: Moment) -> Rejection:
@@ -258,7 +255,10 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Rejection | None:
         return refused(
             Refusal.UNKNOWN_OUTCOME, f"{node.id!r} cannot be answered by {command.outcome!r}; there are {possible}"
         )
-    return turn.kind(step).answer(turn, step, command)
+    refusal = turn.kind(step).answer(turn, step, command)
+    if refusal is None and command.holds:
+        hold_answered(turn, step)
+    return refusal
 
 
 def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Answer:
@@ -324,7 +324,7 @@ def _child_undone(turn: Turn, caller: Executed | Step) -> None:
     if state.rollback is not None:
         turn.emit(WorkflowResumed())
     elif state.status == "paused" and state.reason == NOT_UNDONE:
-        _go_on(turn)
+        go_on(turn)
     turn.emit(ChildUndone(step=caller.number))
     if not is_to_undo(turn, caller):
         turn.emit(StepRolledBack(step=turn.next_step, of=caller.number))
@@ -378,47 +378,9 @@ def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
         return too_large(turn.routes, "the input")
     turn.emit(StepRequeued(step=command.step, actor=turn.moment.actor.id, input=command.input))
     turn.move(step.token, step.node, is_asked=True)
-    if turn.state.status == "paused":
-        _go_on(turn)
+    if turn.state.status == "paused" and turn.state.pause is None:  # What somebody has paused goes on when he says so.
+        go_on(turn)
     return None
-
-
-def _resume(turn: Turn, _command: c.ResumeWorkflow) -> Answer | None:
-    state = turn.state
-    if state.status != "paused":
-        return refused(Refusal.NOT_PAUSED, "the workflow does not wait for an operator")
-    if state.dead:
-        steps = ", ".join(repr(step.node) for step in state.dead.values())
-        return refused(Refusal.DEAD_LETTERS, f"steps gave up and have to be requeued first: {steps}")
-    if state.reason == NOT_UNDONE and state.dropped is not None and state.dropped.stuck is not None:
-        turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor.id))
-    _go_on(turn)
-    return None
-
-
-def _go_on(turn: Turn) -> None:
-    """What was taken back is called again, tokens that were held go on, and branches are looked at that ended meanwhile."""
-    state = turn.state
-    held = [(token, token.stay) for token in state.tokens.values() if token.stay is not None]
-    turn.emit(WorkflowResumed())
-    for step in list(state.frozen.values()):
-        resume(turn, step)
-    for token, stay in held:
-        if stay.target:
-            turn.move(token.id, stay.target, is_asked=True)
-        else:
-            _leave_or_end(turn, token, stay)
-    for number in list(state.scopes):
-        look_at_branches(turn, number)
-
-
-def _leave_or_end(turn: Turn, token: Token, stay: Stay) -> None:
-    """A token that no edge led on from: if none does now, its way is over."""
-    edge = way_out(turn, token, stay.node, stay.outcome)
-    if edge is None:
-        end(turn, token)
-    else:
-        leave_by(turn, token, edge)
 
 
 def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | None:
@@ -438,7 +400,7 @@ def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | No
             Refusal.STILL_STOPPING, "handlers of this branch are still being stopped; try again when they have"
         )
     if state.status == "paused" and state.reason == NOT_UNDONE:
-        _go_on(turn)
+        go_on(turn)
     undo(turn, executed, is_asked=True)
     return None
 
@@ -457,7 +419,9 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.CancelWorkflow: _cancel_workflow,
     c.AbortWorkflow: _abort_workflow,
     c.RequeueStep: _requeue,
-    c.ResumeWorkflow: _resume,
+    c.PauseWorkflow: pause,
+    c.ResumeWorkflow: resume,
+    c.ExpirePause: expire,
     c.RetryCompensation: _retry_compensation,
     c.EndChild: _end_child,
     c.NoteMissingHandler: _note_missing,

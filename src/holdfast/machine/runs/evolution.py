@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
+from holdfast.machine.runs import holding
 from holdfast.machine.runs.answers import merged, name_of, without
 from holdfast.machine.runs.branches import shorten, undoable
 from holdfast.machine.runs.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
@@ -170,8 +171,9 @@ def _step_resumed(_routes: GraphIndex, state: State, event: e.StepResumed) -> No
 
 
 def _step_paused(_routes: GraphIndex, state: State, event: e.StepPaused) -> None:
-    step = state.dead[event.step] = state.open.pop(event.step)
-    step.error = event.error
+    is_open = event.step in state.open
+    step = state.dead[event.step] = (state.open if is_open else state.frozen).pop(event.step)
+    step.error, step.has_failed = event.error, False
 
 
 def _step_requeued(routes: GraphIndex, state: State, event: e.StepRequeued) -> None:
@@ -327,9 +329,11 @@ def _signal_received(_routes: GraphIndex, state: State, event: e.SignalReceived)
     state.signals.setdefault(event.name, []).append(event.payload)
 
 
-def _signal_taken(_routes: GraphIndex, state: State, event: e.SignalTaken) -> None:
+def _signal_taken(routes: GraphIndex, state: State, event: e.SignalTaken) -> None:
     kept = state.signals[event.name]
-    kept.pop(0)
+    payload = kept.pop(0)
+    if routes.reads_event:
+        state.event = {"name": event.name, "payload": payload}
     if not kept:
         del state.signals[event.name]
 
@@ -347,7 +351,7 @@ def _cancellation_started(_routes: GraphIndex, state: State, event: e.Cancellati
 
 def _turn_back(state: State, rollback: Rollback) -> None:
     state.rollback = rollback
-    state.status, state.reason, state.error = "running", "", ""
+    state.status, state.reason, state.error, state.pause = "running", "", "", None
     if state.dropped is not None:  # The rollback will try it again.
         state.dropped.stuck = None
 
@@ -417,16 +421,6 @@ def _abort_started(_routes: GraphIndex, state: State, _event: e.AbortStarted) ->
     state.rollback = state.dropped = None
 
 
-def _paused(_routes: GraphIndex, state: State, event: e.WorkflowPaused) -> None:
-    state.status, state.reason, state.error = "paused", event.reason, event.error
-
-
-def _resumed(_routes: GraphIndex, state: State, _event: e.WorkflowResumed) -> None:
-    state.status, state.reason, state.error, state.chain = "running", "", "", 0
-    for token in state.tokens.values():
-        token.stay = None
-
-
 def _completed(_routes: GraphIndex, state: State, _event: e.WorkflowCompleted) -> None:
     state.status, state.reason = "completed", state.outcome
 
@@ -441,7 +435,7 @@ def _cancelled(_routes: GraphIndex, state: State, event: e.WorkflowCancelled) ->
 
 
 def _aborted(_routes: GraphIndex, state: State, event: e.WorkflowAborted) -> None:
-    state.status, state.reason, state.error = "aborted", "", event.reason
+    state.status, state.reason, state.error, state.pause = "aborted", "", event.reason, None
 
 
 _TABLE: dict[type[e.Event], Callable[..., None]] = {
@@ -483,8 +477,10 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.StepRolledBack: _step_rolled_back,
     e.CancellationStarted: _cancellation_started,
     e.AbortStarted: _abort_started,
-    e.WorkflowPaused: _paused,
-    e.WorkflowResumed: _resumed,
+    e.WorkflowPaused: holding.paused,
+    e.TimerHeld: holding.timer_held,
+    e.FailureHeld: holding.failure_held,
+    e.WorkflowResumed: holding.resumed,
     e.WorkflowCompleted: _completed,
     e.WorkflowFailed: _failed,
     e.WorkflowCancelled: _cancelled,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.machine.graphs.graph import ERROR, Node
 from holdfast.machine.runs.answers import Data, fits, is_within, overflow
-from holdfast.machine.runs.events import DataAssigned, StepFailed, StepPaused
+from holdfast.machine.runs.events import DataAssigned, FailureHeld, StepFailed, StepPaused
 from holdfast.machine.runs.leaving import finish, is_outlived, leave_by, way_out
 from holdfast.machine.runs.rollback import roll_back
 from holdfast.machine.runs.state import Step, Token
@@ -26,7 +26,10 @@ def take_answer(turn: Turn, step: Step, output: object) -> None:
 
 
 def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> None:
-    """A step has failed for good."""
+    """A step has failed for good. While the run is paused nothing follows from that."""
+    if turn.state.pause is not None:
+        turn.emit(FailureHeld(step=step.number, error=error, was_called=was_called))
+        return
     turn.cancel_step_timer(step)
     failure = StepFailed(step=step.number, error=error, was_called=was_called)
     if turn.state.rollback is not None:

@@ -10,6 +10,9 @@ from holdfast.machine.runs.refusals import Refusal, refused
 
 _EVERYTHING = "*"
 
+PAUSE, RESUME, OVERRIDE = "execution:pause", "execution:resume", "execution:override"
+"""What operators need, whatever the graph demands; the engine itself, and a library's calls without an actor, may do everything."""
+
 
 def start_refusal(graph: Graph, actor: Actor) -> Rejection | None:
     """Why an actor may not start a run."""
@@ -19,6 +22,21 @@ def start_refusal(graph: Graph, actor: Actor) -> Rejection | None:
 def stop_refusal(graph: Graph, actor: Actor) -> Rejection | None:
     """Why an actor may not cancel or abort a run."""
     return _without(actor, graph.rights.cancel or graph.rights.start, f"stop {graph.name!r}")
+
+
+def pause_refusal(graph: Graph, actor: Actor) -> Rejection | None:
+    """Why an actor may not pause a run."""
+    return _without(actor, PAUSE, f"pause {graph.name!r}")
+
+
+def resume_refusal(graph: Graph, actor: Actor) -> Rejection | None:
+    """Why an actor may not let a run go on."""
+    return _without(actor, RESUME, f"resume {graph.name!r}")
+
+
+def override_refusal(graph: Graph, actor: Actor) -> Rejection | None:
+    """Why an actor may not go past a question that others were asked."""
+    return _without(actor, OVERRIDE, f"override an open question of {graph.name!r}")
 
 
 def answer_refusal(node: Node, actor: Actor) -> Rejection | None:

@@ -22,8 +22,9 @@ from holdfast.machine.runs.events import (
     TokenHeld,
 )
 from holdfast.machine.runs.losers import drop
-from holdfast.machine.runs.rollback import DEADLINE, roll_back
+from holdfast.machine.runs.rollback import roll_back
 from holdfast.machine.runs.state import Data, Scope, Step, Token
+from holdfast.machine.runs.timers import DEADLINE
 from holdfast.machine.runs.turn import Turn
 
 _ENOUGH = "another branch was enough"
@@ -115,7 +116,7 @@ def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: st
     if turn.state.rollback is not None or turn.state.is_terminal:
         return
     if edge is None:
-        _stay_or_end(turn, token, node, outcome)
+        stay_or_end(turn, token, node, outcome)
         return
     assigns = turn.routes.assigns(edge)
     if assigns:
@@ -135,13 +136,15 @@ def value_of(expression: Expression, data: dict[str, object]) -> object:
         return None
 
 
-def _stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
+def stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
     """No edge leads on."""
     match turn.routes.policies.on_no_edge:
         case "complete":
             end(turn, token)
         case "pause":
             turn.pause("no_edge", f"no edge leads on from {node!r} by {outcome!r}")
+            turn.emit(TokenHeld(token=token.id, node=node, outcome=outcome))
+        case "fail" if turn.state.pause is not None:
             turn.emit(TokenHeld(token=token.id, node=node, outcome=outcome))
         case "fail":
             roll_back(turn, f"no edge leads on from {node!r} by {outcome!r}")

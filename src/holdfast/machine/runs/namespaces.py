@@ -12,10 +12,15 @@ from holdfast.expressions import schema_type
 from holdfast.expressions.schemas import Type
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Kind
-from holdfast.machine.graphs.index import DATA
-from holdfast.machine.runs.state import Token
+from holdfast.machine.graphs.index import DATA, EVENT
+from holdfast.machine.runs.state import State, Token
 
 Values = dict[str, object]
+
+APPROVAL, RESUME = "approval", "resume"
+"""What the last decision and the last resume have brought; the data of the run stays as it was."""
+
+_NOTHING: Final[Values] = {}
 
 
 class Namespaces(NamedTuple):
@@ -23,11 +28,11 @@ class Namespaces(NamedTuple):
 
     schema: Type
     """Their types."""
-    values: Callable[[Moment, Token, str], Values]
+    values: Callable[[Moment, State, Token, str], Values]
     """What they stand for when a token is at a node."""
 
 
-def _saga_values(moment: Moment, token: Token, node: str) -> Values:
+def _saga_values(moment: Moment, state: State, token: Token, node: str) -> Values:
     actor = moment.actor
     return {
         DATA: token.data,
@@ -40,6 +45,9 @@ def _saga_values(moment: Moment, token: Token, node: str) -> Values:
             "roles": sorted(actor.roles),
             "capabilities": sorted(actor.capabilities),
         },
+        APPROVAL: next(reversed(state.decided.values()), _NOTHING),
+        EVENT: state.event or _NOTHING,
+        RESUME: _NOTHING if state.resumed is None else state.resumed.data,
     }
 
 
@@ -51,11 +59,14 @@ SAGA: Final = Namespaces(
             "step_name": "string",
             "now": "datetime",
             "actor": {"id": "string", "kind": "string", "roles": ["string"], "capabilities": ["string"]},
+            APPROVAL: "object",
+            EVENT: "object",
+            RESUME: "object",
         }
     ),
     _saga_values,
 )
-"""The data as `input`, and what the engine knows about the moment. What nobody asked for is decided by the actor `system`."""
+"""The data as `input`, what the engine knows about the moment, and what came last from people and the world. What nobody asked for is decided by the actor `system`."""
 
 _BY_KIND: Final[dict[Kind, Namespaces]] = {"saga": SAGA, "process": SAGA, "rules": SAGA, "envelope": SAGA}
 

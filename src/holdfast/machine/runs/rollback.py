@@ -31,10 +31,9 @@ from holdfast.machine.runs.events import (
     WorkflowResumed,
 )
 from holdfast.machine.runs.state import Executed, Rollback, State, Step
+from holdfast.machine.runs.timers import DEADLINE, GRACE, RESUME
 from holdfast.machine.runs.turn import Turn, policy_of
 
-GRACE = "grace"
-DEADLINE = "deadline"
 FAILED_ELSEWHERE = "a step of another branch failed"
 NOT_UNDONE: Final = "compensation_failed"
 """Why a run ended, or waits for an operator, that could not undo what it had to."""
@@ -42,7 +41,7 @@ NOT_UNDONE: Final = "compensation_failed"
 
 def roll_back(turn: Turn, error: str, *, failed_step: int | None = None) -> None:
     """Turn back after a failure. What runs may finish and is waited for; nothing new begins."""
-    turn.cancel_timer(DEADLINE)
+    _end_waiting(turn)
     turn.emit(RollbackStarted(error=error, failed_step=failed_step))
     for step in unended(turn):
         if step.of is not None:
@@ -55,7 +54,7 @@ def roll_back(turn: Turn, error: str, *, failed_step: int | None = None) -> None
 
 def cancel(turn: Turn, actor: str, reason: str) -> None:
     """Stop everything, and undo what was done if that is the policy."""
-    turn.cancel_timer(DEADLINE)
+    _end_waiting(turn)
     turn.emit(CancellationStarted(requested_by=actor, reason=reason))
     undoes = turn.routes.policies.on_cancel == "compensate"
     stop_everything(turn, "undo" if undoes else "drop")
@@ -63,6 +62,12 @@ def cancel(turn: Turn, actor: str, reason: str) -> None:
         turn.emit(WorkflowCancelled(requested_by=actor, reason=reason))
     elif awaited_calls(turn):
         turn.set_timer(GRACE, turn.routes.policies.stop_grace_ms, EndGrace())
+
+
+def _end_waiting(turn: Turn) -> None:
+    """A run that turns back has no deadline, and no pause that could end."""
+    turn.cancel_timer(DEADLINE)
+    turn.cancel_timer(RESUME)
 
 
 def stopped(turn: Turn, step: int, *, came_back: bool, is_done: bool = False, output: object = None) -> None:
@@ -96,7 +101,7 @@ def awaited_calls(turn: Turn) -> list[int]:
     return [step for step in turn.state.stopping if turn.state.executed[step].attempt]
 
 
-def go_on(turn: Turn) -> None:
+def go_back(turn: Turn) -> None:
     """Undo the next step, if nothing runs any more."""
     state = turn.state
     rollback = state.rollback

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -70,6 +71,8 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Why that run could not be undone; empty if it could, or has not ended."""
     error: str = ""
     """Why it gave up, while it waits for an operator."""
+    has_failed: bool = False
+    """Whether it gave up while the run is paused, and nothing has followed from that yet."""
     missed: int | None = None
     """Number of the effect whose handler nobody had, as the history says; None if that was never so."""
 
@@ -147,6 +150,27 @@ class Dropped(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """The executed step that could not be undone."""
 
 
+class Pause(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """A pause that somebody asked for."""
+
+    at: datetime
+    by: str = ""
+    clock: Literal["run_on", "stand_still"] = "run_on"
+    until: datetime | None = None
+    """When it ends by itself."""
+    held: dict[str, datetime] = {}
+    """Timers that do not fire meanwhile, by key, and when they were due."""
+
+
+class Resumed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What requests to go on have left."""
+
+    data: Data = {}
+    """What the last one brought along that brought anything."""
+    triggers: list[str] = []
+    """What tells those apart that were carried out; the last ones."""
+
+
 class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A whole run."""
 
@@ -177,11 +201,16 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Steps whose work was taken back while the run waits for an operator."""
     signals: dict[str, list[object]] = {}
     """Signals that nobody has waited for yet."""
+    event: Data | None = None
+    """The signal that was taken last, where the graph reads it."""
     decided: dict[int, Data] = {}
     """What people and the world have answered, by step; the last ones."""
     result: object = None
     outcome: str = ""
     """What it came to, in a word of its definition."""
+    pause: Pause | None = None
+    """Set while it is paused because somebody asked for that."""
+    resumed: Resumed | None = None
     chain: int = 0
     """Calls of handlers since the last word from outside."""
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
+from uuid import UUID
 
 import msgspec
 
-from holdfast.kernel.records import DeadLetterRaised, DeadLetterSettled, StepMoved, StepOpened
+from holdfast.kernel.records import DeadLetterRaised, DeadLetterSettled, ResumeExecuted, StepMoved, StepOpened
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Node
 from holdfast.machine.graphs.index import GraphIndex
@@ -160,7 +161,7 @@ def _step_stopped(_view: Projection, event: e.StepStopped) -> list[Record]:
 
 
 def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
-    step = view.state.open[event.step]
+    step = view.state.open.get(event.step) or view.state.frozen[event.step]
     waits = view.routes.policies.on_failure == "pause"
     attempts = _calls(step, event)
     letter = DeadLetterRaised(
@@ -266,6 +267,22 @@ def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]
     ]
 
 
+def _resumed(_view: Projection, event: e.WorkflowResumed) -> Sequence[Record]:
+    """The request to go on, if there was one."""
+    if not event.request:
+        return ()
+    return [
+        ResumeExecuted(
+            id=UUID(event.request),
+            triggered_by=event.trigger,
+            triggered_by_id=event.trigger_id or event.by,
+            trigger_data=None if event.data is None else _encode(event.data),
+            reason=event.reason,
+            requested_by=event.by,
+        )
+    ]
+
+
 _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepStarted: _step_started,
     e.StepCompleted: _step_completed,
@@ -286,4 +303,5 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.RollbackStarted: _turned_back,
     e.CancellationStarted: _turned_back,
     e.AbortStarted: _turned_back,
+    e.WorkflowResumed: _resumed,
 }

@@ -6,7 +6,7 @@ What a node does is the business of its module in `nodes`; the turn knows no kin
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from holdfast.kernel.decision import Decision, Effect, Message, Recall, Rejection, Timer
@@ -17,11 +17,12 @@ from holdfast.machine.graphs.graph import Execution, Node, Retry, Work
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.commands import AnswerStep, ReturnStep, RunStep, TimeOut
 from holdfast.machine.runs.errands import OWN_HANDLER, Errand
-from holdfast.machine.runs.events import Ended, Event, PauseReason, StepStarted, TokenHeld, WorkflowPaused
+from holdfast.machine.runs.events import Ended, Event, PauseReason, StepStarted, TimerHeld, TokenHeld, WorkflowPaused
 from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.namespaces import namespaces_of
 from holdfast.machine.runs.state import Executed, State, Step, Token
 from holdfast.machine.runs.step_rows import NodeRows, Projection
+from holdfast.machine.runs.timers import step_timer
 
 Ending = Literal["undo", "drop", "abort"]
 """How work is stopped: it will be undone, and its end is waited for; it is not wanted any more; or everything ends at once."""
@@ -163,10 +164,13 @@ class Turn:
             self.pause("chain_limit", f"{calls} automatic steps in a row")
 
     def pause(self, reason: PauseReason, error: str) -> None:
+        """Have the run wait for an operator, unless it does already."""
+        if self.state.status == "running":
+            self.halt(WorkflowPaused(reason=reason, error=error))
+
+    def halt(self, event: WorkflowPaused) -> None:
         """Have the run wait for an operator: nothing new begins, and work that nobody has begun is taken back."""
-        if self.state.status != "running":
-            return
-        self.emit(WorkflowPaused(reason=reason, error=error))
+        self.emit(event)
         for step in self.state.open.values():
             if step.effect is not None and step.of is None:  # What is being undone is undone to its end.
                 self.recall(step, stop=False)
@@ -181,7 +185,7 @@ class Turn:
 
     def data_for(self, token: Token, node: str) -> dict[str, object]:
         """What expressions may read."""
-        return namespaces_of(self.routes.graph.kind).values(self.moment, token, node)
+        return namespaces_of(self.routes.graph.kind).values(self.moment, self.state, token, node)
 
     # -- work
 
@@ -241,8 +245,16 @@ class Turn:
         self._more.recalls.append(Recall(effect=step.effect, command=ReturnStep(step=step.number), stop=stop))
 
     def set_timer(self, key: str, after_ms: int, command: object) -> None:
-        """Have a command sent later."""
-        self._more.timers.append(Timer(command=command, after=timedelta(milliseconds=after_ms), key=key))
+        """Have a command sent later; while the run is paused, once it goes on."""
+        after = timedelta(milliseconds=after_ms)
+        if self.state.pause is not None:
+            self.emit(TimerHeld(key=key, due_at=self.moment.now + after))
+        else:
+            self._more.timers.append(Timer(command=command, after=after, key=key))
+
+    def set_timer_at(self, key: str, due_at: datetime, command: object) -> None:
+        """Have a command sent at an instant, whether the run is paused by then or not."""
+        self._more.timers.append(Timer(command=command, due_at=due_at, key=key))
 
     def cancel_timer(self, key: str) -> None:
         """A timer is not wanted any more."""
@@ -250,10 +262,12 @@ class Turn:
             self._rarely.timers = [timer for timer in self._rarely.timers if timer.key != key]
         if key in self.moment.pending_timers:
             self._more.cancelled.append(key)
+        elif self.state.pause is not None and key in self.state.pause.held:
+            self.emit(TimerHeld(key=key))
 
     def cancel_step_timer(self, step: Step) -> None:
         """The time of a step does not run any more."""
-        if self.moment.pending_timers or self._rarely is not None:
+        if self.moment.pending_timers or self._rarely is not None or self.state.pause is not None:
             self.cancel_timer(step_timer(step.number))
 
     def wait_after(self, retry: Retry, attempt: int) -> timedelta:
@@ -270,11 +284,6 @@ class Turn:
         if self._rarely is None:
             self._rarely = _Rarely()
         return self._rarely
-
-
-def step_timer(step: int) -> str:
-    """The key of the timer of a step."""
-    return f"step:{step}"
 
 
 def policy_of(retry: Retry) -> RetryPolicy:

@@ -9,7 +9,7 @@ from holdfast.errors import PayloadError, ReplayError
 from holdfast.kernel.history import check_sequence
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
-from holdfast.store.shapes import Address, Header, Loaded
+from holdfast.store.shapes import Address, Header, Loaded, PendingTimer
 
 NO_SNAPSHOTS = -1
 """Size of the last snapshot, for a state that cannot be stored."""
@@ -20,12 +20,12 @@ class CachedInstance:
 
     __slots__ = ("bytes_since", "events_since", "header", "is_fresh", "program", "snapshot_bytes", "state", "timers")
 
-    def __init__(self, header: Header, program: Program, state: object, timers: dict[str, int]) -> None:
+    def __init__(self, header: Header, program: Program, state: object, timers: dict[str, PendingTimer]) -> None:
         self.header = header
         self.program = program
         self.state = state
         self.timers = timers
-        """Numbers of the pending timers, by key."""
+        """Those that have not fired, by key."""
         self.events_since = 0
         """Events since the last snapshot."""
         self.bytes_since = 0

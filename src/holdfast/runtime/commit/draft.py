@@ -6,7 +6,7 @@ the same batch do not notice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -15,7 +15,7 @@ from holdfast.errors import ForbiddenError, PayloadError, RejectedError
 from holdfast.kernel.actor import OWN, context_bytes
 from holdfast.kernel.decision import NOT_ALLOWED, Decision, Effect, Ignored, Rejection, Timer
 from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
-from holdfast.kernel.moment import Moment
+from holdfast.kernel.moment import NO_TIMERS, Moment
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import has_begun, taken
 from holdfast.kernel.rows import merge
@@ -35,14 +35,13 @@ from holdfast.store.shapes import (
     Header,
     LetterClaim,
     Observation,
+    PendingTimer,
     Receipt,
     Snapshot,
     StoredRecall,
     StoredTimer,
     TimerClaim,
 )
-
-_NO_KEYS: frozenset[str] = frozenset()
 
 
 class VoidClaimError(Exception):
@@ -105,7 +104,7 @@ class Draft:
             comment=submission.comment,
             version=header.version,
             issued=header.issued,
-            pending_timers=_NO_KEYS if not self.timers else self._pending(fired),
+            pending_timers=NO_TIMERS if not self.timers else self._pending(fired),
             fired_timer=fired,
         )
         answer = self.program.answer(self.state, submission.command, moment)
@@ -153,14 +152,15 @@ class Draft:
                 if effect.owner is not None:
                     lessee.release(effect.handler)
 
-    def _pending(self, fired: str) -> frozenset[str]:
+    def _pending(self, fired: str) -> Mapping[str, datetime]:
         """What a decision sees of the timers: those that it could cancel, and not the one that has just fired."""
-        return frozenset(key for key in self.timers if key != fired and not key.startswith(UNNAMED))
+        return {key: timer.due_at for key, timer in self.timers.items() if key != fired and not key.startswith(UNNAMED)}
 
     def _check_claim(self, claim: Claim) -> None:
         """A command of this very batch may have voided the claim of a later one."""
         if isinstance(claim, TimerClaim):
-            if self.timers.get(claim.key) != claim.number:
+            timer = self.timers.get(claim.key)
+            if timer is None or timer.number != claim.number:
                 raise VoidClaimError
         elif isinstance(claim, EffectClaim) and self.change.events and self._is_spent(claim):
             raise VoidClaimError
@@ -267,7 +267,7 @@ class Draft:
             self.finished = (*self.finished, claim)
             return Outcome(header.id, header.version, "a newer timer has its key, or the instance has ended")
         self._use_up(claim)
-        self.timers[letter.name] = letter.number
+        self.timers[letter.name] = PendingTimer(letter.number, now)
         self._add_timers((restored_timer(header, letter, now),))
         self._append([_told(TIMER_REQUEUED, letter.name)], submission, now)
         self.header = msgspec.structs.replace(header, version=header.version + 1, updated_at=now)
@@ -370,8 +370,7 @@ class Draft:
             key = timer.key or f"{UNNAMED}{number}"
             if key not in new:
                 self._drop_timer(key)
-            self.timers[key] = number
-            new[key] = timer_row(
+            row = new[key] = timer_row(
                 self.header,
                 timer,
                 encoded,
@@ -381,6 +380,7 @@ class Draft:
                 context=rest.context,
                 now=now,
             )
+            self.timers[key] = PendingTimer(number, row.due_at)
         self._add_timers(new.values())
 
     def _add_timers(self, timers: Collection[StoredTimer]) -> None:
@@ -399,11 +399,11 @@ class Draft:
         return [_told(TIMER_CANCELLED, key) for key in pending]
 
     def _drop_timer(self, key: str) -> None:
-        number = self.timers.pop(key, None)
-        if number is None:
+        dropped = self.timers.pop(key, None)
+        if dropped is None:
             return
         change = self.change
-        left = [timer for timer in change.timers if timer.number != number]
+        left = [timer for timer in change.timers if timer.number != dropped.number]
         if len(left) < len(change.timers):
             change.timers = left
         else:

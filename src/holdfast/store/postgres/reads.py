@@ -26,6 +26,7 @@ from holdfast.store.postgres.loading import load
 from holdfast.store.postgres.packing import Integers, Texts, Uuids
 from holdfast.store.postgres.records import S, selecting
 from holdfast.store.postgres.records import reading as reading_rows
+from holdfast.store.postgres.resuming import PostgresPauses
 from holdfast.store.postgres.rows import Row
 from holdfast.store.shapes import (
     Address,
@@ -80,7 +81,7 @@ def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
         raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
 
 
-class PostgresReader:
+class PostgresReader(PostgresPauses):
     """Questions about the instances of one tenant."""
 
     def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str) -> None:

@@ -235,6 +235,25 @@ create table holdfast.receipts (
     constraint receipts_tenant_check CHECK ((tenant <> ''::text))
 );
 
+create table holdfast.resume_requests (
+    instance uuid not null,
+    id uuid not null,
+    tenant text not null,
+    triggered_by text not null,
+    triggered_by_id text not null,
+    trigger_data bytea,
+    reason text not null,
+    requested_by text not null,
+    outcome text not null,
+    requested_at timestamp with time zone not null,
+    executed_at timestamp with time zone,
+    error_message text not null default ''::text,
+    constraint resume_requests_pkey PRIMARY KEY (instance, id),
+    constraint resume_requests_outcome_check CHECK ((outcome = ANY (ARRAY['open'::text, 'executed'::text, 'refused'::text]))),
+    constraint resume_requests_tenant_check CHECK ((tenant <> ''::text)),
+    constraint resume_requests_triggered_by_check CHECK ((triggered_by = ANY (ARRAY['manual'::text, 'approval'::text, 'event'::text, 'timeout'::text])))
+);
+
 create table holdfast.snapshots (
     instance uuid not null,
     tenant text not null,
@@ -330,11 +349,15 @@ CREATE INDEX instances_by_definition ON holdfast.instances USING btree (tenant, 
 CREATE INDEX instances_by_end ON holdfast.instances USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE UNIQUE INDEX instances_by_key ON holdfast.instances USING btree (tenant, key, definition) WHERE (key IS NOT NULL);
 CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
+CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
+CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
+CREATE INDEX instances_late ON holdfast.instances USING btree (reason, paused_at) WHERE (paused_at IS NOT NULL);
 CREATE INDEX observations_by_instance ON holdfast.observations USING btree (instance, id);
 CREATE UNIQUE INDEX pauses_standing ON holdfast.pauses USING btree (tenant, definition, version, step) WHERE (ended_at IS NULL);
 CREATE INDEX pauses_walking ON holdfast.pauses USING btree (id) WHERE ((ended_at IS NULL) OR (walks < 2));
 CREATE INDEX receipts_by_age ON holdfast.receipts USING brin (created_at);
+CREATE INDEX resume_requests_open ON holdfast.resume_requests USING btree (requested_at, instance) WHERE (outcome = 'open'::text);
 CREATE INDEX subscriptions_by_signal ON holdfast.subscriptions USING btree (tenant, signal, correlation);
 CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at) WHERE (held_at IS NULL);
 CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHERE (held_at IS NOT NULL);
@@ -351,6 +374,7 @@ alter table holdfast.observations enable row level security, force row level sec
 alter table holdfast.pauses enable row level security, force row level security;
 alter table holdfast.projections enable row level security, force row level security;
 alter table holdfast.receipts enable row level security, force row level security;
+alter table holdfast.resume_requests enable row level security, force row level security;
 alter table holdfast.snapshots enable row level security, force row level security;
 alter table holdfast.steps enable row level security, force row level security;
 alter table holdfast.subscriptions enable row level security, force row level security;
@@ -381,6 +405,8 @@ create policy tenant on holdfast.pauses as permissive for all to holdfast_tenant
 create policy engine on holdfast.projections as permissive for all to holdfast_engine using (true) with check (true);
 create policy engine on holdfast.receipts as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.receipts as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.resume_requests as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.resume_requests as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.snapshots as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.snapshots as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.steps as permissive for all to holdfast_engine using (true) with check (true);
@@ -563,6 +589,8 @@ grant delete, insert, select, update on table holdfast.pauses to holdfast_engine
 grant select on table holdfast.pauses to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.projections to holdfast_engine;
 grant delete, insert, select, update on table holdfast.receipts to holdfast_engine;
+grant delete, insert, select, update on table holdfast.resume_requests to holdfast_engine;
+grant select on table holdfast.resume_requests to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.snapshots to holdfast_engine;
 grant select on table holdfast.snapshots to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.steps to holdfast_engine;

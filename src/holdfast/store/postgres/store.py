@@ -32,6 +32,7 @@ from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.keeping import PostgresKeeper
 from holdfast.store.postgres.pauses import PostgresPauses
 from holdfast.store.postgres.reads import PostgresReader, reading
+from holdfast.store.postgres.resuming import PostgresResumes
 from holdfast.store.postgres.schema import PostgresSchema, read_clock, settle
 from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.store.postgres.workers import PostgresWorkers
@@ -74,6 +75,10 @@ class PostgresParts:
     def keeper(self) -> PostgresKeeper:
         """For operators and housekeeping."""
         return PostgresKeeper(self._next_line())
+
+    def resumes(self) -> PostgresResumes:
+        """For whoever lets paused instances go on."""
+        return PostgresResumes(self._next_line())
 
     def definitions(self) -> PostgresDefinitions:
         """For whoever resolves definitions."""

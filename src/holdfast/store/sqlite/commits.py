@@ -22,6 +22,7 @@ from holdfast.store.shapes import (
     LetterClaim,
     Loaded,
     Observation,
+    PendingTimer,
     Receipt,
     ReceiptKey,
     Snapshot,
@@ -44,7 +45,7 @@ class _Sql(msgspec.Struct, frozen=True):
     instance_by_key: str
     snapshot: str
     events_after: str
-    timer_keys: str
+    pending_timers: str
     effect_is_held: str
     timer_is_set: str
     message_is_there: str
@@ -252,7 +253,10 @@ def load(connection: sqlite3.Connection, address: Address, *, whole: bool) -> Lo
         header=rows.header(row),
         snapshot=snapshot,
         events=[rows.event(each) for each in run(_sql.events_after, (row[0], after))],
-        timers=dict(run(_sql.timer_keys, (row[0],)).fetchall()),
+        timers={
+            key: PendingTimer(number, rows.instant(due_at))
+            for key, number, due_at in run(_sql.pending_timers, (row[0],))
+        },
     )
 
 

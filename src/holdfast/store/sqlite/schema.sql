@@ -204,6 +204,22 @@ CREATE TABLE receipts (
     primary key (tenant, scope, key)
 ) strict, without rowid;
 
+CREATE TABLE resume_requests (
+    instance        text not null,
+    id              text not null,
+    tenant          text not null check (tenant <> ''),
+    triggered_by    text not null check (triggered_by in ('manual', 'approval', 'event', 'timeout')),
+    triggered_by_id text not null,
+    trigger_data    blob,
+    reason          text not null,
+    requested_by    text not null,
+    outcome         text not null check (outcome in ('open', 'executed', 'refused')),
+    requested_at    text not null,
+    executed_at     text,
+    error_message   text not null default '',
+    primary key (instance, id)
+) strict, without rowid;
+
 CREATE TABLE retention (instance text not null primary key) strict, without rowid;
 
 CREATE TABLE snapshots (
@@ -305,7 +321,13 @@ CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition) wher
 
 CREATE INDEX instances_by_parent on instances (parent, id) where parent is not null;
 
+CREATE INDEX instances_by_pause on instances (tenant, paused_at desc, id desc) where paused_at is not null;
+
+CREATE INDEX instances_by_pause_reason on instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
+
 CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
+
+CREATE INDEX instances_late on instances (reason, paused_at) where paused_at is not null;
 
 CREATE INDEX observations_by_instance on observations (instance, id);
 
@@ -314,6 +336,8 @@ CREATE UNIQUE INDEX pauses_standing on pauses (tenant, definition, version, step
 CREATE INDEX pauses_walking on pauses (id) where ended_at is null or walks < 2;
 
 CREATE INDEX receipts_by_age on receipts (created_at);
+
+CREATE INDEX resume_requests_open on resume_requests (requested_at, instance) where outcome = 'open';
 
 CREATE INDEX subscriptions_by_signal on subscriptions (tenant, signal, correlation);
 

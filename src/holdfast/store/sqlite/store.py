@@ -23,6 +23,7 @@ from holdfast.store.sqlite.feed import SQLiteFeed
 from holdfast.store.sqlite.keeping import SQLiteKeeper
 from holdfast.store.sqlite.pauses import SQLitePauses
 from holdfast.store.sqlite.reads import SQLiteReader
+from holdfast.store.sqlite.resuming import SQLiteResumes
 from holdfast.store.sqlite.workers import SQLiteWorkers
 
 DEFAULT_PATIENCE = 60.0
@@ -62,6 +63,10 @@ class SQLiteParts:
     def keeper(self) -> SQLiteKeeper:
         """For operators and housekeeping."""
         return SQLiteKeeper(self._database)
+
+    def resumes(self) -> SQLiteResumes:
+        """For whoever lets paused instances go on."""
+        return SQLiteResumes(self._database)
 
     def definitions(self) -> SQLiteDefinitions:
         """For whoever resolves definitions."""

@@ -63,6 +63,12 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
         return self.outcomes
 
     @property
+    def approval(self) -> str:
+        """The answer that stands for yes: `confirmed`, or else the first one that is not a rejection."""
+        others = [each for each in self.outcomes if each != REJECTED]
+        return CONFIRMED if CONFIRMED in others or not others else others[0]
+
+    @property
     def required(self) -> tuple[str, ...]:
         """All but the two answers that need no edge."""
         return tuple(each for each in self.outcomes if each not in {CONFIRMED, REJECTED})

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
+from holdfast.machine.runs.events.pause import (
+    Clock,
+    FailureHeld,
+    PauseReason,
+    TimerHeld,
+    Trigger,
+    WorkflowPaused,
+    WorkflowResumed,
+)
 from holdfast.machine.runs.events.step import (
     ChildNotUndone,
     ChildStarted,
@@ -53,6 +62,7 @@ __all__ = [
     "ChildNotUndone",
     "ChildStarted",
     "ChildUndone",
+    "Clock",
     "CompensationExhausted",
     "CompensationRetried",
     "CompensationStarted",
@@ -61,6 +71,7 @@ __all__ = [
     "DataAssigned",
     "Ended",
     "Event",
+    "FailureHeld",
     "HandlerMissing",
     "ItemsBegun",
     "JoinArrived",
@@ -81,8 +92,10 @@ __all__ = [
     "StepStopped",
     "StepWithdrawn",
     "TimedOut",
+    "TimerHeld",
     "TokenEnded",
     "TokenHeld",
+    "Trigger",
     "WorkflowAborted",
     "WorkflowCancelled",
     "WorkflowCompleted",
@@ -91,10 +104,6 @@ __all__ = [
     "WorkflowResumed",
     "WorkflowStarted",
 ]
-
-
-PauseReason = Literal["dlq", "step_failed", "no_edge", "chain_limit", "max_visits", "compensation_failed", "requested"]
-"""What a run waits for an operator for; `requested` if nothing went wrong and a person wants it to wait."""
 
 
 @message(name="workflow_started")
@@ -187,19 +196,6 @@ class WorkflowAborted(Happening, frozen=True, kw_only=True):
     reason: str
 
 
-@message(name="workflow_paused")
-class WorkflowPaused(Happening, frozen=True, kw_only=True):
-    """The run waits for an operator."""
-
-    reason: PauseReason
-    error: str = ""
-
-
-@message(name="workflow_resumed")
-class WorkflowResumed(Happening, frozen=True, kw_only=True):
-    """The run goes on."""
-
-
 Ended: TypeAlias = WorkflowCompleted | WorkflowFailed | WorkflowCancelled | WorkflowAborted
 
 Event: TypeAlias = (
@@ -241,6 +237,8 @@ Event: TypeAlias = (
     | WorkflowCancelled
     | WorkflowAborted
     | WorkflowPaused
+    | TimerHeld
+    | FailureHeld
     | StepRequeued
     | WorkflowResumed
     | ChildStarted

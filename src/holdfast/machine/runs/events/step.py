@@ -120,6 +120,8 @@ class StepAnswered(Happening, frozen=True, kw_only=True):
     comment: str = ""
     data: object = None
     """What came with the answer."""
+    overridden: bool = False
+    """Whether it was given past those who were asked."""
 
 
 @message(name="timeout")

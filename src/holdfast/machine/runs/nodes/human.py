@@ -28,6 +28,9 @@ from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Turn
 
+OVERRIDDEN = "overridden"
+"""What a question came to that somebody has gone past."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -84,7 +87,14 @@ class HumanKind(Kind):
 
     def answered(self, event: StepAnswered) -> Sequence[Record]:
         """The question is answered."""
-        return [TaskClosed(number=event.step, outcome=event.outcome, actor=event.actor, comment=event.comment)]
+        return [
+            TaskClosed(
+                number=event.step,
+                outcome=OVERRIDDEN if event.overridden else event.outcome,
+                actor=event.actor,
+                comment=event.comment,
+            )
+        ]
 
     def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - the outcome tells
         """A question that nobody answered; an answer has closed it already."""

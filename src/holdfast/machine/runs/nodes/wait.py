@@ -22,7 +22,8 @@ from holdfast.machine.runs.leaving import finish, is_barred
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Data, Step, Token
-from holdfast.machine.runs.turn import Turn, step_timer
+from holdfast.machine.runs.timers import step_timer
+from holdfast.machine.runs.turn import Turn
 
 MOST_KEPT = 1000
 """Signals that a run keeps until a step waits for them, all names together: they are part of its state, which has to stay small."""

@@ -1,8 +1,8 @@
 -- The first schema. Creates only new objects, so it blocks nobody.
 --
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
--- its work is done. `steps`, `human_tasks`, `subscriptions` and `dead_letters` are projections that a commit writes together with
--- its events. `receipts` make commands idempotent.
+-- its work is done. `steps`, `human_tasks`, `subscriptions`, `dead_letters` and `resume_requests` are projections that a commit writes
+-- together with its events; of requests to go on, only those that were carried out. `receipts` make commands idempotent.
 --
 -- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
 -- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
@@ -91,6 +91,11 @@ create index instances_by_attribute on holdfast.instances using gin (attributes 
 create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on holdfast.instances (ended_at) where ended_at is not null;
+-- For lists of what is paused, all of it or for one reason: those that were paused last first.
+create index instances_by_pause on holdfast.instances (tenant, paused_at desc, id desc) where paused_at is not null;
+create index instances_by_pause_reason on holdfast.instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
+-- For whoever lets paused instances of all tenants go on.
+create index instances_late on holdfast.instances (reason, paused_at) where paused_at is not null;
 
 -- A trigger on named columns costs nothing where they are not written.
 create trigger instances_identity before update of id, tenant, definition, kind, key, created_at on holdfast.instances for each row
@@ -355,6 +360,22 @@ create table holdfast.pauses (
 );
 create unique index pauses_standing on holdfast.pauses (tenant, definition, version, step) where ended_at is null;
 create index pauses_walking on holdfast.pauses (id) where ended_at is null or walks < 2;
+create table holdfast.resume_requests (
+    instance        uuid not null,
+    id              uuid not null,
+    tenant          text not null check (tenant <> ''),
+    triggered_by    text not null check (triggered_by in ('manual', 'approval', 'event', 'timeout')),
+    triggered_by_id text not null,
+    trigger_data    bytea,
+    reason          text not null,
+    requested_by    text not null,
+    outcome         text not null check (outcome in ('open', 'executed', 'refused')),
+    requested_at    timestamptz not null,
+    executed_at     timestamptz,
+    error_message   text not null default '',
+    primary key (instance, id)
+);
+create index resume_requests_open on holdfast.resume_requests (requested_at, instance) where outcome = 'open';
 
 create table holdfast.workers (
     id          uuid primary key,
@@ -472,7 +493,7 @@ declare
 begin
     foreach name in array array[
         'definitions', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
-        'human_tasks', 'subscriptions', 'observations', 'pauses'
+        'human_tasks', 'subscriptions', 'resume_requests', 'observations', 'pauses'
     ] loop
         perform holdfast.wall_off(name);
     end loop;
@@ -493,7 +514,7 @@ grant select, insert, update, delete on all tables in schema holdfast to holdfas
 revoke update on holdfast.events from holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.subscriptions,
-    holdfast.observations, holdfast.pauses to holdfast_tenant;
+    holdfast.resume_requests, holdfast.observations, holdfast.pauses to holdfast_tenant;
 grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;
 revoke execute on function holdfast.make_partitions, holdfast.instances_having from public;

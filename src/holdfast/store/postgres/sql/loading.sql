@@ -2,12 +2,13 @@
 -- table and look for every row among the given ones, which it likes to do while it believes that the table is small.
 
 -- name: headers
--- The wanted instances with their snapshots and the keys of their timers: some named by id, some by definition and key.
+-- The wanted instances with their snapshots and their timers: some named by id, some by definition and key.
 select
     i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text, s.version, s.state_version, s.data,
     array(select t.key from holdfast.timers t where t.instance = i.id order by t.key),
-    array(select t.number from holdfast.timers t where t.instance = i.id order by t.key)
+    array(select t.number from holdfast.timers t where t.instance = i.id order by t.key),
+    array(select t.due_at from holdfast.timers t where t.instance = i.id order by t.key)
 from (
     select n.* from unnest(?::text[], ?::uuid[]) as u (tenant, id)
     cross join lateral (select * from holdfast.instances where id = u.id and tenant = u.tenant offset 0) as n

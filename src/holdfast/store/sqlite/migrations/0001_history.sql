@@ -1,8 +1,8 @@
 -- The first schema. Takes the file's write lock; the file is empty.
 --
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
--- its work is done. `steps`, `human_tasks`, `subscriptions` and `dead_letters` are projections that a commit writes together with
--- its events. `receipts` make commands idempotent. Instants are UTC text of fixed width, so that they compare as text.
+-- its work is done. `steps`, `human_tasks`, `subscriptions`, `dead_letters` and `resume_requests` are projections that a commit writes
+-- together with its events; of requests to go on, only those that were carried out. `receipts` make commands idempotent. Instants are UTC text of fixed width, so that they compare as text.
 --
 -- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
 -- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
@@ -73,6 +73,11 @@ create index instances_by_attribute on instances (tenant, id) where attributes i
 create index instances_by_parent on instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on instances (ended_at) where ended_at is not null;
+-- For lists of what is paused, all of it or for one reason: those that were paused last first.
+create index instances_by_pause on instances (tenant, paused_at desc, id desc) where paused_at is not null;
+create index instances_by_pause_reason on instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
+-- For whoever lets paused instances of all tenants go on.
+create index instances_late on instances (reason, paused_at) where paused_at is not null;
 
 -- A trigger on named columns costs nothing where they are not written.
 create trigger instances_identity before update of id, tenant, definition, kind, key, created_at on instances
@@ -321,6 +326,22 @@ create table pauses (
 ) strict;
 create unique index pauses_standing on pauses (tenant, definition, version, step) where ended_at is null;
 create index pauses_walking on pauses (id) where ended_at is null or walks < 2;
+create table resume_requests (
+    instance        text not null,
+    id              text not null,
+    tenant          text not null check (tenant <> ''),
+    triggered_by    text not null check (triggered_by in ('manual', 'approval', 'event', 'timeout')),
+    triggered_by_id text not null,
+    trigger_data    blob,
+    reason          text not null,
+    requested_by    text not null,
+    outcome         text not null check (outcome in ('open', 'executed', 'refused')),
+    requested_at    text not null,
+    executed_at     text,
+    error_message   text not null default '',
+    primary key (instance, id)
+) strict, without rowid;
+create index resume_requests_open on resume_requests (requested_at, instance) where outcome = 'open';
 
 create table workers (
     id          text not null primary key,

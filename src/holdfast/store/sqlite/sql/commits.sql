@@ -15,8 +15,8 @@ select version, state_version, data from snapshots where instance = ?;
 select position, instance, sequence, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace
 from events where instance = ? and sequence > ? order by sequence;
 
--- name: timer_keys
-select key, number from timers where instance = ?;
+-- name: pending_timers
+select key, number, due_at from timers where instance = ?;
 
 -- name: effect_is_held
 select 1 from effects where instance = ? and number = ? and owner = ? and fence = ?;

@@ -1,0 +1,148 @@
+"""What the engine shows of a pause: where a run would go on, what can be done about it and by whom, and who asked for what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import ResumeTrigger
+from holdfast.machine.graphs.graph import Graph, Human, WaitEvent
+from holdfast.machine.runs.law import OVERRIDE, RESUME
+from holdfast.machine.runs.state import State, Step
+from holdfast.store import resuming
+
+Action = Literal["resume", "decide", "override", "signal", "requeue", "retry_compensation"]
+
+
+class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody or something wanted a run to go on."""
+
+    id: UUID
+    instance: InstanceId
+    triggered_by: ResumeTrigger
+    triggered_by_id: str
+    """The id of an approval, of an event or of a call; of a person who gave none, who that is."""
+    trigger_data: object
+    """What it brought along; None if that was nothing."""
+    reason: str
+    requested_by: str
+    requested_at: datetime
+    executed_at: datetime | None
+    """When the run went on; None if it has not, or did not."""
+    error_message: str
+    """Why it was refused; empty if it was not."""
+
+
+class ResumeOption(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that would bring a run on."""
+
+    action: Action
+    """`resume`, `decide` a question, `override` it, send a `signal`, `requeue` a dead letter, or `retry_compensation`."""
+    step_id: str = ""
+    """Names the step that it is about, in calls such as `tasks.decide`; empty if it is about the run."""
+    step_name: str = ""
+    choices: tuple[str, ...] = ()
+    """The outcomes that a decision can have, or the name of the signal."""
+    role: str = ""
+    """Who may: those with this role; empty means anybody who has the capability."""
+    capability: str = ""
+    """What they need; empty means nothing."""
+
+
+class ResumePoint(NamedTuple):
+    """Where a run stands, and where it goes on."""
+
+    paused_step: str
+    next_step: str
+
+
+def resume_request(stored: resuming.ResumeRequest) -> ResumeRequest:
+    """A stored request."""
+    return ResumeRequest(
+        id=stored.id,
+        instance=stored.instance,
+        triggered_by=stored.triggered_by,
+        triggered_by_id=stored.triggered_by_id,
+        trigger_data=None if stored.trigger_data is None else msgspec.json.decode(stored.trigger_data),
+        reason=stored.reason,
+        requested_by=stored.requested_by,
+        requested_at=stored.requested_at,
+        executed_at=stored.executed_at,
+        error_message=stored.error_message,
+    )
+
+
+def last_attempt(requests: Sequence[resuming.ResumeRequest]) -> tuple[datetime | None, str]:
+    """When it was last tried to let a run go on, and why that failed; empty if it did not."""
+    tried = [each for each in requests if each.outcome != "open"]
+    return (tried[-1].executed_at or tried[-1].requested_at, tried[-1].error_message) if tried else (None, "")
+
+
+def resume_point(state: State) -> ResumePoint:
+    """The step at which a run is paused, and the one that it goes on with: of parallel ways, those of the first one."""
+    for token in state.tokens.values():
+        step = _step_of(state, token.id)
+        if token.stay is not None:
+            return ResumePoint(token.stay.node or token.node, token.stay.target)
+        if step is not None:
+            return ResumePoint(step.node, step.node)
+    return ResumePoint("", "")
+
+
+def _step_of(state: State, token: str) -> Step | None:
+    steps = (*state.dead.values(), *state.frozen.values(), *state.open.values())
+    return next((each for each in steps if each.token == token), None)
+
+
+def resume_options(instance: InstanceId, state: State, graph: Graph) -> list[ResumeOption]:
+    """What can be done to bring a run on, and by whom; empty if nothing can."""
+    if state.is_terminal and not _stuck(state):
+        return []
+    return [*_about_run(instance, state), *_about_steps(instance, state, graph)]
+
+
+def _about_run(instance: InstanceId, state: State) -> Iterator[ResumeOption]:
+    for step in state.dead.values():
+        yield ResumeOption(action="requeue", step_id=f"{instance}:{step.number}", step_name=step.node)
+    stuck = _stuck(state)
+    if stuck:
+        yield ResumeOption(
+            action="retry_compensation", step_id=f"{instance}:{stuck}", step_name=state.executed[stuck].node
+        )
+    if state.status == "paused" and (state.pause is not None or not state.dead):
+        yield ResumeOption(action="resume", capability=RESUME)
+
+
+def _stuck(state: State) -> int:
+    halted = state.rollback or state.dropped
+    return 0 if halted is None else halted.stuck or 0
+
+
+def _about_steps(instance: InstanceId, state: State, graph: Graph) -> Iterator[ResumeOption]:
+    for step in state.open.values():
+        node, name = graph.nodes[step.node], f"{instance}:{step.number}"
+        if step.of is not None:
+            continue
+        if isinstance(node.op, Human):
+            yield ResumeOption(
+                action="decide",
+                step_id=name,
+                step_name=step.node,
+                choices=node.op.answers,
+                role=node.op.role,
+                capability=node.capability,
+            )
+            yield ResumeOption(action="override", step_id=name, step_name=step.node, capability=OVERRIDE)
+        elif isinstance(node.op, WaitEvent):
+            yield ResumeOption(
+                action="signal",
+                step_id=name,
+                step_name=step.node,
+                choices=(node.op.signal,),
+                capability=node.capability,
+            )

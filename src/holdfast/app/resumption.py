@@ -1,0 +1,117 @@
+"""What becomes of requests to let a run go on that no commit tells of: those that are refused, and those that are left for later."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import cast, get_args
+from uuid import UUID
+
+import msgspec
+
+from holdfast.app.desk import Desk
+from holdfast.app.pause_views import ResumeRequest, resume_request
+from holdfast.app.step_handlers import plain
+from holdfast.app.workflow_reads import graph_of, workflow_row
+from holdfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import ResumeTrigger
+from holdfast.machine.runs.commands import ResumeWorkflow
+from holdfast.machine.runs.events import Clock
+from holdfast.machine.runs.law import resume_refusal
+from holdfast.runtime.replies import Reply
+from holdfast.store import resuming
+
+_CLOCKS: tuple[str, ...] = get_args(Clock)
+_TRIGGERS: tuple[str, ...] = get_args(ResumeTrigger)
+
+
+def noting_refusal(desk: Desk, instance: InstanceId, command: ResumeWorkflow, told: Reply[None]) -> Reply[None]:
+    """The same answer; one that is a refusal is written down before it is given."""
+    if desk.is_within:  # The caller's transaction is open, and the row would wait for it.
+        return told
+    reply: Reply[None] = desk.reply()
+
+    def settle() -> None:
+        error = told.exception()
+        if error is None:
+            reply.set_result(None)
+        elif isinstance(error, RejectedError):
+            refusal = error
+            desk.read(lambda: _note(desk, instance, command, refusal), reply)
+        else:
+            reply.set_error(error)
+
+    told.when_brought(settle)
+    return reply
+
+
+def _note(desk: Desk, instance: InstanceId, command: ResumeWorkflow, refusal: RejectedError) -> None:
+    """Write a refusal down, and raise it."""
+    request = _stored(desk, instance, command, outcome="refused", error=str(refusal))
+    desk.service.operate(lambda parts: parts.resumes().record(request), may_repeat=False)
+    raise refusal
+
+
+def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> ResumeRequest:
+    """Write a request down that is to be carried out later."""
+    with desk.reader.look() as reader:
+        barred = resume_refusal(graph_of(desk, workflow_row(reader, instance)), desk.request.actor)
+    if barred is not None:
+        raise ForbiddenError(reason=barred.code, message=barred.message)
+    request = _stored(desk, instance, command, outcome="open")
+    if not desk.service.operate(lambda parts: parts.resumes().record(request), may_repeat=False):
+        raise NotFoundError("workflow instance", instance)
+    return resume_request(request)
+
+
+def _stored(
+    desk: Desk, instance: InstanceId, command: ResumeWorkflow, *, outcome: str, error: str = ""
+) -> resuming.ResumeRequest:
+    shared, actor = desk.service.shared, desk.request.actor
+    now = shared.clock.now()
+    return resuming.ResumeRequest(
+        id=UUID(int=shared.chance.new_id(now).int),
+        instance=instance,
+        tenant=desk.tenant,
+        triggered_by=command.trigger,
+        triggered_by_id=command.trigger_id or actor.id,
+        trigger_data=None if command.data is None else msgspec.json.encode(command.data),
+        reason=command.reason,
+        requested_by=actor.id,
+        requested_at=now,
+        outcome=cast("resuming.Outcome", outcome),
+        error_message=error,
+    )
+
+
+def checked_clock(given: object) -> Clock | None:
+    """What becomes of timers during a pause."""
+    if given is None or given in _CLOCKS:
+        return cast("Clock | None", given)
+    raise PayloadError(f"the clock of a pause is one of {', '.join(_CLOCKS)}, not {given!r}")
+
+
+def checked_trigger(given: object) -> ResumeTrigger:
+    """What has a run go on."""
+    if given in _TRIGGERS:
+        return cast("ResumeTrigger", given)
+    raise PayloadError(f"a resume is triggered by one of {', '.join(_TRIGGERS)}, not {given!r}")
+
+
+def checked_until(given: object) -> datetime | None:
+    """When a pause ends by itself."""
+    if given is None:
+        return None
+    if not isinstance(given, datetime) or given.tzinfo is None:
+        raise PayloadError(f"a pause ends at a datetime with a zone, such as datetime(..., tzinfo=UTC), not {given!r}")
+    return given
+
+
+def checked_data(given: object, *, limit: int) -> dict[str, object] | None:
+    """What a resume brings along: names with values, made plain."""
+    if given is None:
+        return None
+    made = plain(given, what="data", limit=limit)
+    if not isinstance(made, dict):
+        raise PayloadError(f"the data of a resume are names with values, as a dict, not {given!r}")
+    return made

@@ -1,0 +1,48 @@
+"""How a pause changes the state: what is held while it lasts, and what is left of it once the run goes on."""
+
+from __future__ import annotations
+
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.state import Pause, Resumed, State
+
+MOST_TRIGGERS = 100
+"""Requests to go on that a run remembers in order to tell a repeated one; those of a run that goes on for years must not grow with it."""
+
+
+def paused(_routes: GraphIndex, state: State, event: e.WorkflowPaused) -> None:
+    """The run waits for an operator."""
+    state.status, state.reason, state.error = "paused", event.reason, event.error
+    if event.at is not None:
+        state.pause = Pause(at=event.at, by=event.by, clock=event.clock, until=event.until, held=dict(event.held))
+
+
+def timer_held(_routes: GraphIndex, state: State, event: e.TimerHeld) -> None:
+    """A timer waits for the end of the pause, or no longer does."""
+    assert state.pause is not None
+    if event.due_at is None:
+        del state.pause.held[event.key]
+    else:
+        state.pause.held[event.key] = event.due_at
+
+
+def failure_held(_routes: GraphIndex, state: State, event: e.FailureHeld) -> None:
+    """A step has failed, and nothing follows from it yet."""
+    step = state.frozen[event.step] = state.open.pop(event.step)
+    step.error, step.has_failed = event.error, True
+    if event.was_called and step.effect is not None:
+        step.made = step.attempt
+
+
+def resumed(_routes: GraphIndex, state: State, event: e.WorkflowResumed) -> None:
+    """The run goes on."""
+    state.status, state.reason, state.error, state.chain, state.pause = "running", "", "", 0, None
+    for token in state.tokens.values():
+        token.stay = None
+    if event.data is None and not event.trigger_id:
+        return
+    known = state.resumed = state.resumed or Resumed()
+    if event.data is not None:
+        known.data = event.data
+    if event.trigger_id:
+        known.triggers = [*known.triggers[1 - MOST_TRIGGERS :], event.trigger_id]

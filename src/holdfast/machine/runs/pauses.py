@@ -1,0 +1,261 @@
+"""Pausing a run, and letting it go on.
+
+A pause lets running handlers finish and holds what follows: tokens stay before the next node, timers are taken away, and a step that
+gives up meanwhile has no consequences yet. Decisions of people are taken. All of that goes on when the run does.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.kernel.decision import Answer, Ignored, Rejection
+from holdfast.machine.graphs.graph import Human, Kind
+from holdfast.machine.runs.answers import fits, is_within, too_large
+from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
+from holdfast.machine.runs.events import (
+    Clock,
+    CompensationWaived,
+    PauseReason,
+    StepAnswered,
+    WorkflowPaused,
+    WorkflowResumed,
+)
+from holdfast.machine.runs.evolution import decision_of
+from holdfast.machine.runs.failures import give_up
+from holdfast.machine.runs.law import override_refusal, pause_refusal, resume_refusal
+from holdfast.machine.runs.leaving import end, finish, leave_by, look_at_branches, stay_or_end, way_out
+from holdfast.machine.runs.nodes.kind import answer_of
+from holdfast.machine.runs.nodes.task import resume as call_again
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
+from holdfast.machine.runs.state import Pause, State, Stay, Step, Token
+from holdfast.machine.runs.timers import RESUME, command_of
+from holdfast.machine.runs.turn import Turn
+
+REQUESTED: Final = "requested"
+APPROVED: Final = "approved"
+
+REPEATED = Ignored(reason="this request was carried out before")
+_LATE = Ignored(reason="the pause has ended already")
+
+CLOCKS: Final[dict[Kind, Clock]] = {"saga": "run_on", "process": "run_on", "rules": "run_on", "envelope": "run_on"}
+"""What becomes of timers if a pause does not say."""
+
+
+def is_repeated(state: State, command: object) -> bool:
+    """Whether this very request to go on was carried out before."""
+    known = state.resumed
+    return isinstance(command, ResumeWorkflow) and known is not None and command.trigger_id in known.triggers
+
+
+# -- pausing
+
+
+def pause(turn: Turn, command: PauseWorkflow) -> Rejection | None:
+    """Hold what follows, and the timers."""
+    state, moment = turn.state, turn.moment
+    barred = pause_refusal(turn.routes.graph, moment.actor) or _unpausable(state)
+    if barred is not None:
+        return barred
+    if command.until is not None and command.until <= moment.now:
+        told = f"{command.until} is over already; give a later instant, or none for a pause that only a resume ends"
+        return refused(Refusal.TIME_PASSED, told)
+    _hold(turn, REQUESTED, command)
+    if command.until is not None:
+        turn.set_timer_at(RESUME, command.until, ResumeWorkflow(trigger="timeout"))
+    return None
+
+
+def hold_answered(turn: Turn, step: Step) -> None:
+    """A question of a workflow of rules is decided: leave it to whoever lets such workflows go on."""
+    is_over = step.number not in turn.state.open
+    if turn.routes.graph.kind == "rules" and is_over and turn.state.may_begin:
+        _hold(turn, APPROVED, PauseWorkflow(reason=f"{step.node!r} is decided"))
+
+
+def _hold(turn: Turn, reason: PauseReason, command: PauseWorkflow) -> None:
+    moment = turn.moment
+    held = dict(moment.pending_timers)
+    for key in held:
+        turn.cancel_timer(key)
+    turn.halt(
+        WorkflowPaused(
+            reason=reason,
+            error=command.reason,
+            at=moment.now,
+            by=moment.actor.id,
+            clock=command.clock or CLOCKS[turn.routes.graph.kind],
+            until=command.until,
+            held=held,
+        )
+    )
+
+
+def _unpausable(state: State) -> Rejection | None:
+    if state.status == "paused":
+        told = "it is paused already; resume it, or cancel it"
+        return refused(
+            Refusal.ALREADY_PAUSED, told if state.pause else f"it waits for an operator already: {state.reason}"
+        )
+    if state.rollback is not None:
+        return refused(Refusal.ROLLBACK_IN_PROGRESS, "it undoes what it did; wait for its end, or abort it")
+    return None
+
+
+# -- going on
+
+
+def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
+    """Go on, if the run is paused and may; or past a question that is open, if that is asked for."""
+    barred = resume_refusal(turn.routes.graph, turn.moment.actor)
+    if barred is not None:
+        return barred
+    is_paused, is_manual = turn.state.status == "paused", command.trigger == "manual"
+    is_overriding = is_manual and (command.override or (not is_paused and turn.routes.graph.kind == "rules"))
+    question = _question(turn, command) if is_overriding else None
+    if isinstance(question, Rejection):
+        return question
+    refusal = _unresumable(turn, command, question, is_overriding=is_overriding)
+    if refusal is not None:
+        return refusal
+    event = _resumed(turn, command)
+    if is_paused:
+        _waive(turn)
+        go_on(turn, event)
+    else:
+        turn.emit(event)
+    if question is not None:
+        _override(turn, question, _answer(turn, question, command))
+    return None
+
+
+def _unresumable(turn: Turn, command: ResumeWorkflow, question: Step | None, *, is_overriding: bool) -> Answer | None:
+    state = turn.state
+    if state.status != "paused" and not is_overriding:
+        told = "it is not paused; what it waits for, `resume_options` tells"
+        return _LATE if turn.moment.fired_timer == RESUME else refused(Refusal.NOT_PAUSED, told)
+    if state.dead and state.pause is None:
+        steps = ", ".join(repr(step.node) for step in state.dead.values())
+        return refused(Refusal.DEAD_LETTERS, f"steps gave up and have to be requeued first: {steps}")
+    if command.data is not None and not is_within(turn.routes, command.data):
+        return too_large(turn.routes, "what the resume brings along")
+    if question is not None:
+        data, answer = state.tokens[question.token].data, decision_of(_answer(turn, question, command))
+        if not fits(turn.routes, data, question.node, answer):
+            return too_large(turn.routes, f"the answer to {question.node!r}")
+    return None
+
+
+def _resumed(turn: Turn, command: ResumeWorkflow) -> WorkflowResumed:
+    moment = turn.moment
+    return WorkflowResumed(
+        request=command.request or str(moment.derive_id(RESUME)),
+        by=moment.actor.id,
+        reason=command.reason,
+        trigger=command.trigger,
+        trigger_id=command.trigger_id,
+        data=command.data,
+    )
+
+
+def _waive(turn: Turn) -> None:
+    """Whoever lets a run go on that could not undo a branch it did not need, does without that."""
+    state = turn.state
+    if state.reason == NOT_UNDONE and state.dropped is not None and state.dropped.stuck is not None:
+        turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor.id))
+
+
+def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
+    """What was taken back is called again, tokens that were held go on, and branches are looked at that ended meanwhile."""
+    state = turn.state
+    pause = state.pause
+    held = [(token, token.stay) for token in state.tokens.values() if token.stay is not None]
+    turn.cancel_timer(RESUME)
+    turn.emit(event or WorkflowResumed())
+    if pause is not None:
+        _set_timers(turn, pause)
+    failed = [step for step in state.frozen.values() if step.has_failed]
+    for step in list(state.frozen.values()):
+        if not step.has_failed:
+            call_again(turn, step)
+    for token, stay in held:
+        if stay.target:
+            turn.move(token.id, stay.target, is_asked=pause is None)
+        elif state.rollback is None:
+            _leave(turn, token, stay, is_decided=pause is None)
+    for step in failed:
+        if step.number in state.frozen:  # Unless the failure of another one has ended it.
+            give_up(turn, step, step.error, was_called=step.made == step.attempt)
+    for number in list(state.scopes):
+        look_at_branches(turn, number)
+
+
+def _set_timers(turn: Turn, pause: Pause) -> None:
+    """Set the timers again that the pause took away: due when they were, or as much later as the pause was long."""
+    shift = turn.moment.now - pause.at if pause.clock == "stand_still" else None
+    for key, due_at in pause.held.items():
+        turn.set_timer_at(key, due_at if shift is None else due_at + shift, command_of(key))
+
+
+def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:
+    """A token that no edge led on from. If none does now, its way is over, provided that an operator has seen that and wants it to go on."""
+    edge = way_out(turn, token, stay.node, stay.outcome)
+    if edge is not None:
+        leave_by(turn, token, edge)
+    elif is_decided:
+        end(turn, token)
+    else:
+        stay_or_end(turn, token, stay.node, stay.outcome)
+
+
+# -- past a question
+
+
+def _question(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
+    """The open question that is taken as approved; None if there is none and the run is paused anyhow."""
+    barred = override_refusal(turn.routes.graph, turn.moment.actor)
+    if barred is not None:
+        return barred
+    state = turn.state
+    asked = [each for each in state.open.values() if isinstance(turn.routes.node(each.node).op, Human)]
+    wanted = [each for each in asked if command.step in {None, each.number}]
+    if len(wanted) == 1:
+        return wanted[0]
+    if wanted:
+        steps = ", ".join(f"{each.number} ({each.node!r})" for each in wanted)
+        return refused(Refusal.NOT_WAITING, f"several questions are open; name the step of one of them: {steps}")
+    if command.step is not None:
+        return refused(
+            Refusal.NOT_WAITING, f"step {command.step} asks nobody anything; leave it out, or name one that does"
+        )
+    if state.status != "paused":
+        return refused(Refusal.NOT_PAUSED, "it is not paused, and no question is open that a resume could go past")
+    return None
+
+
+def _answer(turn: Turn, step: Step, command: ResumeWorkflow) -> StepAnswered:
+    """Yes, from somebody who was not asked."""
+    op = turn.routes.node(step.node).op
+    assert isinstance(op, Human)
+    told = AnswerStep(step=step.number, outcome=op.approval, comment=command.reason, data=command.data)
+    return msgspec.structs.replace(answer_of(turn, step, told), overridden=True)
+
+
+def _override(turn: Turn, step: Step, answer: StepAnswered) -> None:
+    """Take a question as approved. Its task is closed with the name of whoever did that, and the reason."""
+    turn.cancel_step_timer(step)
+    turn.emit(answer)
+    finish(turn, step, answer.outcome, decision_of(answer))
+
+
+# -- a pause that lasted too long
+
+
+def expire(turn: Turn, _command: ExpirePause) -> Answer | None:
+    """A pause has lasted longer than it may: the run fails, and undoes what it did."""
+    if turn.state.pause is None:
+        return _LATE
+    roll_back(turn, "pause timeout")
+    return None

@@ -1,0 +1,37 @@
+"""The timers of a run: what each of them brings when it is due, by the first part of its key.
+
+A pause takes timers away and sets them again, so what a timer brings has to follow from its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from holdfast.machine.runs.commands import BeginWorkflow, Command, EndGrace, PassDeadline, TimeOut
+
+START: Final = "start"
+GRACE: Final = "grace"
+DEADLINE: Final = "deadline"
+STEP: Final = "step"
+RESUME: Final = "resume"
+"""The timer that ends a pause; the only one that a pause does not hold."""
+
+_BRINGS: Final[dict[str, Callable[[str], Command]]] = {
+    START: lambda _rest: BeginWorkflow(),
+    GRACE: lambda _rest: EndGrace(),
+    DEADLINE: lambda _rest: PassDeadline(),
+    STEP: lambda number: TimeOut(step=int(number)),
+}
+"""By the part of a key before its first colon; the function gets what follows it. Whoever has timers of another kind adds a line."""
+
+
+def step_timer(step: int) -> str:
+    """The key of the timer of a step."""
+    return f"{STEP}:{step}"
+
+
+def command_of(key: str) -> Command:
+    """What a timer brings; KeyError if the table lacks timers of this kind."""
+    kind, _, rest = key.partition(":")
+    return _BRINGS[kind](rest)

@@ -1,0 +1,51 @@
+-- name: record
+-- Nothing is written for an instance that is not there, or is another tenant's.
+insert into holdfast.resume_requests (
+    instance, id, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, outcome, requested_at, error_message
+)
+select i.id, $1::uuid, i.tenant, $4::text, $5::text, $6::bytea, $7::text, $8::text, $9::text, $10::timestamptz, $11::text
+from holdfast.instances i where i.id = $2::uuid and i.tenant = $3::text
+
+-- name: refuse
+update holdfast.resume_requests set outcome = 'refused', error_message = ?::text
+where instance = ?::uuid and id = ?::uuid and outcome = 'open'
+
+-- name: open_requests
+select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
+    error_message
+from holdfast.resume_requests where outcome = 'open' order by requested_at, instance limit ?::int8
+
+-- name: decided
+select tenant, id from holdfast.instances where reason = 'approved' and paused_at is not null order by paused_at limit ?::int8
+
+-- name: late
+select tenant, id from holdfast.instances
+where reason = 'requested' and paused_at is not null and paused_at < ?::timestamptz and kind = ?::text
+order by paused_at limit ?::int8
+
+-- name: paused
+select i.id from holdfast.instances i
+where i.tenant = $1::text and i.paused_at is not null
+    and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.kind = any ($3::text[]))
+    and ($4::timestamptz is null or i.paused_at >= $4::timestamptz) and ($5::timestamptz is null or i.paused_at < $5::timestamptz)
+    and ($6::timestamptz is null or (i.paused_at, i.id) < ($6::timestamptz, $7::uuid))
+    and (not $8::bool or i.reason = 'approved' or exists (
+        select 1 from holdfast.resume_requests r where r.instance = i.id and r.tenant = $1::text and r.outcome = 'open'
+    ))
+order by i.paused_at desc, i.id desc limit $9::int8
+
+-- name: paused_for
+select i.id from holdfast.instances i
+where i.tenant = $1::text and i.reason = $10::text and i.paused_at is not null
+    and ($2::text = '' or i.definition = $2::text) and ($3::text[] = '{}' or i.kind = any ($3::text[]))
+    and ($4::timestamptz is null or i.paused_at >= $4::timestamptz) and ($5::timestamptz is null or i.paused_at < $5::timestamptz)
+    and ($6::timestamptz is null or (i.paused_at, i.id) < ($6::timestamptz, $7::uuid))
+    and (not $8::bool or i.reason = 'approved' or exists (
+        select 1 from holdfast.resume_requests r where r.instance = i.id and r.tenant = $1::text and r.outcome = 'open'
+    ))
+order by i.paused_at desc, i.id desc limit $9::int8
+
+-- name: resume_requests
+select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
+    error_message
+from holdfast.resume_requests where instance = ?::uuid and tenant = ?::text order by requested_at, id

@@ -1,0 +1,49 @@
+-- name: record
+-- Nothing is written for an instance that is not there, or is another tenant's.
+insert into resume_requests (
+    instance, id, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, outcome, requested_at, error_message
+)
+select id, :id, tenant, :triggered_by, :triggered_by_id, :trigger_data, :reason, :requested_by, :outcome, :requested_at, :error_message
+from instances where id = :instance and tenant = :tenant;
+
+-- name: refuse
+update resume_requests set outcome = 'refused', error_message = ? where instance = ? and id = ? and outcome = 'open';
+
+-- name: open_requests
+select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
+    error_message
+from resume_requests where outcome = 'open' order by requested_at, instance limit ?;
+
+-- name: decided
+select tenant, id from instances where reason = 'approved' and paused_at is not null order by paused_at limit ?;
+
+-- name: late
+select tenant, id from instances
+where reason = 'requested' and paused_at is not null and paused_at < ? and kind = ? order by paused_at limit ?;
+
+-- name: paused
+select id from instances
+where tenant = :tenant and paused_at is not null and (:definition = '' or definition = :definition)
+    and (:kinds is null or kind in (select value from json_each(:kinds)))
+    and (:since is null or paused_at >= :since) and (:before is null or paused_at < :before)
+    and (:after is null or (paused_at, id) < (:after, :after_id))
+    and (not :resumable or reason = 'approved' or exists (
+        select 1 from resume_requests r where r.instance = instances.id and r.outcome = 'open'
+    ))
+order by paused_at desc, id desc limit :limit;
+
+-- name: paused_for
+select id from instances
+where tenant = :tenant and reason = :reason and paused_at is not null and (:definition = '' or definition = :definition)
+    and (:kinds is null or kind in (select value from json_each(:kinds)))
+    and (:since is null or paused_at >= :since) and (:before is null or paused_at < :before)
+    and (:after is null or (paused_at, id) < (:after, :after_id))
+    and (not :resumable or reason = 'approved' or exists (
+        select 1 from resume_requests r where r.instance = instances.id and r.outcome = 'open'
+    ))
+order by paused_at desc, id desc limit :limit;
+
+-- name: resume_requests
+select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
+    error_message
+from resume_requests where instance = ? and tenant = ? order by requested_at, id;
