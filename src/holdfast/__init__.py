@@ -15,12 +15,13 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
 from holdfast.authoring.definition import Definition, TypedDefinition
-from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
+from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, event, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
     CommandError,
@@ -108,6 +109,7 @@ __all__ = [
     "ProjectedEvent",
     "Projection",
     "ProjectionInfo",
+    "PublishedEvent",
     "Recorded",
     "RejectedError",
     "Rejection",
@@ -141,6 +143,7 @@ __all__ = [
     "WorkerInfo",
     "WorkflowFailedError",
     "WorkflowInstance",
+    "event",
     "handler",
     "message",
     "task",

@@ -17,6 +17,9 @@ from holdfast.machine.runs.state import Token
 
 Values = dict[str, object]
 
+EVENT: Final = "event"
+"""What conditions on events call that which an event brings."""
+
 
 class Namespaces(NamedTuple):
     """The names that a kind of workflow offers."""

@@ -70,6 +70,8 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Why that run could not be undone; empty if it could, or has not ended."""
     error: str = ""
     """Why it gave up, while it waits for an operator."""
+    came: Data | None = None
+    """What events have brought that it waits for, by their names there."""
     missed: int | None = None
     """Number of the effect whose handler nobody had, as the history says; None if that was never so."""
 
@@ -177,6 +179,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Steps whose work was taken back while the run waits for an operator."""
     signals: dict[str, list[object]] = {}
     """Signals that nobody has waited for yet."""
+    taken: dict[str, str] = {}
+    """Until when the events are kept that it has had, by their ids: it takes none of them again."""
     decided: dict[int, Data] = {}
     """What people and the world have answered, by step; the last ones."""
     result: object = None

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from holdfast.kernel.records import DeadLetterRaised, DeadLetterSettled, StepMoved, StepOpened
+from holdfast.kernel.records import DeadLetterRaised, DeadLetterSettled, StepMoved, StepOpened, SubscriptionClosed
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Node
 from holdfast.machine.graphs.index import GraphIndex
@@ -36,7 +36,7 @@ class NodeRows(Protocol):
         """Rows that begin with a step of a token with this data."""
         ...
 
-    def answered(self, event: e.StepAnswered) -> Sequence[Record]:
+    def answered(self, node: Node, event: e.StepAnswered) -> Sequence[Record]:
         """Rows that end with an answer."""
         ...
 
@@ -188,7 +188,8 @@ def _step_requeued(_view: Projection, event: e.StepRequeued) -> list[Record]:
 
 
 def _step_answered(view: Projection, event: e.StepAnswered) -> Sequence[Record]:
-    return view.rows_of(view.routes.node(view.state.open[event.step].node)).answered(event)
+    node = view.routes.node(view.state.open[event.step].node)
+    return view.rows_of(node).answered(node, event)
 
 
 def _compensation_started(view: Projection, event: e.CompensationStarted) -> list[Record]:
@@ -266,6 +267,10 @@ def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]
     ]
 
 
+def _event_received(_view: Projection, event: e.EventReceived) -> list[Record]:
+    return [SubscriptionClosed(number=event.step, place=event.place)]
+
+
 _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepStarted: _step_started,
     e.StepCompleted: _step_completed,
@@ -286,4 +291,5 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.RollbackStarted: _turned_back,
     e.CancellationStarted: _turned_back,
     e.AbortStarted: _turned_back,
+    e.EventReceived: _event_received,
 }

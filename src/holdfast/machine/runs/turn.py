@@ -6,7 +6,7 @@ What a node does is the business of its module in `nodes`; the turn knows no kin
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from holdfast.kernel.decision import Decision, Effect, Message, Recall, Rejection, Timer
@@ -243,6 +243,10 @@ class Turn:
     def set_timer(self, key: str, after_ms: int, command: object) -> None:
         """Have a command sent later."""
         self._more.timers.append(Timer(command=command, after=timedelta(milliseconds=after_ms), key=key))
+
+    def set_alarm(self, key: str, due_at: datetime, command: object) -> None:
+        """Have a command sent at an instant."""
+        self._more.timers.append(Timer(command=command, due_at=due_at, key=key))
 
     def cancel_timer(self, key: str) -> None:
         """A timer is not wanted any more."""

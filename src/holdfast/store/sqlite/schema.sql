@@ -175,6 +175,20 @@ CREATE TABLE projections (
     failed_at  text
 ) strict, without rowid;
 
+CREATE TABLE published_events (
+    instance     text not null,
+    number       integer not null,
+    tenant       text not null check (tenant <> ''),
+    id           text not null,
+    event        text not null,
+    correlation  text not null,
+    match_one    integer not null,
+    expires_at   text not null,
+    data         blob not null,
+    published_at text not null,
+    primary key (instance, number)
+) strict, without rowid;
+
 CREATE TABLE receipts (
     tenant     text not null check (tenant <> ''),
     scope      text not null,
@@ -222,12 +236,14 @@ CREATE TABLE steps (
 CREATE TABLE subscriptions (
     instance    text not null,
     number      integer not null,
+    place       integer not null,
     tenant      text not null check (tenant <> ''),
-    signal      text not null,
+    definition  text not null,
+    kind        text not null,
+    name        text not null,
     correlation text not null,
-    expires_at  text,
     opened_at   text not null,
-    primary key (instance, number)
+    primary key (instance, number, place)
 ) strict, without rowid;
 
 CREATE TABLE timers (
@@ -284,11 +300,17 @@ CREATE INDEX instances_by_parent on instances (parent, id) where parent is not n
 
 CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
 
+CREATE INDEX instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
+
 CREATE INDEX observations_by_instance on observations (instance, id);
+
+CREATE INDEX published_events_by_key on published_events (tenant, event, correlation, published_at, instance);
+
+CREATE INDEX published_events_by_time on published_events (tenant, published_at, instance);
 
 CREATE INDEX receipts_by_age on receipts (created_at);
 
-CREATE INDEX subscriptions_by_signal on subscriptions (tenant, signal, correlation);
+CREATE INDEX subscriptions_by_name on subscriptions (tenant, kind, name, correlation, instance, number, place);
 
 CREATE INDEX timers_due on timers (language, type, version, due_at);
 

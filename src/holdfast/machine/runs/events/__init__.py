@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from holdfast.kernel.vocabulary import message
+from holdfast.machine.runs.events.arrival import EventDeclined, EventReceived, EventsSought
 from holdfast.machine.runs.events.happening import Data, Happening
 from holdfast.machine.runs.events.step import (
     ChildNotUndone,
@@ -61,6 +62,9 @@ __all__ = [
     "DataAssigned",
     "Ended",
     "Event",
+    "EventDeclined",
+    "EventReceived",
+    "EventsSought",
     "HandlerMissing",
     "ItemsBegun",
     "JoinArrived",
@@ -247,4 +251,7 @@ Event: TypeAlias = (
     | ChildNotUndone
     | ChildUndone
     | HandlerMissing
+    | EventReceived
+    | EventDeclined
+    | EventsSought
 )

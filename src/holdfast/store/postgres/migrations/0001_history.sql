@@ -1,7 +1,7 @@
 -- The first schema. Creates only new objects, so it blocks nobody.
 --
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
--- its work is done. `steps`, `human_tasks`, `subscriptions` and `dead_letters` are projections that a commit writes together with
+-- its work is done. `steps`, `human_tasks`, `subscriptions`, `published_events` and `dead_letters` are projections that a commit writes together with
 -- its events. `receipts` make commands idempotent.
 --
 -- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
@@ -91,6 +91,7 @@ create index instances_by_attribute on holdfast.instances using gin (attributes 
 create index instances_by_parent on holdfast.instances (parent, id) where parent is not null;
 -- For retention: what ended long ago is found without a look at what runs.
 create index instances_by_end on holdfast.instances (ended_at) where ended_at is not null;
+create index instances_events_by_end on holdfast.instances (ended_at) where kind = 'event' and ended_at is not null;
 
 -- A trigger on named columns costs nothing where they are not written.
 create trigger instances_identity before update of id, tenant, definition, kind, key, created_at on holdfast.instances for each row
@@ -320,14 +321,32 @@ execute function holdfast.refuse('HF106', 'a decision that was made never change
 create table holdfast.subscriptions (
     instance    uuid not null,
     number      integer not null,
+    place       integer not null,
     tenant      text not null check (tenant <> ''),
-    signal      text not null,
+    definition  text not null,
+    kind        text not null,
+    name        text not null,
     correlation text not null,
-    expires_at  timestamptz,
     opened_at   timestamptz not null,
+    primary key (instance, number, place)
+);
+create index subscriptions_by_name on holdfast.subscriptions (tenant, kind, name, correlation, instance, number, place);
+
+create table holdfast.published_events (
+    instance     uuid not null,
+    number       integer not null,
+    tenant       text not null check (tenant <> ''),
+    id           text not null,
+    event        text not null,
+    correlation  text not null,
+    match_one    boolean not null,
+    expires_at   timestamptz not null,
+    data         bytea not null,
+    published_at timestamptz not null,
     primary key (instance, number)
 );
-create index subscriptions_by_signal on holdfast.subscriptions (tenant, signal, correlation);
+create index published_events_by_key on holdfast.published_events (tenant, event, correlation, published_at, instance);
+create index published_events_by_time on holdfast.published_events (tenant, published_at, instance);
 
 create table holdfast.workers (
     id          uuid primary key,
@@ -445,7 +464,7 @@ declare
 begin
     foreach name in array array[
         'definitions', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
-        'human_tasks', 'subscriptions', 'observations'
+        'human_tasks', 'subscriptions', 'published_events', 'observations'
     ] loop
         perform holdfast.wall_off(name);
     end loop;
@@ -466,7 +485,7 @@ grant select, insert, update, delete on all tables in schema holdfast to holdfas
 revoke update on holdfast.events from holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.subscriptions,
-    holdfast.observations to holdfast_tenant;
+    holdfast.published_events, holdfast.observations to holdfast_tenant;
 grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;
 revoke execute on function holdfast.make_partitions, holdfast.instances_having from public;
