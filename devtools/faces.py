@@ -32,6 +32,7 @@ MODULES = (
     "tasks",
     "dead_letters",
     "definitions",
+    "events",
     "instances",
     "inbox",
     "pauses",

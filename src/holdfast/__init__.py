@@ -18,13 +18,14 @@ from holdfast.app.operator_views import (
     WorkerInfo,
 )
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
+from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
 from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.authoring.rules import load_rules
-from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
+from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, event, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
     CommandError,
@@ -114,6 +115,7 @@ __all__ = [
     "ProjectedEvent",
     "Projection",
     "ProjectionInfo",
+    "PublishedEvent",
     "Recorded",
     "RejectedError",
     "Rejection",
@@ -149,6 +151,7 @@ __all__ = [
     "WorkerInfo",
     "WorkflowFailedError",
     "WorkflowInstance",
+    "event",
     "handler",
     "load_rules",
     "message",

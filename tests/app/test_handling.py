@@ -154,7 +154,7 @@ def test_a_step_cannot_name_the_handler_of_a_decider(place: Place, saga: SagaDef
     with pytest.raises(ConfigurationError, match=expected):
         engine.register(saga)
     with pytest.raises(ConfigurationError, match=expected):
-        engine.publish(graph_bytes(saga.graph))
+        engine.definitions.publish(graph_bytes(saga.graph))
     other = place.engine().register(saga)
     with pytest.raises(ConfigurationError, match=expected):
         other.register(Puppet(mailing), mail)

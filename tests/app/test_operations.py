@@ -450,7 +450,7 @@ def test_a_stopped_engine_says_so(live: Live) -> None:
         lambda each: each.admin.backlog(),
         lambda each: each.register(Saga("s").human("ask").build()),
         lambda each: each.register(Doll()),
-        lambda each: each.publish(graph),
+        lambda each: each.definitions.publish(graph),
         lambda each: each.handle("work", lambda: None),
         lambda each: each.project(_Nothing()),
     ]

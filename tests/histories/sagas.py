@@ -368,7 +368,7 @@ def published(tape: Tape) -> None:
     def graph(name: str, edges: list[dict[str, object]], policies: dict[str, object], kind: str = "saga") -> None:
         called = {name: {"id": name, "op": {"op": "task", "work": {"handler": name}}} for name in ("a", "b")}
         ends = {"bad end": {"id": "bad end", "op": {"op": "end", "status": "failed"}}} if kind == "saga" else {}
-        tape.engine.publish(
+        tape.engine.definitions.publish(
             {
                 "kind": kind,
                 "name": name,

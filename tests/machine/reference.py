@@ -653,7 +653,7 @@ class Reference:
                 self._end_way(step, status)
             case g.SavePoint() | g.NoReturn():
                 self._finish(step, g.OK, None)
-            case g.Human() | g.WaitTimer() | g.Join():
+            case g.Human() | g.WaitTimer() | g.WaitEvents() | g.Join():
                 pass
         if step.is_open and (isinstance(node.op, g.WaitTimer) or (not step.is_calling and node.timeout_ms is not None)):
             step.has_timer = True

@@ -86,7 +86,7 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
     records = [
         StepOpened(number=1, node="charge", status="running"),
         TaskOpened(number=1, role="boss"),
-        SubscriptionOpened(number=1, signal="paid"),
+        SubscriptionOpened(number=1, name="paid"),
         DeadLetterRaised(source="step", number=1, name="charge", reason="r", error="e"),
         ResumeExecuted(id=new_id(), triggered_by="manual"),
     ]

@@ -119,6 +119,16 @@ class Library:
         """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
         return self._stored.listed(tenant)
 
+    def triggered(self, tenant: str, event: str) -> list[Graph]:
+        """The workflows that an event starts for a tenant, each in its newest version; its own stand before shared ones of the same name."""
+        newest: dict[str, tuple[bool, tuple[tuple[int, int, str], ...], str]] = {}
+        for each in self._stored.listed(tenant):
+            rank = (each.tenant != SHARED_TENANT, _age(each.version), each.version)
+            newest[each.name] = max(rank, newest.get(each.name, rank))
+        programs = [self.program(tenant, name, version) for name, (_, _, version) in newest.items()]
+        graphs = [graph_of(program) for program in programs if program is not None]
+        return [graph for graph in graphs if any(each.event == event for each in graph.triggers)]
+
     def graph(self, tenant: str, definition: str, version: str = "") -> Graph:
         """The graph of a definition."""
         program = self.program(tenant, *self.find(tenant, definition, version))

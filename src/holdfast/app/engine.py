@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType, TracebackType
@@ -14,17 +14,18 @@ from typing import ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
 
 from holdfast.app.calls.faces import FutureEngineCalls
 from holdfast.app.calls.run import final_state
-from holdfast.app.desk import Desk, checked_request, checked_tenant
+from holdfast.app.desk import Desk, checked_tenant
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.life import Life
+from holdfast.app.publications import Publications
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, described, unbuilt
-from holdfast.app.registry import Registry
+from holdfast.app.registry import Registry, shared_handler
 from holdfast.app.step_handlers import check_step_handler, named_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
-from holdfast.authoring.definition import Definition, TypedDefinition, definition_of
+from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.authoring.saga.options import NAME_IT, handler_name
 from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
 from holdfast.kernel.actor import SYSTEM, RequestContext
@@ -32,8 +33,8 @@ from holdfast.kernel.codecs import Codec, JsonCodec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
-from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GRAPH_LANGUAGE
+from holdfast.machine.publications import PublicationDecider
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.collector import OWN_PROCESS, collect_after
@@ -86,13 +87,6 @@ def _unregistrable(given: object) -> str:
     return f"{described(given)} cannot be registered; give a decider, or a built saga"
 
 
-def _shared_handler(workflow: str, handler: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"steps of {workflow!r} name the handler {handler!r}, which handles the effects of the decider {handler!r}; "
-        "give the handler of the steps another name"
-    )
-
-
 def _checked_settings(settings: Settings | None) -> Settings:
     given: object = settings  # What a caller without types gave.
     if given is not None and not isinstance(given, Settings):
@@ -140,11 +134,10 @@ class Engine(EngineCalls):
         self._codec = codec or JsonCodec()
         self._functions: dict[str, object] = {}
         """Handlers of steps as they were given, by name."""
-        self._deciders: set[str] = set()
-        """Deciders that were registered with their handler, which has their name."""
         self._has_threads = threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes)
+        self.registry.add(PublicationDecider(), is_own=True)
         self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Service(
@@ -164,6 +157,7 @@ class Engine(EngineCalls):
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             request = RequestContext(tenant=tenant, actor=SYSTEM)
             self._desk = Desk(self.service, self.registry, endings, self._readers_of_all, request=request)
+            Publications(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers_of_all, leave=self._leave)
             if not threads:
@@ -221,12 +215,12 @@ class Engine(EngineCalls):
                 "give a function of (context, effect), or an object with such a `handle`"
             )
         for workflow in self.registry.library.callers(definition.type):
-            raise _shared_handler(workflow, definition.type)
+            raise shared_handler(workflow, definition.type)
         program = self.registry.add(definition)
         self.service.shared.handlers.register(
             program.type, function, concurrency=concurrency, timeout=timeout, retry=retry, foreign=GRAPH_LANGUAGE
         )
-        self._deciders.add(program.type)
+        self.registry.handled.add(program.type)
         return self
 
     def handle(
@@ -270,34 +264,13 @@ class Engine(EngineCalls):
 
         return add
 
-    def _register_workflow(self, definition: Definition, request: RequestContext | None = None) -> Self:
-        self._check_free(definition.graph)
+    def _register_workflow(self, definition: Definition) -> Self:
+        self.registry.check_free(definition.graph)
         for name, function in definition.handlers.items():
             check_step_handler(function, name)
             self.handle(name, function)
-        self.registry.library.publish(definition, request=request)
+        self.registry.library.publish(definition)
         return self
-
-    def _check_free(self, graph: Graph) -> None:
-        if self.registry.is_decider(graph.name):
-            raise ConfigurationError(f"there is already a decider of type {graph.name!r}")
-        for handler in sorted(graph.handlers & self._deciders):
-            raise _shared_handler(graph.name, handler)
-
-    def publish(
-        self,
-        definition: Mapping[str, object] | str | bytes | Definition,
-        *,
-        request: RequestContext | None = None,
-    ) -> Self:
-        """Publish a workflow that is given as data, a dict or JSON, in the form that `definition_data` gives.
-
-        It is checked like one that was built; its handlers are registered with `handle`. All tenants share it, unless it is published for a
-        request: then it belongs to the tenant of that alone, and stands before a shared one of its name.
-        """
-        self._check_open()
-        made = definition if isinstance(definition, Definition) else definition_of(definition)
-        return self._register_workflow(made, request and checked_request(request))
 
     @contextmanager
     def within(self, connection: object, *, request: RequestContext | None = None) -> Iterator[UnitOfWork]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from holdfast.kernel.codecs import Codec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import Vocabulary
+from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.store.shapes import Word
 
@@ -31,13 +33,15 @@ class Registry:
         self.codec = codec
         self._limit = limit
         self._deciders: dict[str, Program] = {}
+        self.handled: set[str] = set()
+        """Deciders that were registered with their handler, which has their name."""
         self.library = Library(codec, limit=limit)
         graphs = self.library.speaker
         self._commands, self._effects = _words(graphs, graphs.commands), _words(graphs, graphs.effects)
 
-    def add(self, decider: Decider[S, C, E, F]) -> Program:
-        """Make a decider known; there can be only one of a type."""
-        program = Program(decider, self.codec, limit=self._limit)
+    def add(self, decider: Decider[S, C, E, F], *, is_own: bool = False) -> Program:
+        """Make a decider known, of the application or of the engine's own; there can be only one of a type."""
+        program = Program(decider, self.codec, limit=sys.maxsize if is_own else self._limit, is_own=is_own)
         for flaw in program.state_flaws():
             _log.warning(
                 "%r gets no snapshots, so each load replays a whole history: %s could never be read back: %s",
@@ -78,6 +82,17 @@ class Registry:
         """Whether a definition is a decider of the code."""
         return name in self._deciders
 
+    def check_free(self, graph: Graph) -> None:
+        """Refuse a workflow whose name, or that of a handler of its steps, belongs to a decider."""
+        if self.is_decider(graph.name):
+            raise ConfigurationError(f"there is already a decider of type {graph.name!r}")
+        for handler in sorted(graph.handlers & self.handled):
+            raise shared_handler(graph.name, handler)
+
+    def kinds(self) -> set[str]:
+        """What the instances of the deciders of this code are called in lists; those of the engine's own are not for lists."""
+        return {each.kind for name, each in self._deciders.items() if not name.startswith("$")}
+
     def names(self) -> set[str]:
         """The names of all definitions that this process has met."""
         return {*self._deciders, *self.library.names()}
@@ -85,6 +100,14 @@ class Registry:
     def _unknown(self, name: str, known: Iterable[str]) -> NotFoundError:
         told = ", ".join(sorted(known)) or "none"
         return NotFoundError("decider or workflow", name, hint=f"register it first; registered are: {told}")
+
+
+def shared_handler(workflow: str, handler: str) -> ConfigurationError:
+    """Steps name a handler that a decider has."""
+    return ConfigurationError(
+        f"steps of {workflow!r} name the handler {handler!r}, which handles the effects of the decider {handler!r}; "
+        "give the handler of the steps another name"
+    )
 
 
 def _words(program: Program, vocabulary: Vocabulary) -> tuple[Word, ...]:

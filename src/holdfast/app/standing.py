@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from holdfast.machine.graphs.graph import Graph, WaitEvent
+from holdfast.machine.graphs.graph import Graph, Op, WaitEvent, WaitEvents
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.state import State
 
@@ -89,5 +89,16 @@ def _waits(state: State, graph: Graph) -> Iterator[str]:
     for step in state.open.values():
         if step.effect is None:
             node = graph.nodes[step.node]
-            what = f"waits for the signal {node.op.signal!r}" if isinstance(node.op, WaitEvent) else ""
+            what = _awaited(node.op)
             yield f"{step.node!r} {what or _WAITS.get(kind_of(node).wait_kind, 'is under way')}"
+
+
+def _awaited(op: Op) -> str:
+    """What a step waits for by name; empty if it has none."""
+    match op:
+        case WaitEvent(signal=signal):
+            return f"waits for the signal {signal!r}"
+        case WaitEvents():
+            return f"waits for the event {op.detail!r}" if len(op.events) == 1 else f"waits for events: {op.detail}"
+        case _:
+            return ""

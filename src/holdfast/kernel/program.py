@@ -61,8 +61,11 @@ _LAST_STATE_VERSION = 2**31 - 1
 class Program:
     """One decider with its vocabularies. Types are erased here: the runtime hands values through without looking at them."""
 
-    def __init__(self, decider: Decider[S, C, E, F], codec: Codec, *, limit: int = DEFAULT_LIMIT) -> None:
-        state, commands, events, effects = _declared(decider, codec)
+    def __init__(
+        self, decider: Decider[S, C, E, F], codec: Codec, *, limit: int = DEFAULT_LIMIT, is_own: bool = False
+    ) -> None:
+        """`is_own` says that it is a decider of the engine's own, whose name may begin as no other does."""
+        state, commands, events, effects = _declared(decider, codec, is_own=is_own)
         self.type = decider.type
         self.decider: object = decider
         self.state_version = decider.state_version
@@ -321,10 +324,10 @@ class Programs(Protocol):
 
 
 def _declared(
-    decider: Decider[S, C, E, F], codec: Codec
+    decider: Decider[S, C, E, F], codec: Codec, *, is_own: bool
 ) -> tuple[type, tuple[type, ...], tuple[type, ...], tuple[type, ...]]:
     name = type(decider).__name__
-    found = _diagnose_type(decider)
+    found = _diagnose_type(decider, is_own=is_own)
     declared = declared_types(type(decider))
     if len(declared) != len(_KINDS):
         found.append(
@@ -346,14 +349,14 @@ def _declared(
     return cast("type", declared[0]), words[0], words[1], words[2]
 
 
-def _diagnose_type(decider: Decider[S, C, E, F]) -> list[Diagnostic]:
+def _diagnose_type(decider: Decider[S, C, E, F], *, is_own: bool) -> list[Diagnostic]:
     name, given = type(decider).__name__, getattr(decider, "type", None)
     if not isinstance(given, str) or not given:
         text = f"give {name} a non-empty text `type`, for example type = 'order'"
         return [Diagnostic("missing_type", text, "type")]
     flaw, version = name_flaw(given), decider.state_version
     found = [Diagnostic("invalid_type", f"the type {given!r} of {name} {flaw}", "type")] if flaw else []
-    if given.startswith(SYSTEM_PREFIX):
+    if given.startswith(SYSTEM_PREFIX) and not is_own:
         text = f"type {given!r} begins with '$', which Holdfast keeps for itself"
         found.append(Diagnostic("reserved_name", text, "type"))
     if not is_whole(version, least=0, most=_LAST_STATE_VERSION):

@@ -195,23 +195,28 @@ DEAD_LETTERS = declare(
 
 
 class SubscriptionOpened(Record, frozen=True, kw_only=True, gc=False):
-    """The instance waits for a signal with this name and correlation."""
+    """The instance waits for a signal, or for an event that is published for a key."""
 
     number: int
     """Number of the step that waits."""
-    signal: str
+    place: int = 0
+    """Which of the events that the step waits for."""
+    kind: Literal["signal", "event"] = "signal"
+    name: str
+    """That of the signal, or of the event."""
     correlation: str = ""
-    expires_at: datetime | None = None
+    """The key that the event has to be published for."""
 
 
 class SubscriptionClosed(Record, frozen=True, kw_only=True, gc=False):
     """The instance waits no longer."""
 
     number: int
+    place: int = 0
 
 
 class StoredSubscription(SubscriptionOpened, frozen=True, kw_only=True, gc=False):
-    """A wait for a signal, as it is read."""
+    """A wait for a signal or an event, as it is read."""
 
     instance: InstanceId
     opened_at: datetime
@@ -224,6 +229,8 @@ SUBSCRIPTIONS = declare(
         row=SubscriptionOpened,
         end=SubscriptionClosed,
         stored=StoredSubscription,
+        key=("number", "place"),
+        of_instance=("definition",),
     )
 )
 

@@ -15,6 +15,7 @@ from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.commands import Command, FailStep, NoteMissingHandler, PeopleFound, RunEffect, RunStep
 from holdfast.machine.runs.decisions import decide
+from holdfast.machine.runs.errands import FindPeople
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.nodes import kind_of
@@ -98,8 +99,10 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
 
     def effect_failed(self, effect: RunEffect, failure: Failure) -> Command | None:
         """Every failure of a handler is the machine's to decide about, and that of an errand too."""
-        if not isinstance(effect, RunStep):
+        if isinstance(effect, FindPeople):
             return PeopleFound(step=effect.step, error=failure.error)
+        if not isinstance(effect, RunStep):
+            return None  # Nobody can look for early events: the dead letter says so, and later ones still come.
         return FailStep(
             step=effect.step,
             error=failure.error,

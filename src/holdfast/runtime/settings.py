@@ -80,6 +80,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     collect_after: int | None = None
     """New objects after which Python's garbage collector looks for circles, in the whole process, once a worker is started; None leaves
     it as it is. `run` makes it 50,000 where nothing is said, because its process is the engine's own."""
+    event_ttl: timedelta = timedelta(days=7)
+    """How long a published event is kept for those who begin to wait later, where its publisher says nothing; 0 keeps none."""
     keep_receipts: timedelta = timedelta(days=30)
     """How long a command id is remembered, whatever becomes of its instance."""
     keep_finished: timedelta | None = None
@@ -154,6 +156,7 @@ _DURATIONS = (
     "unhealthy_after",
     "missing_handler_cooldown",
     "missing_handler_throttle",
+    "event_ttl",
     "keep_receipts",
     "keep_finished",
     "projection_pause",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Literal, Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.findings import Backlog, Beat, Due, PublishedDefinition, Remains, Unhandled, WaitingWord
@@ -301,8 +301,8 @@ class Keeper(Protocol):
         """Delete receipts and unclaimed signals that are too old to matter; how many rows went."""
         ...
 
-    def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
-        """Finished instances that ended before an instant and are not needed any more, oldest first."""
+    def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
+        """Finished instances, of one kind or of all, that ended before an instant and are not needed any more, oldest first."""
         ...
 
     def late_readers(self, *, before: datetime) -> list[str]:

@@ -12,6 +12,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource, StoredTask, TaskPlace
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.findings import FedEvent, ProjectionState, StepName, Transition
+from holdfast.store.publications import Publications
 from holdfast.store.resuming import Pauses
 from holdfast.store.shapes import (
     Address,
@@ -113,7 +114,7 @@ class DeadLetters(Protocol):
         ...
 
 
-class Reader(Instances, Work, DeadLetters, Pauses, Protocol):
+class Reader(Instances, Work, DeadLetters, Pauses, Publications, Protocol):
     """What callers may see, of one tenant. Everything is read without a lock."""
 
     def look(self) -> AbstractContextManager[Reader]:

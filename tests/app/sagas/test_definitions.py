@@ -357,10 +357,11 @@ def test_a_definition_can_be_published_as_data(place: Place) -> None:
     """What a published definition is as data can be written as JSON, changed, and published as another version, and it runs."""
     engine = place.engine().register(Saga("order").step("pay", "pay").step("ship", "ship").build())
     data = engine.definitions.data("order")
-    assert engine.publish(json.dumps(data)).definitions.list()[0].version == "1", "the same again does nothing"
+    assert engine.definitions.publish(json.dumps(data)) == engine.definitions.list()[0], "the same again does nothing"
     data["version"] = "2"
     data["nodes"]["pay"]["op"]["work"]["handler"] = "charge"  # type: ignore[index]
-    other = place.engine().publish(data)
+    other = place.engine()
+    assert other.definitions.publish(data).version == "2"
     stage = Stage()
     for name in ("pay", "charge", "ship"):
         other.handle(name, stage.does(name))
@@ -371,7 +372,8 @@ def test_a_definition_can_be_published_as_data(place: Place) -> None:
 
 def test_a_definition_by_hand_needs_no_more_than_it_says(place: Place) -> None:
     """What the compiler works out may be left out."""
-    engine = place.engine().publish(GOOD_DATA)
+    engine = place.engine()
+    engine.definitions.publish(GOOD_DATA)
     engine.handle("work", lambda ctx: None)
     instance = engine.start("small").id
     engine.drain()
@@ -396,7 +398,7 @@ def test_bad_data_is_refused_with_every_finding(place: Place, name: str) -> None
     """Data is checked like what a builder builds; nothing is published."""
     data, codes = BAD_DATA[name]
     with pytest.raises(DefinitionError) as caught:
-        place.engine().publish(data)
+        place.engine().definitions.publish(data)
     assert {each.code for each in caught.value.diagnostics} == codes
     assert place.engine().definitions.list() == []
 
@@ -405,7 +407,7 @@ def test_data_cannot_take_the_place_of_a_decider(place: Place) -> None:
     """A name is a decider's or a workflow's."""
     engine = place.engine().register(Puppet())
     with pytest.raises(ConfigurationError, match="already a decider"):
-        engine.publish({**GOOD_DATA, "name": "puppet"})
+        engine.definitions.publish({**GOOD_DATA, "name": "puppet"})
 
 
 # -- Definitions of one tenant.
@@ -422,7 +424,8 @@ def test_a_tenants_own_definition_stands_before_the_shared_one(place: Place) -> 
     """Whoever has published one starts his own; everybody else starts the shared one, also in a process that has met neither."""
     engine = place.engine()
     engine.handle("work", lambda: None)
-    engine.publish(data("order", "shared")).publish(data("order", "own", 2), request=RIVAL)
+    engine.definitions.publish(data("order", "shared"))
+    engine.acting(RIVAL).definitions.publish(data("order", "own", 2))
     other = place.engine()
     other.handle("work", lambda: None)
     for process in (engine, other):
@@ -440,7 +443,7 @@ def test_other_tenants_do_not_see_a_tenants_definition(place: Place) -> None:
     engine.handle("work", lambda: None)
     graph = definition_of(data("secret", "own")).graph
     made = Definition(graph=graph, source=b"name: secret", media_type="application/yaml", description="ours")
-    engine.publish(made, request=RIVAL)
+    engine.acting(RIVAL).definitions.publish(made)
     (seen,) = engine.as_tenant("rival").definitions.list()
     assert (seen.tenant, seen.name, seen.description, seen.published_by) == ("rival", "secret", "ours", "eve")
     assert engine.definitions.list() == []
@@ -460,10 +463,10 @@ def test_a_shared_version_is_not_replaced_for_one_tenant(place: Place) -> None:
     """Instances of the tenant may be pinned to it: another content needs another version."""
     engine = place.engine()
     engine.handle("work", lambda: None)
-    engine.publish(data("order", "shared"))
+    engine.definitions.publish(data("order", "shared"))
     with pytest.raises(ConfigurationError, match="another version"):
-        engine.publish(data("order", "own"), request=RIVAL)
-    engine.publish(data("order", "shared"), request=RIVAL)
+        engine.acting(RIVAL).definitions.publish(data("order", "own"))
+    engine.acting(RIVAL).definitions.publish(data("order", "shared"))
     assert [each.tenant for each in engine.as_tenant("rival").definitions.list()] == ["*"]
 
 
@@ -471,10 +474,10 @@ def test_a_new_shared_version_is_taken_by_tenants_that_have_met_the_old_one(plac
     """What a tenant takes when it names no version is looked up again when a shared one is published."""
     engine = place.engine()
     engine.handle("work", lambda: None)
-    engine.publish(data("order", "a"))
+    engine.definitions.publish(data("order", "a"))
     rival = engine.as_tenant("rival")
     assert rival.definitions.get("order").version == "1"
-    engine.publish(data("order", "b", 2))
+    engine.definitions.publish(data("order", "b", 2))
     assert rival.definitions.get("order").version == "2"
     assert engine.definitions.get("order").version == "2"
 
@@ -483,9 +486,9 @@ def test_children_are_those_of_the_tenant(place: Place) -> None:
     """A shared workflow that calls another one calls the tenant's own, if it has one."""
     engine = place.engine()
     engine.handle("work", lambda: None)
-    engine.publish(data("child", "shared"))
+    engine.definitions.publish(data("child", "shared"))
     engine.register(Saga("parent").call("sub", "child").build())
-    engine.publish(data("child", "own", 2), request=RIVAL)
+    engine.acting(RIVAL).definitions.publish(data("child", "own", 2))
     rival = engine.as_tenant("rival")
     parent = rival.start("parent", {}).id
     engine.drain()
@@ -509,11 +512,11 @@ def test_a_misspelt_field_of_published_data_is_refused(place: Place, where: Call
     given = json.loads(json.dumps(GOOD_DATA))
     where(given)
     with pytest.raises(DefinitionError):
-        place.engine().publish(given)
+        place.engine().definitions.publish(given)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, ["a"]])
 def test_what_is_no_data_is_not_published(place: Place, wrong: Any) -> None:
     """The sentence says what is."""
     with pytest.raises(ConfigurationError, match="as a dict or as JSON"):
-        place.engine().publish(wrong)
+        place.engine().definitions.publish(wrong)

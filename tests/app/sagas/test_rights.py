@@ -128,7 +128,8 @@ def test_an_engine_takes_definitions_of_any_front_end(place: Place, way: str) ->
     if way == "register":
         engine.register(Definition(graph=graph, handlers={"file": stage.does("file")}))
     else:
-        engine.publish(graph_data(graph)).handle("file", stage.does("file"))
+        engine.definitions.publish(graph_data(graph))
+        engine.handle("file", stage.does("file"))
     instance = run(engine, "review")
     with pytest.raises(RejectedError, match="'approved', 'rejected', 'returned'") as refused:
         engine.tasks.decide(step(engine, instance, "ask").id, "confirmed")
@@ -151,7 +152,7 @@ def test_what_an_author_wrote_is_kept(place: Place) -> None:
     """The source of a definition is stored with its graph; one that was built has none."""
     engine = place.engine()
     text = msgspec.json.encode(graph_data(review()))
-    engine.publish(text)
+    engine.definitions.publish(text)
     engine.register(Saga("plain").step("a", "a").build())
     stored = engine.service.store.definitions()
     found = [stored.get(SHARED_TENANT, name, "1") for name in ("review", "plain")]

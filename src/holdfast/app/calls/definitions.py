@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping
 
 from holdfast.app.definitions import copied
 from holdfast.app.desk import Desk
 from holdfast.app.operator_views import DefinitionInfo, shown
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.references import DefinitionLike, checked_definition
+from holdfast.authoring.definition import Definition, definition_of
+from holdfast.kernel.actor import RequestContext
 from holdfast.machine.graphs.compiler import graph_data
 from holdfast.machine.graphs.graph import Graph
 from holdfast.runtime.replies import Reply
@@ -17,8 +20,29 @@ from holdfast.runtime.replies import Reply
 class FutureDefinitions:
     """What can be asked of workflows as they were published."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, *, owner: RequestContext | None) -> None:
         self._desk = desk
+        self._owner = owner
+        """For whom workflows are published; None if for all tenants."""
+
+    def publish(self, definition: Mapping[str, object] | str | bytes | Definition) -> Reply[DefinitionInfo]:
+        """Publish a workflow that is given as data, a dict or JSON, in the form that `data` gives.
+
+        It is checked like one that was built; its handlers are registered with `engine.handle`. What the engine itself publishes all
+        tenants share; what is published on behalf of a request (`acting`, `as_tenant`) belongs to the tenant of that alone, and stands
+        before a shared one of its name.
+        """
+
+        def write() -> DefinitionInfo:
+            made = definition if isinstance(definition, Definition) else definition_of(definition)
+            self._desk.registry.check_free(made.graph)
+            library = self._desk.registry.library
+            library.publish(made, request=self._owner)
+            stored = [each for each in library.listed(self._desk.tenant) if each.name == made.name]
+            own = [each for each in stored if each.version == made.version]
+            return shown(own[-1], DefinitionInfo)
+
+        return self._desk.read(write)
 
     def list(self) -> Reply[builtins.list[DefinitionInfo]]:
         """All published versions of all workflows, by name, each oldest first."""

@@ -11,6 +11,7 @@ from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import FutureDeciders
 from holdfast.app.calls.definitions import FutureDefinitions
+from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
 from holdfast.app.calls.pauses import FuturePauses
@@ -42,6 +43,8 @@ class FutureCalls:
     """What gave up, and what is to become of it."""
     definitions: FutureDefinitions
     """Workflows as they were published."""
+    events: FutureEvents
+    """Events that are published to whoever waits for them."""
     instances: FutureInstances
     """Instances of any kind, for operators."""
     inbox: FutureInbox
@@ -56,7 +59,8 @@ class FutureCalls:
         self.deciders = FutureDeciders(desk)
         self.tasks = FutureTasks(desk)
         self.dead_letters = FutureDeadLetters(desk)
-        self.definitions = FutureDefinitions(desk)
+        self.definitions = FutureDefinitions(desk, owner=desk.request)
+        self.events = FutureEvents(desk)
         self.instances = FutureInstances(desk)
         self.inbox = FutureInbox(desk)
         self.pauses = FuturePauses(desk)
@@ -117,6 +121,19 @@ class FutureCalls:
             comment=comment,
         )
 
+    def publish(
+        self,
+        event: str,
+        key: str = "",
+        payload: object = None,
+        *,
+        event_id: str = "",
+        ttl: timedelta | float | None = None,
+        match_one: bool = False,
+    ) -> Reply[str]:
+        """Tell whoever waits for it that something happened: the short way of `events.publish`."""
+        return self.events.publish(event, key, payload, event_id=event_id, ttl=ttl, match_one=match_one)
+
     def run(self, run: InstanceLike) -> FutureRun[object]:
         """The handle of a run by its id. Nothing is asked of the database: whether there is such a run is seen when it is asked."""
         return FutureRun(self._desk, checked_instance(run), object)
@@ -136,6 +153,7 @@ class FutureEngineCalls(FutureCalls):
 
     def __init__(self, desk: Desk, projecting: Projecting) -> None:
         super().__init__(desk)
+        self.definitions = FutureDefinitions(desk, owner=None)
         self.projections = FutureProjections(desk, projecting)
         self.admin = FutureAdmin(desk)
 

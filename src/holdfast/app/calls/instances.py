@@ -12,7 +12,9 @@ from holdfast.app.desk import Desk, checked_limit
 from holdfast.app.operator_views import InstanceInfo, shown
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.verification import Verification, verified
+from holdfast.app.workflow_reads import KINDS
 from holdfast.errors import ConflictError, NotFoundError, PayloadError
+from holdfast.kernel.decider import Decider
 from holdfast.kernel.decision import Attribute
 from holdfast.kernel.ids import InstanceId
 from holdfast.runtime.replies import Reply
@@ -53,7 +55,7 @@ class FutureInstances:
             query = _checked_query(
                 definition=definition,
                 definition_version=str(version),
-                kinds=(kind,) if kind else (),
+                kinds=(kind,) if kind else () if definition else self._kinds(),
                 statuses=(status,) if isinstance(status, str) and status else tuple(status),
                 key=key,
                 parent=None if parent is None else checked_instance(parent),
@@ -66,6 +68,10 @@ class FutureInstances:
             return [shown(each, InstanceInfo) for each in self._desk.reader.instances(query)]
 
         return self._desk.read(read)
+
+    def _kinds(self) -> tuple[str, ...]:
+        """What is listed where nothing is asked for by name: the engine's own instances, such as published events, are not."""
+        return tuple({*KINDS, Decider.kind, *self._desk.registry.kinds()})
 
     def verify(self, instance: InstanceLike) -> Reply[Verification]:
         """Fold the whole history of an instance again and compare it with what is stored: its row, its state, and what a workflow shows."""

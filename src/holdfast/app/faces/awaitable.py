@@ -14,6 +14,7 @@ from holdfast.app.calls.admin import FutureAdmin
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import AnyKind, C, E, F, FutureDeciders, Kind, S
 from holdfast.app.calls.definitions import FutureDefinitions
+from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
@@ -39,10 +40,11 @@ from holdfast.app.operator_views import (
 )
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
+from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, StepLike, Untyped
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
-from holdfast.authoring.definition import I, R, TypedDefinition
+from holdfast.authoring.definition import Definition, I, R, TypedDefinition
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
@@ -417,6 +419,15 @@ class AsyncDefinitions:
     def __init__(self, futures: FutureDefinitions) -> None:
         self._futures = futures
 
+    async def publish(self, definition: Mapping[str, object] | str | bytes | Definition) -> DefinitionInfo:
+        """Publish a workflow that is given as data, a dict or JSON, in the form that `data` gives.
+
+        It is checked like one that was built; its handlers are registered with `engine.handle`. What the engine itself publishes all
+        tenants share; what is published on behalf of a request (`acting`, `as_tenant`) belongs to the tenant of that alone, and stands
+        before a shared one of its name.
+        """
+        return await self._futures.publish(definition)
+
     async def list(self) -> builtins.list[DefinitionInfo]:
         """All published versions of all workflows, by name, each oldest first."""
         return await self._futures.list()
@@ -432,6 +443,42 @@ class AsyncDefinitions:
     async def diagram(self, definition: DefinitionLike, version: str | int = "", *, format: Format = "mermaid") -> str:
         """A drawing of a workflow, as Mermaid, DOT or JSON; that of a run shows its live state."""
         return await self._futures.diagram(definition, version, format=format)
+
+
+class AsyncEvents:
+    """What can be asked of events that are published to whoever waits for them."""
+
+    def __init__(self, futures: FutureEvents) -> None:
+        self._futures = futures
+
+    async def publish(
+        self,
+        event: str,
+        key: str = "",
+        payload: object = None,
+        *,
+        event_id: str = "",
+        ttl: timedelta | float | None = None,
+        match_one: bool = False,
+    ) -> str:
+        """Tell all that something happened; the answer, the id of the event, is there when it is stored.
+
+        Every step that waits for this event and key goes on, and every workflow that it triggers starts. It is kept for its time to live
+        (`ttl`, a timedelta or seconds; None means the setting `event_ttl`, 0 keeps nothing) for those who begin to wait later. With
+        `match_one` only one of those who wait gets it. `event_id` makes the call safe to repeat: the same id is the same event, and with
+        another content a ReusedIdError.
+        """
+        return await self._futures.publish(event, key, payload, event_id=event_id, ttl=ttl, match_one=match_one)
+
+    async def list(
+        self, *, event: str = "", after: PublishedEvent | None = None, limit: int = 100
+    ) -> builtins.list[PublishedEvent]:
+        """The events that are kept, of one name or of all, oldest first; give the last one as `after` for the next page."""
+        return await self._futures.list(event=event, after=after, limit=limit)
+
+    async def get(self, event_id: str) -> PublishedEvent:
+        """One event, by its id, with what it started; NotFoundError once it is forgotten."""
+        return await self._futures.get(event_id)
 
 
 class AsyncInstances:
@@ -634,6 +681,8 @@ class AsyncCalls:
     """What gave up, and what is to become of it."""
     definitions: AsyncDefinitions
     """Workflows as they were published."""
+    events: AsyncEvents
+    """Events that are published to whoever waits for them."""
     instances: AsyncInstances
     """Instances of any kind, for operators."""
     inbox: AsyncInbox
@@ -650,6 +699,7 @@ class AsyncCalls:
         self.tasks = AsyncTasks(futures.tasks)
         self.dead_letters = AsyncDeadLetters(futures.dead_letters)
         self.definitions = AsyncDefinitions(futures.definitions)
+        self.events = AsyncEvents(futures.events)
         self.instances = AsyncInstances(futures.instances)
         self.inbox = AsyncInbox(futures.inbox)
         self.pauses = AsyncPauses(futures.pauses)
@@ -710,6 +760,19 @@ class AsyncCalls:
                 comment=comment,
             )
         )
+
+    async def publish(
+        self,
+        event: str,
+        key: str = "",
+        payload: object = None,
+        *,
+        event_id: str = "",
+        ttl: timedelta | float | None = None,
+        match_one: bool = False,
+    ) -> str:
+        """Tell whoever waits for it that something happened: the short way of `events.publish`."""
+        return await self._futures.publish(event, key, payload, event_id=event_id, ttl=ttl, match_one=match_one)
 
     def run(self, run: InstanceLike) -> AsyncRun[object]:
         """The handle of a run by its id. Nothing is asked of the database: whether there is such a run is seen when it is asked."""

@@ -23,6 +23,7 @@ from holdfast.authoring.saga.forks import OpenFork
 from holdfast.authoring.saga.options import Duration, StepOptions, milliseconds, work_of
 from holdfast.authoring.saga.parts import Loose, Parts
 from holdfast.authoring.saga.questions import REFUSALS, question
+from holdfast.authoring.saga.waits import Question, Waits, trigger_of
 from holdfast.errors import DefinitionError, ExpressionError
 from holdfast.expressions import Expression, Options, parse
 from holdfast.expressions.options import Spelling
@@ -51,8 +52,7 @@ from holdfast.machine.graphs.graph import (
     SavePoint,
     Split,
     Task,
-    WaitEvent,
-    WaitTimer,
+    Trigger,
 )
 from holdfast.machine.graphs.scopes import DEEPEST_FORKS
 from holdfast.machine.runs.namespaces import SAGA
@@ -80,7 +80,7 @@ def task(name: str, handler: Function | str, **options: Unpack[StepOptions]) -> 
     return TaskSpec(name, handler, options)
 
 
-class Branch:
+class Branch(Waits):
     """A chain of steps under construction: the saga itself, or one branch of a fork or condition."""
 
     def __init__(self, parts: Parts, *, depth: int = 0) -> None:
@@ -185,24 +185,6 @@ class Branch:
         return self._side(name, TIMEOUT, on_timeout)
 
     wait_human_confirm = human
-
-    def wait(self, name: str, duration: Duration) -> Self:
-        """Let time go by."""
-        return self._append(Node(id=name, op=WaitTimer(duration_ms=milliseconds(duration))))
-
-    def wait_for(
-        self,
-        name: str,
-        signal: str,
-        *,
-        capability: str = "",
-        timeout: Duration | None = None,
-        on_timeout: Build | None = None,
-    ) -> Self:
-        """Wait for a signal; what it brings is the answer of the step. With a `capability`, only those who have it may send one."""
-        limit = None if timeout is None else milliseconds(timeout)
-        self._append(Node(id=name, op=WaitEvent(signal=signal), timeout_ms=limit, capability=capability))
-        return self._side(name, TIMEOUT, on_timeout)
 
     def call(
         self,
@@ -455,6 +437,23 @@ class Saga(Branch):
             deadline_ms=None if deadline is None else milliseconds(deadline),
             stop_grace_ms=milliseconds(stop_grace),
         )
+        self._triggers: list[Trigger] = []
+
+    def trigger(
+        self,
+        event: str,
+        *,
+        key: str = "",
+        when: Question = "",
+        input: dict[str, str] | None = None,  # noqa: A002 - the word that everybody uses for it
+    ) -> Self:
+        """Have every published event of this name start a run of the newest version, once for each event.
+
+        The expressions read what the event brings as `event`, and the `key` that it was published for: `key` gives the run's business key,
+        `when` says which events count, `input` what the run gets, by name; without it that is what the event brings.
+        """
+        self._triggers.append(trigger_of(self._parts, event, key=key, when=when, input=input, named=self._name))
+        return self
 
     def build(self) -> SagaDefinition:
         """The finished definition; DefinitionError lists every finding."""
@@ -471,6 +470,7 @@ class Saga(Branch):
             edges=parts.edges,
             policies=self._policies,
             rights=self._rights,
+            triggers=self._triggers,
         )
         return SagaDefinition(
             graph=graph, handlers=parts.handlers, steps=describe(graph, parts.parallels, parts.awaited)

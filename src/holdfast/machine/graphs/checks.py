@@ -25,7 +25,7 @@ from holdfast.machine.graphs.findings import (
     word_findings,
     work_findings,
 )
-from holdfast.machine.graphs.graph import LOOPING, Edge, Join, Kind, Node, Policies, Rights, Split
+from holdfast.machine.graphs.graph import LOOPING, Edge, Join, Kind, Node, Policies, Rights, Split, Trigger
 from holdfast.machine.graphs.kinds.human import REFUSALS
 from holdfast.machine.graphs.scopes import Draft, check_flow
 
@@ -41,7 +41,7 @@ POLICY_WORDS = {
 }
 
 
-def check_graph(
+def check_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     *,
     kind: Kind,
     name: str,
@@ -51,12 +51,14 @@ def check_graph(
     edges: Sequence[Edge],
     policies: Policies,
     rights: Rights = NO_RIGHTS,
+    triggers: Sequence[Trigger] = (),
 ) -> list[Diagnostic]:
     """Everything that is wrong, in an order that does not depend on the order of nodes and edges."""
     draft = Draft(nodes, edges, entry)
     found = [
         *_workflow(kind, name, version),
         *_rights(rights),
+        *(finding for each in triggers for finding in _trigger(each)),
         *(list(_policies(policies)) or _unstorable(policies, "what the policies say")),
         *_names(nodes),
         *_references(draft),
@@ -82,6 +84,14 @@ def _rights(rights: Rights) -> Iterator[Diagnostic]:
     for what, capability in (("start", rights.start), ("cancel", rights.cancel)):
         if capability:
             yield from name_findings("", "capability", f"the capability to {what} the workflow", capability)
+
+
+def _trigger(trigger: Trigger) -> Iterator[Diagnostic]:
+    what = f"the trigger {trigger.event!r}"
+    yield from name_findings("", "no_event", "the event that starts the workflow", trigger.event)
+    for name, stored in {"key": trigger.key, "condition": trigger.when, **(trigger.input or {})}.items():
+        if stored is not None:
+            yield from expression_findings("", f"{name!r} of {what}", stored)
 
 
 def _policies(policies: Policies) -> Iterator[Diagnostic]:

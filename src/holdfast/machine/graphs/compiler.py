@@ -10,12 +10,12 @@ import msgspec
 from holdfast.errors import DefinitionError, Diagnostic, PayloadError
 from holdfast.kernel.canonical import canonical_hash
 from holdfast.machine.graphs.checks import NO_RIGHTS, check_graph
-from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Kind, Node, Policies, Rights
+from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Kind, Node, Policies, Rights, Trigger
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-def compile_graph(
+def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     *,
     kind: Kind,
     name: str,
@@ -25,6 +25,7 @@ def compile_graph(
     edges: Sequence[Edge],
     policies: Policies,
     rights: Rights = NO_RIGHTS,
+    triggers: Sequence[Trigger] = (),
 ) -> Graph:
     """The graph of these nodes and edges; DefinitionError with every finding if it is not sound."""
     found = check_graph(
@@ -36,6 +37,7 @@ def compile_graph(
         edges=edges,
         policies=policies,
         rights=rights,
+        triggers=triggers,
     )
     if found:
         raise DefinitionError(name, found)
@@ -48,6 +50,7 @@ def compile_graph(
         edges=tuple(sorted(edges, key=lambda edge: (edge.source, edge.priority, edge.id))),
         policies=policies,
         rights=rights,
+        triggers=tuple(triggers),
     )
     return msgspec.structs.replace(graph, hash=graph_hash(graph))
 
@@ -79,6 +82,7 @@ def compile_data(data: Mapping[str, object] | str | bytes) -> Graph:
         edges=given.edges,
         policies=given.policies,
         rights=given.rights,
+        triggers=given.triggers,
     )
 
 
@@ -91,6 +95,8 @@ def graph_hash(graph: Graph) -> str:
     """The hash over everything that a run depends on."""
     plain = cast("dict[str, object]", msgspec.to_builtins(graph))
     del plain["hash"]
+    if not graph.triggers:  # Without any it is the graph that it was before there were triggers.
+        del plain["triggers"]
     return canonical_hash(plain)
 
 
@@ -125,6 +131,7 @@ class _Given(msgspec.Struct, forbid_unknown_fields=True):
     kind: Kind = "saga"
     policies: Policies = Policies()
     rights: Rights = Rights()
+    triggers: tuple[Trigger, ...] = ()
     ir_version: int = IR_VERSION
     hash: str = ""
 

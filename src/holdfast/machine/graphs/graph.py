@@ -22,9 +22,11 @@ from holdfast.machine.graphs.kinds import (
     Split,
     Task,
     WaitEvent,
+    WaitEvents,
     WaitTimer,
 )
 from holdfast.machine.graphs.kinds.condition import FALSE, TRUE
+from holdfast.machine.graphs.kinds.events import Awaited, Need
 from holdfast.machine.graphs.kinds.human import CONFIRMED, REJECTED, OnReject
 from holdfast.machine.graphs.kinds.join import Losers
 from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Plain, Stored
@@ -43,6 +45,7 @@ __all__ = [
     "REJECTED",
     "TIMEOUT",
     "TRUE",
+    "Awaited",
     "Call",
     "Condition",
     "Edge",
@@ -53,6 +56,7 @@ __all__ = [
     "Join",
     "Kind",
     "Losers",
+    "Need",
     "NoReturn",
     "Node",
     "OnReject",
@@ -65,7 +69,9 @@ __all__ = [
     "Split",
     "Stored",
     "Task",
+    "Trigger",
     "WaitEvent",
+    "WaitEvents",
     "WaitTimer",
     "Work",
 ]
@@ -158,6 +164,18 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """The capability to cancel or abort one; empty means the same as to start one."""
 
 
+class Trigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A published event that starts a run. Its expressions read what the event brings, and the key that it was published for."""
+
+    event: str
+    key: Stored | None = None
+    """Stored expression that gives the business key of the run; None means that it has none."""
+    when: Stored | None = None
+    """Stored condition for events that count; None means all of them."""
+    input: dict[str, Stored] | None = None
+    """Stored expressions for the names of the run's data; None means what the event brings."""
+
+
 class Graph(msgspec.Struct, frozen=True, kw_only=True):
     """A whole workflow."""
 
@@ -169,6 +187,8 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     edges: tuple[Edge, ...]
     policies: Policies = Policies()
     rights: Rights = Rights()
+    triggers: tuple[Trigger, ...] = ()
+    """What starts runs, besides those who ask for one."""
     ir_version: int = IR_VERSION
     hash: str = ""
     """Over everything else, in canonical form."""

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
 from holdfast.machine.graphs.graph import ANY_OUTCOME, LOOPING, Edge, Graph, Join, Node, Split, WaitEvent
+from holdfast.machine.graphs.kinds.events import KEY, MATCH
 from holdfast.machine.graphs.kinds.human import SHOWN, TEMPLATE
+from holdfast.machine.graphs.kinds.wait import UNTIL
 
 DATA = "input"
 """What expressions call the data of a token."""
@@ -111,6 +113,18 @@ class GraphIndex:
     def shown(self, node: str) -> dict[str, Expression]:
         """What a question shows of the data."""
         return self._shown[node]
+
+    def until(self, node: str) -> Expression | None:
+        """What gives the instant that a node waits for."""
+        return self._formulas[node].get(UNTIL)
+
+    def event_key(self, node: str, title: str) -> Expression | None:
+        """What gives the key of an event that a node waits for."""
+        return self._formulas[node].get(KEY + title)
+
+    def event_match(self, node: str, title: str) -> Expression | None:
+        """What a node asks of an event that it waits for."""
+        return self._formulas[node].get(MATCH + title)
 
     def waiting_for(self, signal: str) -> tuple[str, ...]:
         """The nodes that wait for a signal of this name."""

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.machine.runs.errands import Errand, Person
 from holdfast.machine.runs.events.pause import Clock, Trigger
+from holdfast.machine.runs.published import Published
 
 Data = dict[str, object]
 
@@ -187,6 +188,13 @@ class PeopleFound(_Command, frozen=True, kw_only=True):
     """Why nobody could be looked for; empty if somebody has looked."""
 
 
+class TakeEvents(_Command, frozen=True, kw_only=True):
+    """Published events that a step may wait for; none at all if it should look for others than those it knew of."""
+
+    step: int
+    events: list[Published] = []
+
+
 Command: TypeAlias = (
     StartWorkflow
     | BeginWorkflow
@@ -208,6 +216,7 @@ Command: TypeAlias = (
     | EndChild
     | NoteMissingHandler
     | PeopleFound
+    | TakeEvents
 )
 
 

@@ -27,6 +27,7 @@ from holdfast.machine.runs.law import answer_refusal, start_refusal, stop_refusa
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
+from holdfast.machine.runs.nodes.events import decline, take_events
 from holdfast.machine.runs.nodes.task import failed, returned
 from holdfast.machine.runs.nodes.wait import signal
 from holdfast.machine.runs.pauses import REPEATED, expire, go_on, hold_answered, is_repeated, pause, resume
@@ -97,7 +98,7 @@ def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Momen
         return _answered_before(state, command, moment)
     if not state.is_terminal or isinstance(command, c.RetryCompensation) or _frees(state, command):
         return None
-    if isinstance(command, c.CompleteStep | c.FailStep):
+    if isinstance(command, c.CompleteStep | c.FailStep | c.TakeEvents):
         return _late_end(Turn(routes, state, moment, kind_of), command)
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
         return LATE
@@ -118,8 +119,10 @@ def _frees(state: State, command: c.Command) -> bool:
     return executed is not None and bool(executed.not_undone)
 
 
-def _late_end(turn: Turn, command: c.CompleteStep | c.FailStep) -> Answer:
-    """A call that was under way when the run ended has come back: it counts, and nothing follows from it."""
+def _late_end(turn: Turn, command: c.CompleteStep | c.FailStep | c.TakeEvents) -> Answer:
+    """A call that was under way when the run ended has come back: it counts, and nothing follows from it. Events go to others."""
+    if isinstance(command, c.TakeEvents):
+        return decline(turn, command)
     if not is_awaited(turn, command.step):
         return LATE
     match command:
@@ -426,4 +429,5 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.EndChild: _end_child,
     c.NoteMissingHandler: _note_missing,
     c.PeopleFound: _people_found,
+    c.TakeEvents: take_events,
 }

@@ -56,4 +56,24 @@ class FindPeople(_Errand, frozen=True, kw_only=True):
     """What resolvers of the application may look at: the data of the token."""
 
 
-Errand: TypeAlias = FindPeople
+class Sought(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """An event that is looked for."""
+
+    event: str
+    key: str = ""
+    match: Data | None = None
+    """The stored condition that it has to fulfil; None means that any will do."""
+
+
+class FindEvents(_Errand, frozen=True, kw_only=True):
+    """Find events that were published before somebody waited for them; the answer is TakeEvents."""
+
+    step: int
+    sought: list[Sought]
+    taken: list[str] = []
+    """The ids of those that the run has had."""
+    data: Data = {}
+    """What the conditions may look at: the data of the token."""
+
+
+Errand: TypeAlias = FindPeople | FindEvents

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
+from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
 from holdfast.machine.graphs.index import DATA
 from holdfast.machine.runs.answers import fits, is_within, merged, overflow
@@ -103,12 +104,12 @@ def _open(turn: Turn, token: Token, node: str, ways: Sequence[Edge], *, data: Da
             continue  # A condition that cannot be answered lets nobody through.
 
 
-def is_barred(turn: Turn, token: Token, node: str, outcome: str, *, data: Data) -> bool:
-    """Whether ways lead on, but none that the actor may go."""
+def is_barred(turn: Turn, token: Token, node: str, outcome: str, *, data: Data, actor: Actor | None = None) -> bool:
+    """Whether ways lead on, but none that the actor may go: that of the moment, unless another one is meant."""
     ways = turn.routes.ways(node, outcome)
     if not any(edge.capability for edge in ways):
         return False
-    actor, found = turn.moment.actor, list(_open(turn, token, node, ways, data=data))
+    actor, found = actor or turn.moment.actor, list(_open(turn, token, node, ways, data=data))
     return bool(found) and not any(actor.may(edge.capability) for edge in found)
 
 

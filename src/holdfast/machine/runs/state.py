@@ -73,6 +73,8 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Why it gave up, while it waits for an operator."""
     has_failed: bool = False
     """Whether it gave up while the run is paused, and nothing has followed from that yet."""
+    came: Data | None = None
+    """What events have brought that it waits for, by their names there."""
     missed: int | None = None
     """Number of the effect whose handler nobody had, as the history says; None if that was never so."""
 
@@ -203,6 +205,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Signals that nobody has waited for yet."""
     event: Data | None = None
     """The signal that was taken last, where the graph reads it."""
+    taken: dict[str, str] = {}
+    """Until when the events are kept that it has had, by their ids: it takes none of them again."""
     decided: dict[int, Data] = {}
     """What people and the world have answered, by step; the last ones."""
     result: object = None

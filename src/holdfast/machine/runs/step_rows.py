@@ -11,7 +11,14 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.kernel.records import DeadLetterRaised, DeadLetterSettled, ResumeExecuted, StepMoved, StepOpened
+from holdfast.kernel.records import (
+    DeadLetterRaised,
+    DeadLetterSettled,
+    ResumeExecuted,
+    StepMoved,
+    StepOpened,
+    SubscriptionClosed,
+)
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Node
 from holdfast.machine.graphs.index import GraphIndex
@@ -37,7 +44,7 @@ class NodeRows(Protocol):
         """Rows that begin with a step of a token with this data."""
         ...
 
-    def answered(self, event: e.StepAnswered) -> Sequence[Record]:
+    def answered(self, node: Node, event: e.StepAnswered) -> Sequence[Record]:
         """Rows that end with an answer."""
         ...
 
@@ -189,7 +196,8 @@ def _step_requeued(_view: Projection, event: e.StepRequeued) -> list[Record]:
 
 
 def _step_answered(view: Projection, event: e.StepAnswered) -> Sequence[Record]:
-    return view.rows_of(view.routes.node(view.state.open[event.step].node)).answered(event)
+    node = view.routes.node(view.state.open[event.step].node)
+    return view.rows_of(node).answered(node, event)
 
 
 def _compensation_started(view: Projection, event: e.CompensationStarted) -> list[Record]:
@@ -283,6 +291,10 @@ def _resumed(_view: Projection, event: e.WorkflowResumed) -> Sequence[Record]:
     ]
 
 
+def _event_received(_view: Projection, event: e.EventReceived) -> list[Record]:
+    return [SubscriptionClosed(number=event.step, place=event.place)]
+
+
 _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepStarted: _step_started,
     e.StepCompleted: _step_completed,
@@ -304,4 +316,5 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.CancellationStarted: _turned_back,
     e.AbortStarted: _turned_back,
     e.WorkflowResumed: _resumed,
+    e.EventReceived: _event_received,
 }

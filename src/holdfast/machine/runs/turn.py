@@ -256,6 +256,10 @@ class Turn:
         """Have a command sent at an instant, whether the run is paused by then or not."""
         self._more.timers.append(Timer(command=command, due_at=due_at, key=key))
 
+    def set_alarm(self, key: str, due_at: datetime, command: object) -> None:
+        """Have a command sent at an instant."""
+        self._more.timers.append(Timer(command=command, due_at=due_at, key=key))
+
     def cancel_timer(self, key: str) -> None:
         """A timer is not wanted any more."""
         if self._rarely is not None:

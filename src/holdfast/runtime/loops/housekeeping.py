@@ -6,6 +6,7 @@ import logging
 from datetime import datetime, timedelta
 from functools import partial
 
+from holdfast.kernel.publications import EVENT_KIND
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Turns
 from holdfast.runtime.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
@@ -17,6 +18,8 @@ _log = logging.getLogger("holdfast.housekeeping")
 
 _INTERVAL = timedelta(seconds=30)
 _MOST = 1000
+_KEEP_EVENTS = timedelta(days=1)
+"""How long a published event that is over can still be looked at, whatever is kept of other instances."""
 
 
 class Housekeeping:
@@ -60,9 +63,13 @@ class Housekeeping:
         """Delete what is past its time; how much of it there was, up to a limit."""
         settings, now = self._shared.settings, self._shared.clock.now()
         gone = self._keeper.prune(receipts_before=now - settings.keep_receipts, limit=_MOST)
+        turns = Turns()
+        for address in self._keeper.expired(ended_before=now - _KEEP_EVENTS, limit=_MOST, kind=EVENT_KIND):
+            gone += turns.take(partial(self._delete, address), otherwise=False)
         if settings.keep_finished is None:
+            turns.end()
             return gone
-        turns, before = Turns(), now - settings.keep_finished
+        before = now - settings.keep_finished
         gone += turns.take(lambda: self._pauses.prune(before=before, limit=_MOST), 0)
         for address in self._keeper.expired(ended_before=before, limit=_MOST):
             gone += turns.take(partial(self._delete, address), otherwise=False)

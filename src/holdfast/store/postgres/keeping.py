@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import cast
+from typing import Literal, cast
 from uuid import UUID
 
 import msgspec
@@ -36,6 +36,7 @@ class _Sql(msgspec.Struct, frozen=True):
     delete_work: str
     prune_receipts: str
     expired: str
+    expired_events: str
     late_readers: str
     make_partitions: str
     set_maintenance: str
@@ -98,10 +99,11 @@ class PostgresKeeper:
         with self._line.use() as connection:
             return connection.execute(_sql.prune_receipts, [receipts_before, Int8(limit)]).rowcount
 
-    def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
+    def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
         """Finished instances that nobody needs any more."""
         with self._line.use() as connection:
-            found = connection.execute(_sql.expired, [ended_before, Int8(limit)]).fetchall()
+            statement = _sql.expired_events if kind else _sql.expired
+            found = connection.execute(statement, [ended_before, Int8(limit)]).fetchall()
         return [Address(tenant=str(row[0]), instance=InstanceId(cast("UUID", row[1]))) for row in found]
 
     def late_readers(self, *, before: datetime) -> list[str]:

@@ -15,6 +15,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from holdfast.errors import StoreUnavailableError
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredPublication
 from holdfast.kernel.records import TASKS, DeadLetterSource, StoredTask, TaskPlace
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
@@ -28,6 +29,7 @@ from holdfast.store.postgres.records import S, selecting
 from holdfast.store.postgres.records import reading as reading_rows
 from holdfast.store.postgres.resuming import PostgresPauses
 from holdfast.store.postgres.rows import Row
+from holdfast.store.publications import Subscriber
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -54,6 +56,9 @@ class _Sql(msgspec.Struct, frozen=True):
     timers: str
     open_tasks: str
     open_tasks_of_role: str
+    subscribers: str
+    kept_for: str
+    publications: str
     headers: str
     in_hand: str
     step_names: str
@@ -68,6 +73,8 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_numbered(_Sql, __package__, "reads.sql")
 
 _NO_LIMIT = 2**62
+_NOBODY = InstanceId(UUID(int=0))
+_FIRST_EVENT = PublicationPlace(datetime(1, 1, 1, tzinfo=UTC), _NOBODY)
 _FIRST_PLACE = TaskPlace(datetime(1, 1, 1, tzinfo=UTC), InstanceId(UUID(int=0)), 0)
 
 
@@ -135,6 +142,29 @@ class PostgresReader(PostgresPauses):
         else:
             found = self._all(_sql.open_tasks_of_role, [self._tenant, role, *page])
         return [*map(reading_rows(TASKS), found)]
+
+    def subscribers(
+        self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int
+    ) -> list[Subscriber]:
+        """Those who wait for an event."""
+        last = after or Subscriber(_NOBODY, 0, 0, "")
+        place = [last.instance, Int4(last.number), Int4(last.place)]
+        found = self._all(_sql.subscribers, [self._tenant, event, correlation, *place, Int8(limit)])
+        return [Subscriber(InstanceId(row[0]), *row[1:]) for row in found]
+
+    def kept_for(
+        self, event: str, correlation: str, *, now: datetime, after: PublicationPlace | None = None, limit: int
+    ) -> list[StoredPublication]:
+        """The events that are kept for a key."""
+        values = [self._tenant, event, correlation, now, *(after or _FIRST_EVENT), Int8(limit)]
+        return [*map(reading_rows(PUBLICATIONS), self._all(_sql.kept_for, values))]
+
+    def publications(
+        self, *, event: str = "", now: datetime, after: PublicationPlace | None = None, limit: int
+    ) -> list[StoredPublication]:
+        """The events that are kept."""
+        values = [self._tenant, event, now, *(after or _FIRST_EVENT), Int8(limit)]
+        return [*map(reading_rows(PUBLICATIONS), self._all(_sql.publications, values))]
 
     def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
         """The rows of these instances, of those that exist."""

@@ -223,6 +223,21 @@ create table holdfast.projections (
     constraint projections_pkey PRIMARY KEY (name)
 ) with (fillfactor=50);
 
+create table holdfast.published_events (
+    instance uuid not null,
+    number integer not null,
+    tenant text not null,
+    id text not null,
+    event text not null,
+    correlation text not null,
+    match_one boolean not null,
+    expires_at timestamp with time zone not null,
+    data bytea not null,
+    published_at timestamp with time zone not null,
+    constraint published_events_pkey PRIMARY KEY (instance, number),
+    constraint published_events_tenant_check CHECK ((tenant <> ''::text))
+);
+
 create table holdfast.receipts (
     tenant text not null,
     scope text not null,
@@ -291,12 +306,14 @@ create table holdfast.steps (
 create table holdfast.subscriptions (
     instance uuid not null,
     number integer not null,
+    place integer not null,
     tenant text not null,
-    signal text not null,
+    definition text not null,
+    kind text not null,
+    name text not null,
     correlation text not null,
-    expires_at timestamp with time zone,
     opened_at timestamp with time zone not null,
-    constraint subscriptions_pkey PRIMARY KEY (instance, number),
+    constraint subscriptions_pkey PRIMARY KEY (instance, number, place),
     constraint subscriptions_tenant_check CHECK ((tenant <> ''::text))
 );
 
@@ -352,13 +369,16 @@ CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) 
 CREATE INDEX instances_by_pause ON holdfast.instances USING btree (tenant, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant, reason, paused_at DESC, id DESC) WHERE (paused_at IS NOT NULL);
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
+CREATE INDEX instances_events_by_end ON holdfast.instances USING btree (ended_at) WHERE ((kind = 'event'::text) AND (ended_at IS NOT NULL));
 CREATE INDEX instances_late ON holdfast.instances USING btree (reason, paused_at) WHERE (paused_at IS NOT NULL);
 CREATE INDEX observations_by_instance ON holdfast.observations USING btree (instance, id);
 CREATE UNIQUE INDEX pauses_standing ON holdfast.pauses USING btree (tenant, definition, version, step) WHERE (ended_at IS NULL);
 CREATE INDEX pauses_walking ON holdfast.pauses USING btree (id) WHERE ((ended_at IS NULL) OR (walks < 2));
+CREATE INDEX published_events_by_key ON holdfast.published_events USING btree (tenant, event, correlation, published_at, instance);
+CREATE INDEX published_events_by_time ON holdfast.published_events USING btree (tenant, published_at, instance);
 CREATE INDEX receipts_by_age ON holdfast.receipts USING brin (created_at);
 CREATE INDEX resume_requests_open ON holdfast.resume_requests USING btree (requested_at, instance) WHERE (outcome = 'open'::text);
-CREATE INDEX subscriptions_by_signal ON holdfast.subscriptions USING btree (tenant, signal, correlation);
+CREATE INDEX subscriptions_by_name ON holdfast.subscriptions USING btree (tenant, kind, name, correlation, instance, number, place);
 CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at) WHERE (held_at IS NULL);
 CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHERE (held_at IS NOT NULL);
 
@@ -373,6 +393,7 @@ alter table holdfast.meta enable row level security, force row level security;
 alter table holdfast.observations enable row level security, force row level security;
 alter table holdfast.pauses enable row level security, force row level security;
 alter table holdfast.projections enable row level security, force row level security;
+alter table holdfast.published_events enable row level security, force row level security;
 alter table holdfast.receipts enable row level security, force row level security;
 alter table holdfast.resume_requests enable row level security, force row level security;
 alter table holdfast.snapshots enable row level security, force row level security;
@@ -403,6 +424,8 @@ create policy tenant on holdfast.observations as permissive for all to holdfast_
 create policy engine on holdfast.pauses as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.pauses as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.projections as permissive for all to holdfast_engine using (true) with check (true);
+create policy engine on holdfast.published_events as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.published_events as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.receipts as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.receipts as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.resume_requests as permissive for all to holdfast_engine using (true) with check (true);
@@ -588,6 +611,8 @@ grant select on table holdfast.observations to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.pauses to holdfast_engine;
 grant select on table holdfast.pauses to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.projections to holdfast_engine;
+grant delete, insert, select, update on table holdfast.published_events to holdfast_engine;
+grant select on table holdfast.published_events to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.receipts to holdfast_engine;
 grant delete, insert, select, update on table holdfast.resume_requests to holdfast_engine;
 grant select on table holdfast.resume_requests to holdfast_tenant;

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Literal
 
 import msgspec
 
@@ -44,6 +45,7 @@ class _Sql(msgspec.Struct, frozen=True):
     delete_observations: str
     prune_receipts: str
     expired: str
+    expired_events: str
     late_readers: str
     set_maintenance: str
     end_maintenance: str
@@ -109,10 +111,11 @@ class SQLiteKeeper:
         with self._database.writing() as connection:
             return connection.execute(_sql.prune_receipts, (text(receipts_before), limit)).rowcount
 
-    def expired(self, *, ended_before: datetime, limit: int) -> list[Address]:
+    def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
         """Finished instances that nobody needs any more."""
         with self._database.reading() as connection:
-            found = connection.execute(_sql.expired, {"before": text(ended_before), "limit": limit}).fetchall()
+            statement = _sql.expired_events if kind else _sql.expired
+            found = connection.execute(statement, {"before": text(ended_before), "limit": limit}).fetchall()
         return [Address(tenant=tenant, instance=rows.instance_id(name)) for tenant, name in found]
 
     def late_readers(self, *, before: datetime) -> list[str]:

@@ -6,16 +6,19 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredPublication
 from holdfast.kernel.records import TASKS, DeadLetterSource, StoredTask, TaskPlace
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
 from holdfast.store.paging import id_range, newest
+from holdfast.store.publications import Subscriber
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -50,6 +53,9 @@ class _Sql(msgspec.Struct, frozen=True):
     timers: str
     open_tasks: str
     open_tasks_of_role: str
+    subscribers: str
+    kept_for: str
+    publications: str
     headers: str
     in_hand: str
     step_names: str
@@ -129,6 +135,37 @@ class SQLiteReader(SQLitePauses):
         else:
             found = self._all(_sql.open_tasks_of_role, (self._tenant, role, *place, limit))
         return [*map(reading(TASKS), found)]
+
+    def subscribers(
+        self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int
+    ) -> list[Subscriber]:
+        """Those who wait for an event."""
+        place = ("", 0, 0) if after is None else (str(after.instance), after.number, after.place)
+        found = self._all(_sql.subscribers, (self._tenant, event, correlation, *place, limit))
+        return [Subscriber(rows.instance_id(row[0]), *row[1:]) for row in found]
+
+    def kept_for(
+        self, event: str, correlation: str, *, now: datetime, after: PublicationPlace | None = None, limit: int
+    ) -> list[StoredPublication]:
+        """The events that are kept for a key."""
+        place = ("", "") if after is None else (text(after.published_at), str(after.instance))
+        found = self._all(_sql.kept_for, (self._tenant, event, correlation, text(now), *place, limit))
+        return [*map(reading(PUBLICATIONS), found)]
+
+    def publications(
+        self, *, event: str = "", now: datetime, after: PublicationPlace | None = None, limit: int
+    ) -> list[StoredPublication]:
+        """The events that are kept."""
+        at, instance = ("", "") if after is None else (text(after.published_at), str(after.instance))
+        values = {
+            "tenant": self._tenant,
+            "event": event,
+            "now": text(now),
+            "at": at,
+            "instance": instance,
+            "limit": limit,
+        }
+        return [*map(reading(PUBLICATIONS), self._all(_sql.publications, values))]
 
     def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
         """The rows of these instances, of those that exist."""

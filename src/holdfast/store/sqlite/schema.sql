@@ -193,6 +193,20 @@ CREATE TABLE projections (
     failed_at  text
 ) strict, without rowid;
 
+CREATE TABLE published_events (
+    instance     text not null,
+    number       integer not null,
+    tenant       text not null check (tenant <> ''),
+    id           text not null,
+    event        text not null,
+    correlation  text not null,
+    match_one    integer not null,
+    expires_at   text not null,
+    data         blob not null,
+    published_at text not null,
+    primary key (instance, number)
+) strict, without rowid;
+
 CREATE TABLE receipts (
     tenant     text not null check (tenant <> ''),
     scope      text not null,
@@ -256,12 +270,14 @@ CREATE TABLE steps (
 CREATE TABLE subscriptions (
     instance    text not null,
     number      integer not null,
+    place       integer not null,
     tenant      text not null check (tenant <> ''),
-    signal      text not null,
+    definition  text not null,
+    kind        text not null,
+    name        text not null,
     correlation text not null,
-    expires_at  text,
     opened_at   text not null,
-    primary key (instance, number)
+    primary key (instance, number, place)
 ) strict, without rowid;
 
 CREATE TABLE timers (
@@ -327,6 +343,8 @@ CREATE INDEX instances_by_pause_reason on instances (tenant, reason, paused_at d
 
 CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
 
+CREATE INDEX instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
+
 CREATE INDEX instances_late on instances (reason, paused_at) where paused_at is not null;
 
 CREATE INDEX observations_by_instance on observations (instance, id);
@@ -335,11 +353,15 @@ CREATE UNIQUE INDEX pauses_standing on pauses (tenant, definition, version, step
 
 CREATE INDEX pauses_walking on pauses (id) where ended_at is null or walks < 2;
 
+CREATE INDEX published_events_by_key on published_events (tenant, event, correlation, published_at, instance);
+
+CREATE INDEX published_events_by_time on published_events (tenant, published_at, instance);
+
 CREATE INDEX receipts_by_age on receipts (created_at);
 
 CREATE INDEX resume_requests_open on resume_requests (requested_at, instance) where outcome = 'open';
 
-CREATE INDEX subscriptions_by_signal on subscriptions (tenant, signal, correlation);
+CREATE INDEX subscriptions_by_name on subscriptions (tenant, kind, name, correlation, instance, number, place);
 
 CREATE INDEX timers_due on timers (language, type, version, due_at) where held_at is null;
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from holdfast.machine.graphs.kinds.call import Call
 from holdfast.machine.graphs.kinds.condition import Condition
 from holdfast.machine.graphs.kinds.end import End
+from holdfast.machine.graphs.kinds.events import WaitEvents
 from holdfast.machine.graphs.kinds.human import Human
 from holdfast.machine.graphs.kinds.join import Join
 from holdfast.machine.graphs.kinds.marker import NoReturn, SavePoint
@@ -26,7 +27,10 @@ __all__ = [
     "Split",
     "Task",
     "WaitEvent",
+    "WaitEvents",
     "WaitTimer",
 ]
 
-Op: TypeAlias = Task | Condition | Split | Join | SavePoint | NoReturn | Human | WaitTimer | WaitEvent | Call | End
+Op: TypeAlias = (
+    Task | Condition | Split | Join | SavePoint | NoReturn | Human | WaitTimer | WaitEvent | WaitEvents | Call | End
+)

@@ -1,4 +1,4 @@
-"""Waiting for time to go by, or for a signal."""
+"""Waiting for time to go by, for an instant, for the next time of a calendar rule, or for a signal."""
 
 from __future__ import annotations
 
@@ -6,16 +6,27 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from holdfast.errors import Diagnostic
+from holdfast.machine.graphs.calendars import UTC_ZONE, calendar_findings
 from holdfast.machine.graphs.findings import name_findings, time_findings
-from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, NodeOp, Shape
+from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Formula, NodeOp, Shape, Stored, source
 
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1000}
 
 
-class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
-    """Waits for a time to go by."""
+UNTIL = "until"
+"""The name of the expression that gives an instant."""
 
-    duration_ms: int
+
+class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
+    """Waits for a time to go by, until an instant, or for the next time that a calendar rule names: one of the three."""
+
+    duration_ms: int | None = None
+    until: Stored | None = None
+    """Stored expression that yields an instant; one that has passed is no wait at all."""
+    cron: str = ""
+    """When, as five fields: minute, hour, day of the month, month, day of the week."""
+    time_zone: str = UTC_ZONE
+    """Whose clock `cron` means, as `Europe/Berlin`."""
 
     word: ClassVar[str] = "wait"
     shape: ClassVar[Shape] = Shape(('(("', '"))'), "shape=ellipse, style=filled")
@@ -29,19 +40,37 @@ class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
 
     @property
     def exits(self) -> frozenset[str]:
-        """The time is over."""
-        return frozenset({OK})
+        """The time is over; or what should be an instant is none."""
+        return frozenset({OK}) if self.until is None else frozenset({OK, ERROR})
 
     @property
     def detail(self) -> str:
-        """How long."""
-        whole = (unit for unit, size in _UNITS.items() if self.duration_ms and not self.duration_ms % size)
-        unit = next(whole, "ms")
-        return f"{self.duration_ms // _UNITS.get(unit, 1)} {unit}"
+        """How long, or until when."""
+        if self.until is not None:
+            return f"until {source(self.until)}"
+        if self.cron:
+            return f"{self.cron} {self.time_zone}"
+        length = self.duration_ms or 0
+        unit = next((unit for unit, size in _UNITS.items() if length and not length % size), "ms")
+        return f"{length // _UNITS.get(unit, 1)} {unit}"
+
+    def formulas(self, node: str) -> Iterator[Formula]:
+        """What gives the instant."""
+        if self.until is not None:
+            yield Formula(UNTIL, f"the instant that {node!r} waits for", self.until)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the time."""
-        return time_findings(node, "wait_duration", f"the time that {node!r} waits", self.duration_ms)
+        given = [self.duration_ms is not None, self.until is not None, self.cron != ""]
+        if sum(given) != 1:
+            message = f"{node!r} needs one of a duration, `until` and `cron`, and not {'several' if any(given) else 'none'} of them"
+            yield Diagnostic("wait_time", message, node)
+        if self.duration_ms is not None:
+            yield from time_findings(node, "wait_duration", f"the time that {node!r} waits", self.duration_ms)
+        if self.cron != "":
+            yield from calendar_findings(node, self.cron, self.time_zone)
+        elif self.time_zone != UTC_ZONE:
+            yield Diagnostic("time_zone", f"{node!r} has a time zone and no `cron` that it is for; give one", node)
 
 
 class WaitEvent(NodeOp, frozen=True, kw_only=True, tag="wait_event"):

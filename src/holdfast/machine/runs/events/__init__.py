@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from holdfast.kernel.vocabulary import message
+from holdfast.machine.runs.events.arrival import EventDeclined, EventReceived, EventsSought
 from holdfast.machine.runs.events.happening import Data, Happening
 from holdfast.machine.runs.events.pause import (
     Clock,
@@ -71,6 +72,9 @@ __all__ = [
     "DataAssigned",
     "Ended",
     "Event",
+    "EventDeclined",
+    "EventReceived",
+    "EventsSought",
     "FailureHeld",
     "HandlerMissing",
     "ItemsBegun",
@@ -245,4 +249,7 @@ Event: TypeAlias = (
     | ChildNotUndone
     | ChildUndone
     | HandlerMissing
+    | EventReceived
+    | EventDeclined
+    | EventsSought
 )

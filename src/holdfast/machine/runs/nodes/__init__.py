@@ -15,11 +15,13 @@ from holdfast.machine.graphs.graph import (
     Split,
     Task,
     WaitEvent,
+    WaitEvents,
     WaitTimer,
 )
 from holdfast.machine.runs.nodes.call import CallKind
 from holdfast.machine.runs.nodes.condition import ConditionKind
 from holdfast.machine.runs.nodes.end import EndKind
+from holdfast.machine.runs.nodes.events import WaitEventsKind
 from holdfast.machine.runs.nodes.human import HumanKind
 from holdfast.machine.runs.nodes.join import JoinKind
 from holdfast.machine.runs.nodes.marker import MarkerKind
@@ -38,6 +40,7 @@ _KINDS: dict[type[Op], NodeKind] = {
     Human: HumanKind(),
     WaitTimer: WaitTimerKind(),
     WaitEvent: WaitEventKind(),
+    WaitEvents: WaitEventsKind(),
     Call: CallKind(),
     End: EndKind(),
 }

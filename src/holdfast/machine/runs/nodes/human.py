@@ -85,7 +85,7 @@ class HumanKind(Kind):
             abort(turn, turn.moment.actor.id, f"{step.node!r} was rejected")
         return None
 
-    def answered(self, event: StepAnswered) -> Sequence[Record]:
+    def answered(self, node: Node, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - all of them alike
         """The question is answered."""
         return [
             TaskClosed(

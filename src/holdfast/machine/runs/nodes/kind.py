@@ -50,7 +50,7 @@ class Kind:
         """Nobody can answer it: its graph names no answers."""
         raise AssertionError(f"{step.node!r} takes no answers, and was given {command.outcome!r} at {turn.moment.now}")
 
-    def answered(self, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+    def answered(self, node: Node, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
         """Only the step's own row ends."""
         return ()
 

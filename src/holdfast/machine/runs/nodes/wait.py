@@ -1,16 +1,22 @@
-"""Waiting for time to go by, or for a signal.
+"""Waiting for time to go by, for an instant, or for a signal.
 
 Entered when: a token arrives. May do: set a timer, or wait for a signal; one that came early is taken at once. Left when: the time is over, or the signal or an
-answer is there (`ok`), or the signal did not come in time (`timeout`). On compensation: nothing to undo.
+answer is there (`ok`), or the signal did not come in time (`timeout`); at once, as a failure, if what should be an instant is none. On
+compensation: nothing to undo.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
+from holdfast.errors import ExpressionError
+from holdfast.expressions import Reason
+from holdfast.expressions.temporal import EXAMPLES, in_utc, read_time
 from holdfast.kernel.decision import Answer, Rejection
 from holdfast.kernel.records import SubscriptionClosed, SubscriptionOpened
 from holdfast.kernel.rows import Record
+from holdfast.machine.graphs.calendars import next_time
 from holdfast.machine.graphs.graph import OK, Node, WaitEvent, WaitTimer
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.answers import is_within, merged, too_large
@@ -37,12 +43,32 @@ class WaitTimerKind(Kind):
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Set the timer."""
         assert isinstance(node.op, WaitTimer)
+        try:
+            due = _due(turn, token, node, node.op)
+        except ExpressionError as error:
+            self.fail(turn, token, node, f"{node.id!r} waits for what is no instant: {error}")
+            return
         step = turn.open_step(token, node)
-        turn.set_timer(step_timer(step.number), node.op.duration_ms, TimeOut(step=step.number))
+        turn.set_alarm(step_timer(step.number), due, TimeOut(step=step.number))
 
     def time_out(self, turn: Turn, step: Step) -> None:
         """That is what it waited for."""
         finish(turn, step)
+
+
+def _due(turn: Turn, token: Token, node: Node, op: WaitTimer) -> datetime:
+    """When the wait is over; ExpressionError if what should say so does not."""
+    now = turn.moment.now
+    if op.duration_ms is not None:
+        return now + timedelta(milliseconds=op.duration_ms)
+    until = turn.routes.until(node.id)
+    if until is None:
+        return next_time(op.cron, op.time_zone, now)
+    value = until.evaluate(turn.data_for(token, node.id))
+    instant = read_time(value, "datetime") if isinstance(value, str) else value
+    if not isinstance(instant, datetime):
+        raise ExpressionError(f"{value!r} should look like {EXAMPLES['datetime']}", reason=Reason.BAD_TIME)
+    return max(in_utc(instant), now)
 
 
 class WaitEventKind(Kind):
@@ -64,7 +90,7 @@ class WaitEventKind(Kind):
     def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - a signal has a name
         """The wait."""
         assert isinstance(node.op, WaitEvent)
-        return [SubscriptionOpened(number=step, signal=node.op.signal)]
+        return [SubscriptionOpened(number=step, name=node.op.signal)]
 
     def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
         """Whoever was given the step itself tells that what it waits for has happened; no signal is needed."""
@@ -74,7 +100,7 @@ class WaitEventKind(Kind):
             _go_on(turn, step, command.data)
         return refusal
 
-    def answered(self, event: StepAnswered) -> Sequence[Record]:
+    def answered(self, node: Node, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - all of them alike
         """The wait is over."""
         return [SubscriptionClosed(number=event.step)]
 

@@ -1,8 +1,9 @@
 -- The first schema. Creates only new objects, so it blocks nobody.
 --
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
--- its work is done. `steps`, `human_tasks`, `subscriptions`, `dead_letters` and `resume_requests` are projections that a commit writes
--- together with its events; of requests to go on, only those that were carried out. `receipts` make commands idempotent.
+-- its work is done. `steps`, `human_tasks`, `subscriptions`, `published_events`, `dead_letters` and `resume_requests` are projections
+-- that a commit writes together with its events; of requests to go on, only those that were carried out. `receipts` make commands
+-- idempotent.
 --
 -- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
 -- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
@@ -96,6 +97,7 @@ create index instances_by_pause on holdfast.instances (tenant, paused_at desc, i
 create index instances_by_pause_reason on holdfast.instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
 -- For whoever lets paused instances of all tenants go on.
 create index instances_late on holdfast.instances (reason, paused_at) where paused_at is not null;
+create index instances_events_by_end on holdfast.instances (ended_at) where kind = 'event' and ended_at is not null;
 
 -- A trigger on named columns costs nothing where they are not written.
 create trigger instances_identity before update of id, tenant, definition, kind, key, created_at on holdfast.instances for each row
@@ -330,14 +332,32 @@ execute function holdfast.refuse('HF106', 'a decision that was made never change
 create table holdfast.subscriptions (
     instance    uuid not null,
     number      integer not null,
+    place       integer not null,
     tenant      text not null check (tenant <> ''),
-    signal      text not null,
+    definition  text not null,
+    kind        text not null,
+    name        text not null,
     correlation text not null,
-    expires_at  timestamptz,
     opened_at   timestamptz not null,
+    primary key (instance, number, place)
+);
+create index subscriptions_by_name on holdfast.subscriptions (tenant, kind, name, correlation, instance, number, place);
+
+create table holdfast.published_events (
+    instance     uuid not null,
+    number       integer not null,
+    tenant       text not null check (tenant <> ''),
+    id           text not null,
+    event        text not null,
+    correlation  text not null,
+    match_one    boolean not null,
+    expires_at   timestamptz not null,
+    data         bytea not null,
+    published_at timestamptz not null,
     primary key (instance, number)
 );
-create index subscriptions_by_signal on holdfast.subscriptions (tenant, signal, correlation);
+create index published_events_by_key on holdfast.published_events (tenant, event, correlation, published_at, instance);
+create index published_events_by_time on holdfast.published_events (tenant, published_at, instance);
 
 -- Whose work is held back, and since when: `*` is all tenants, an empty definition, version or step is all of them. Effects and timers
 -- follow these rows: `held_at` of one is set while a pause covers it, and `frozen_at` of a timer while one does under which clocks stand
@@ -493,7 +513,7 @@ declare
 begin
     foreach name in array array[
         'definitions', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
-        'human_tasks', 'subscriptions', 'resume_requests', 'observations', 'pauses'
+        'human_tasks', 'subscriptions', 'published_events', 'resume_requests', 'observations', 'pauses'
     ] loop
         perform holdfast.wall_off(name);
     end loop;
@@ -514,7 +534,7 @@ grant select, insert, update, delete on all tables in schema holdfast to holdfas
 revoke update on holdfast.events from holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.subscriptions,
-    holdfast.resume_requests, holdfast.observations, holdfast.pauses to holdfast_tenant;
+    holdfast.published_events, holdfast.resume_requests, holdfast.observations, holdfast.pauses to holdfast_tenant;
 grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;
 revoke execute on function holdfast.make_partitions, holdfast.instances_having from public;

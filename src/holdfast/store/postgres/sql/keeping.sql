@@ -82,6 +82,26 @@ where i.ended_at < least($1::timestamptz, (
     )
 order by i.ended_at limit $2::int8
 
+-- name: expired_events
+-- The same of published events, along an index of their own.
+select i.tenant, i.id from holdfast.instances i
+where i.kind = 'event' and i.ended_at < least($1::timestamptz, (
+        select e.at from holdfast.events e
+        where e.position > (select min(position) from holdfast.projections) order by e.position limit 1
+    ))
+    and not exists (select 1 from holdfast.instances c where c.parent = i.id and c.ended_at is null)
+    and not exists (select 1 from holdfast.effects e where e.instance = i.id)
+    and not exists (select 1 from holdfast.dead_letters d where d.instance = i.id)
+    and not exists (
+        select 1 from holdfast.inbox m where m.tenant = i.tenant
+            and m.target in (i.id::text, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+    )
+    and not exists (
+        select 1 from holdfast.events e
+        where e.instance = i.id and e.sequence = i.version and e.position > (select min(position) from holdfast.projections)
+    )
+order by i.ended_at limit $2::int8
+
 -- name: late_readers
 select p.name from holdfast.projections p where ?::timestamptz > (
     select e.at from holdfast.events e where e.position > p.position order by e.position limit 1

@@ -166,6 +166,26 @@ where tenant = ?::text and role = ?::text and closed_at is null
     and (opened_at, instance, number) > (?::timestamptz, ?::uuid, ?::int4)
 order by opened_at, instance, number limit ?::int8
 
+-- name: subscribers
+select instance, number, place, definition from holdfast.subscriptions
+where tenant = ?::text and kind = 'event' and name = ?::text and correlation = ?::text
+    and (instance, number, place) > (?::uuid, ?::int4, ?::int4)
+order by instance, number, place limit ?::int8
+
+-- name: kept_for
+select number, id, event, correlation, match_one, expires_at, data, instance, published_at
+from holdfast.published_events
+where tenant = ?::text and event = ?::text and correlation = ?::text and expires_at > ?::timestamptz
+    and (published_at, instance) > (?::timestamptz, ?::uuid)
+order by published_at, instance limit ?::int8
+
+-- name: publications
+select number, id, event, correlation, match_one, expires_at, data, instance, published_at
+from holdfast.published_events
+where tenant = $1::text and ($2::text = '' or event = $2::text) and expires_at > $3::timestamptz
+    and (published_at, instance) > ($4::timestamptz, $5::uuid)
+order by published_at, instance limit $6::int8
+
 -- name: headers
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes

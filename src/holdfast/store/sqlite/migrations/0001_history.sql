@@ -1,8 +1,9 @@
 -- The first schema. Takes the file's write lock; the file is empty.
 --
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
--- its work is done. `steps`, `human_tasks`, `subscriptions`, `dead_letters` and `resume_requests` are projections that a commit writes
--- together with its events; of requests to go on, only those that were carried out. `receipts` make commands idempotent. Instants are UTC text of fixed width, so that they compare as text.
+-- its work is done. `steps`, `human_tasks`, `subscriptions`, `published_events`, `dead_letters` and `resume_requests` are projections
+-- that a commit writes together with its events; of requests to go on, only those that were carried out. `receipts` make commands
+-- idempotent. Instants are UTC text of fixed width, so that they compare as text.
 --
 -- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
 -- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
@@ -78,6 +79,7 @@ create index instances_by_pause on instances (tenant, paused_at desc, id desc) w
 create index instances_by_pause_reason on instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
 -- For whoever lets paused instances of all tenants go on.
 create index instances_late on instances (reason, paused_at) where paused_at is not null;
+create index instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
 
 -- A trigger on named columns costs nothing where they are not written.
 create trigger instances_identity before update of id, tenant, definition, kind, key, created_at on instances
@@ -296,14 +298,32 @@ begin select raise(abort, 'HF106 a decision that was made never changes'); end;
 create table subscriptions (
     instance    text not null,
     number      integer not null,
+    place       integer not null,
     tenant      text not null check (tenant <> ''),
-    signal      text not null,
+    definition  text not null,
+    kind        text not null,
+    name        text not null,
     correlation text not null,
-    expires_at  text,
     opened_at   text not null,
+    primary key (instance, number, place)
+) strict, without rowid;
+create index subscriptions_by_name on subscriptions (tenant, kind, name, correlation, instance, number, place);
+
+create table published_events (
+    instance     text not null,
+    number       integer not null,
+    tenant       text not null check (tenant <> ''),
+    id           text not null,
+    event        text not null,
+    correlation  text not null,
+    match_one    integer not null,
+    expires_at   text not null,
+    data         blob not null,
+    published_at text not null,
     primary key (instance, number)
 ) strict, without rowid;
-create index subscriptions_by_signal on subscriptions (tenant, signal, correlation);
+create index published_events_by_key on published_events (tenant, event, correlation, published_at, instance);
+create index published_events_by_time on published_events (tenant, published_at, instance);
 
 -- Whose work is held back, and since when: `*` is all tenants, an empty definition, version or step is all of them. Effects and timers
 -- follow these rows: `held_at` of one is set while a pause covers it, and `frozen_at` of a timer while one does under which clocks stand

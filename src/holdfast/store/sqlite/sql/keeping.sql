@@ -84,6 +84,25 @@ where i.ended_at < min(:before, coalesce((
     )
 order by i.ended_at limit :limit;
 
+-- name: expired_events
+-- The same of published events, along an index of their own.
+select i.tenant, i.id from instances i indexed by instances_events_by_end
+where i.kind = 'event' and i.ended_at < min(:before, coalesce((
+        select e.at from events e where e.position > (select min(position) from projections) order by e.position limit 1
+    ), :before))
+    and not exists (select 1 from instances c where c.parent = i.id and c.ended_at is null)
+    and not exists (select 1 from effects e where e.instance = i.id)
+    and not exists (select 1 from dead_letters d where d.instance = i.id)
+    and not exists (
+        select 1 from inbox m where m.tenant = i.tenant
+            and m.target in (i.id, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+    )
+    and not exists (
+        select 1 from events e
+        where e.instance = i.id and e.sequence = i.version and e.position > (select min(position) from projections)
+    )
+order by i.ended_at limit :limit;
+
 -- name: late_readers
 select p.name from projections p where :before > (
     select e.at from events e where e.position > p.position order by e.position limit 1

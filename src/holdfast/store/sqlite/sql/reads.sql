@@ -159,6 +159,22 @@ select number, subject, role, due_at, data, outcome, actor, comment, instance, o
 from human_tasks where tenant = ? and role = ? and closed_at is null and (opened_at, instance, number) > (?, ?, ?)
 order by opened_at, instance, number limit ?;
 
+-- name: subscribers
+select instance, number, place, definition from subscriptions
+where tenant = ? and kind = 'event' and name = ? and correlation = ? and (instance, number, place) > (?, ?, ?)
+order by instance, number, place limit ?;
+
+-- name: kept_for
+select number, id, event, correlation, match_one, expires_at, data, instance, published_at
+from published_events where tenant = ? and event = ? and correlation = ? and expires_at > ? and (published_at, instance) > (?, ?)
+order by published_at, instance limit ?;
+
+-- name: publications
+select number, id, event, correlation, match_one, expires_at, data, instance, published_at
+from published_events indexed by published_events_by_time
+where tenant = :tenant and (:event = '' or event = :event) and expires_at > :now and (published_at, instance) > (:at, :instance)
+order by published_at, instance limit :limit;
+
 -- name: headers
 -- The cross join and the plus keep the planner from reading every instance of the tenant instead of those that are named.
 select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.status, n.reason, n.begun, n.version, n.issued, n.parent,

@@ -1,0 +1,112 @@
+"""Calls of published events: publishing one, and those that are kept."""
+
+from __future__ import annotations
+
+import builtins
+from datetime import timedelta
+
+import msgspec
+
+from holdfast.app.desk import Desk, checked_key, checked_limit, failed
+from holdfast.app.publication_views import PublishedEvent, kept_event, published_event
+from holdfast.app.step_handlers import plain
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError
+from holdfast.kernel.publications import PublicationPlace
+from holdfast.kernel.retry import LONGEST_TIMEOUT
+from holdfast.machine.publications import PublicationState, PublishEvent
+from holdfast.machine.runs.published import PUBLICATION
+from holdfast.runtime.commit.submissions import Outcome, receipt_key
+from holdfast.runtime.replies import Reply
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address
+
+
+class FutureEvents:
+    """What can be asked of events that are published to whoever waits for them."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def publish(
+        self,
+        event: str,
+        key: str = "",
+        payload: object = None,
+        *,
+        event_id: str = "",
+        ttl: timedelta | float | None = None,
+        match_one: bool = False,
+    ) -> Reply[str]:
+        """Tell all that something happened; the answer, the id of the event, is there when it is stored.
+
+        Every step that waits for this event and key goes on, and every workflow that it triggers starts. It is kept for its time to live
+        (`ttl`, a timedelta or seconds; None means the setting `event_ttl`, 0 keeps nothing) for those who begin to wait later. With
+        `match_one` only one of those who wait gets it. `event_id` makes the call safe to repeat: the same id is the same event, and with
+        another content a ReusedIdError.
+        """
+        shared = self._desk.service.shared
+        try:
+            identity = checked_key(event_id, "event id", may_be_empty=True) or str(
+                shared.chance.new_id(shared.clock.now())
+            )
+            command = PublishEvent(
+                id=identity,
+                event=checked_key(event, "event"),
+                key=checked_key(key, "key", may_be_empty=True),
+                payload=plain(payload, what="payload", limit=self._desk.payload_limit),
+                ttl_ms=_milliseconds(shared.settings.event_ttl if ttl is None else ttl),
+                match_one=_checked_flag(match_one),
+            )
+        except HoldfastError as error:
+            return failed(error)
+        address = Address(tenant=self._desk.tenant, definition=PUBLICATION, key=identity)
+        receipt = receipt_key(address, event_id) if event_id else None
+
+        def told(_outcome: Outcome) -> str:
+            return identity
+
+        return self._desk.command(address, command, told, receipt=receipt)
+
+    def list(
+        self, *, event: str = "", after: PublishedEvent | None = None, limit: int = 100
+    ) -> Reply[builtins.list[PublishedEvent]]:
+        """The events that are kept, of one name or of all, oldest first; give the last one as `after` for the next page."""
+
+        def read(reader: Reader) -> list[PublishedEvent]:
+            last = None if after is None else PublicationPlace(after.published_at, after.instance)
+            now = self._desk.service.shared.clock.now()
+            named = checked_key(event, "event", may_be_empty=True)
+            found = reader.publications(event=named, now=now, after=last, limit=checked_limit(limit))
+            return [kept_event(each) for each in found]
+
+        return self._desk.look(read)
+
+    def get(self, event_id: str) -> Reply[PublishedEvent]:
+        """One event, by its id, with what it started; NotFoundError once it is forgotten."""
+
+        def read(reader: Reader) -> PublishedEvent:
+            identity = checked_key(event_id, "event id")
+            address = Address(tenant=self._desk.tenant, definition=PUBLICATION, key=identity)
+            tracked = self._desk.folded(reader, address)
+            if tracked is None:
+                raise NotFoundError("event", identity)
+            assert isinstance(tracked.state, PublicationState)
+            return published_event(tracked.header, tracked.state)
+
+        return self._desk.look(read)
+
+
+def _milliseconds(ttl: object) -> int:
+    try:
+        given = ttl if isinstance(ttl, timedelta) else timedelta(seconds=msgspec.convert(ttl, float))
+    except (msgspec.ValidationError, OverflowError, ValueError):
+        raise PayloadError(f"the ttl must be a timedelta or a number of seconds, not {ttl!r}") from None
+    if not timedelta(0) <= given <= LONGEST_TIMEOUT:
+        raise PayloadError(f"the ttl must be from nothing to a hundred years, not {ttl!r}")
+    return round(given.total_seconds() * 1000)
+
+
+def _checked_flag(given: object) -> bool:
+    if isinstance(given, bool):
+        return given
+    raise PayloadError(f"match_one must be True or False, not {given!r}")

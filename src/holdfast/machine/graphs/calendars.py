@@ -1,0 +1,64 @@
+"""Calendar rules: cron expressions on the clock of a time zone. The next time follows from the rule and an instant alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from holdfast.errors import Diagnostic
+
+UTC_ZONE: Final = "UTC"
+
+_FIELDS: Final = 5
+_ANY_DAY: Final = datetime(2024, 1, 1, tzinfo=UTC)
+"""Rules repeat: one that fires at all does so within the decades after any day."""
+
+
+def next_time(cron: str, zone: str, now: datetime) -> datetime:
+    """The first time after an instant that a sound rule names, in UTC."""
+    return next(CronSim(cron, now.astimezone(_zone(zone)))).astimezone(UTC)
+
+
+def calendar_findings(node: str, cron: object, zone: object) -> Iterator[Diagnostic]:
+    """What is wrong with a rule and its zone."""
+    if not _is_zone(zone):
+        message = f"{node!r} goes by the time zone {zone!r}, which is not known; give one such as 'Europe/Berlin'"
+        yield Diagnostic("time_zone", message, node)
+    fields = cron.split() if isinstance(cron, str) else []
+    flaw = _flaw(fields)
+    if flaw and not _flaw([*fields[:2], "*", *fields[3:]]) and not _flaw([*fields[:3], "*", *fields[4:]]):
+        message = f"the cron {cron!r} of {node!r} never fires: no such day exists; correct its day or its month"
+        yield Diagnostic("cron_never", message, node)
+    elif flaw:
+        message = f"the cron {cron!r} of {node!r} cannot be read: {flaw}; give five fields, such as '0 9 * * MON-FRI'"
+        yield Diagnostic("cron", message, node)
+
+
+def _flaw(fields: list[str]) -> str:
+    """What is wrong with the fields of a rule; empty if it fires."""
+    if len(fields) != _FIELDS:
+        return f"it has {len(fields)} fields"
+    try:
+        next(CronSim(" ".join(fields), _ANY_DAY))
+    except CronSimError as error:
+        return str(error)
+    except StopIteration:
+        return "no such day"
+    return ""
+
+
+def _is_zone(name: object) -> bool:
+    try:
+        return isinstance(name, str) and bool(_zone(name).key)
+    except (KeyError, ValueError, OSError):  # What the name looks like decides which of them it is.
+        return False
+
+
+@lru_cache(maxsize=64)
+def _zone(name: str) -> ZoneInfo:
+    return ZoneInfo(name)

@@ -1,0 +1,33 @@
+"""How published events change the state of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.machine.graphs.graph import WaitEvents
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.state import State
+
+
+def _received(routes: GraphIndex, state: State, event: e.EventReceived) -> None:
+    step = state.open[event.step]
+    op = routes.node(step.node).op
+    assert isinstance(op, WaitEvents)
+    step.came = {**(step.came or {}), op.events[event.place].title: event.payload}
+    # What has expired cannot be met again: so that nothing grows with the age of the run.
+    state.taken = {name: until for name, until in state.taken.items() if until > event.at}
+    if event.expires_at:
+        state.taken[event.id] = event.expires_at
+
+
+def _noted(_routes: GraphIndex, _state: State, _event: e.EventDeclined | e.EventsSought) -> None:
+    """Nothing changes by it."""
+
+
+ARRIVALS: dict[type[e.Event], Callable[[GraphIndex, State, Any], None]] = {
+    e.EventReceived: _received,
+    e.EventDeclined: _noted,
+    e.EventsSought: _noted,
+}
