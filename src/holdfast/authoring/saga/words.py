@@ -91,6 +91,7 @@ _OF_STEP: Final = {
     "step_stopped": "skipped",
     "step_paused": "paused",
     "step_requeued": PENDING,
+    "step_skipped": "skipped",
     "compensation_started": "compensation",
     "compensation_retry": "compensation",
     "compensation_success": "rolled_back",
@@ -101,6 +102,7 @@ _OF_STEP: Final = {
 
 _OF_INSTANCE: Final = {
     "workflow_started": PENDING,
+    "workflow_forked": PENDING,
     "workflow_paused": DLQ,
     "workflow_resumed": RUNNING,
     "workflow_completed": "completed",
@@ -128,7 +130,7 @@ def event_status(type_: str, known: Known) -> str:
             return "skipped"
         case "step_withdrawn":
             return "paused" if known.is_paused else "skipped"
-        case "cancellation_started" if known.is_paused:
+        case "cancellation_started" | "rollback_started" | "move_back_started" if known.is_paused:
             return RUNNING
         case "workflow_paused" if known.reason == REQUESTED:
             return RUNNING

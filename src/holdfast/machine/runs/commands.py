@@ -8,6 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.machine.runs.errands import Errand, Person
+from holdfast.machine.runs.repair_commands import Repair
 
 Data = dict[str, object]
 
@@ -58,6 +59,8 @@ class ReturnStep(_Command, frozen=True, kw_only=True):
     """The work of a step was taken back before anybody began it."""
 
     step: int
+    is_asked: bool = False
+    """Whether an operator wants it called now: then no start delay begins anew."""
 
 
 class TimeOut(_Command, frozen=True, kw_only=True):
@@ -113,6 +116,8 @@ class RequeueStep(_Command, frozen=True, kw_only=True):
     step: int
     input: Data | None = None
     """What the step works on now; None leaves it as it was."""
+    reason: str = ""
+    """Why, in the operator's words."""
 
 
 class ResumeWorkflow(_Command, frozen=True, kw_only=True):
@@ -175,6 +180,7 @@ Command: TypeAlias = (
     | EndChild
     | NoteMissingHandler
     | PeopleFound
+    | Repair
 )
 
 

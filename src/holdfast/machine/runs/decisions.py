@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 from uuid import UUID
 
 from holdfast.kernel.actor import SYSTEM, Actor
@@ -17,7 +18,6 @@ from holdfast.machine.runs.events import (
     ChildUndone,
     CompensationWaived,
     HandlerMissing,
-    StepRequeued,
     StepRolledBack,
     WorkflowCompleted,
     WorkflowResumed,
@@ -32,6 +32,8 @@ from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undo
 from holdfast.machine.runs.nodes.task import failed, resume, returned
 from holdfast.machine.runs.nodes.wait import signal
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
+from holdfast.machine.runs.repair import repair, requeue, return_to_save_point
+from holdfast.machine.runs.repair_commands import Repair
 from holdfast.machine.runs.rollback import (
     DEADLINE,
     GRACE,
@@ -53,6 +55,9 @@ from holdfast.machine.runs.turn import Turn, step_timer
 
 START = "start"
 
+REPAIRS: tuple[type[Repair], ...] = get_args(Repair)
+"""What operators ask for."""
+
 LATE = Ignored(reason="nobody waits for this any more")
 _KNOWN = Ignored(reason="the history says so already")
 
@@ -63,6 +68,7 @@ _OPERATIONS = (
     c.ResumeWorkflow,
     c.AnswerStep,
     c.SendSignal,
+    *REPAIRS,
 )
 """What people ask for: they are told that the run has ended. The others are late answers of the run's own work."""
 
@@ -79,6 +85,8 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
     turn.run()
     if state.rollback is not None:
         go_on(turn)
+        if state.may_begin:
+            return_to_save_point(turn)
     if state.dropped is not None:
         undo_dropped(turn)
     _complete(turn)
@@ -240,7 +248,7 @@ def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
     step = _called(turn, command.step)
     if step is None:
         return LATE
-    returned(turn, step)
+    returned(turn, step, is_asked=command.is_asked)
     return None
 
 
@@ -374,13 +382,11 @@ def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
     step = turn.state.dead.get(command.step)
     if step is None:
         return refused(Refusal.NOT_DEAD, f"step {command.step} is not among the dead letters")
-    if command.input is not None and not is_within(turn.routes, command.input):
-        return too_large(turn.routes, "the input")
-    turn.emit(StepRequeued(step=command.step, actor=turn.moment.actor.id, input=command.input))
-    turn.move(step.token, step.node, is_asked=True)
-    if turn.state.status == "paused":
-        _go_on(turn)
-    return None
+    return requeue(turn, step, command.input, command.reason, go_on=_go_on)
+
+
+def _repair(turn: Turn, command: Repair) -> Answer | None:
+    return repair(turn, command, go_on=_go_on)
 
 
 def _resume(turn: Turn, _command: c.ResumeWorkflow) -> Answer | None:
@@ -462,4 +468,5 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.EndChild: _end_child,
     c.NoteMissingHandler: _note_missing,
     c.PeopleFound: _people_found,
+    **dict.fromkeys(REPAIRS, _repair),
 }

@@ -8,6 +8,7 @@ from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.answers import merged, name_of, without
 from holdfast.machine.runs.branches import shorten, undoable
+from holdfast.machine.runs.repaired import REPAIRED
 from holdfast.machine.runs.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
 
 MOST_DECIDED = 1000
@@ -489,4 +490,5 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.WorkflowFailed: _failed,
     e.WorkflowCancelled: _cancelled,
     e.WorkflowAborted: _aborted,
+    **REPAIRED,
 }

@@ -10,6 +10,11 @@ from holdfast.machine.runs.refusals import Refusal, refused
 
 _EVERYTHING = "*"
 
+REPAIR = "execution:repair"
+"""The capability to repair runs."""
+OVERRIDE = "execution:override"
+"""The capability to go past people who are asked."""
+
 
 def start_refusal(graph: Graph, actor: Actor) -> Rejection | None:
     """Why an actor may not start a run."""
@@ -43,6 +48,16 @@ def signal_refusal(routes: GraphIndex, name: str, actor: Actor) -> Rejection | N
         if barred is not None:
             return barred
     return None
+
+
+def repair_refusal(actor: Actor) -> Rejection | None:
+    """Why an actor may not repair a run."""
+    return _without(actor, REPAIR, "repair a workflow")
+
+
+def override_refusal(node: Node, actor: Actor) -> Rejection | None:
+    """Why an actor may not go past people who are asked."""
+    return _without(actor, OVERRIDE, f"go past {node.id!r}, which asks people")
 
 
 def _without(actor: Actor, capability: str, what: str) -> Rejection | None:

@@ -115,7 +115,7 @@ def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: st
     if turn.state.rollback is not None or turn.state.is_terminal:
         return
     if edge is None:
-        _stay_or_end(turn, token, node, outcome)
+        stay_or_end(turn, token, node, outcome)
         return
     assigns = turn.routes.assigns(edge)
     if assigns:
@@ -135,7 +135,7 @@ def value_of(expression: Expression, data: dict[str, object]) -> object:
         return None
 
 
-def _stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
+def stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
     """No edge leads on."""
     match turn.routes.policies.on_no_edge:
         case "complete":

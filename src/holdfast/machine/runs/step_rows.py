@@ -20,6 +20,8 @@ from holdfast.machine.runs.state import Data, Executed, State, Step
 DLQ_REASON = "dlq enabled: rollback/compensation skipped"
 FAILURE_REASON = "the step failed and waits for an operator"
 COMPENSATION_REASON = "compensation max retries exceeded"
+OVERRIDDEN = "overridden"
+"""What became of a question that an operator went past."""
 CHILD_REASON = "compensation_failed"
 """The word that the child itself ended with."""
 
@@ -187,6 +189,17 @@ def _step_requeued(_view: Projection, event: e.StepRequeued) -> list[Record]:
     return [DeadLetterSettled(source="step", number=event.step)]
 
 
+def _step_repaired(view: Projection, event: e.StepRepaired) -> list[Record]:
+    if event.step not in view.state.dead:
+        return []
+    return [DeadLetterSettled(source="step", number=event.step)]
+
+
+def _step_skipped(view: Projection, event: e.StepSkipped) -> list[Record]:
+    moved = StepMoved(number=event.step, status="skipped", outcome=event.outcome)
+    return [moved, *view.closed(view.state.open[event.step], OVERRIDDEN)]
+
+
 def _step_answered(view: Projection, event: e.StepAnswered) -> Sequence[Record]:
     return view.rows_of(view.routes.node(view.state.open[event.step].node)).answered(event)
 
@@ -275,6 +288,8 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepPaused: _step_paused,
     e.StepWithdrawn: _step_withdrawn,
     e.StepRequeued: _step_requeued,
+    e.StepRepaired: _step_repaired,
+    e.StepSkipped: _step_skipped,
     e.StepAnswered: _step_answered,
     e.CompensationStarted: _compensation_started,
     e.CompensationRetried: _retried,

@@ -6,6 +6,15 @@ from typing import Literal, TypeAlias
 
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
+from holdfast.machine.runs.events.repair import (
+    DataChanged,
+    MoveBackStarted,
+    MovedBack,
+    Repairing,
+    StepRepaired,
+    StepSkipped,
+    WorkflowForked,
+)
 from holdfast.machine.runs.events.step import (
     ChildNotUndone,
     ChildStarted,
@@ -59,12 +68,16 @@ __all__ = [
     "CompensationSucceeded",
     "CompensationWaived",
     "DataAssigned",
+    "DataChanged",
     "Ended",
     "Event",
     "HandlerMissing",
     "ItemsBegun",
     "JoinArrived",
+    "MoveBackStarted",
+    "MovedBack",
     "PauseReason",
+    "Repairing",
     "RollbackPlanned",
     "RollbackStarted",
     "SignalReceived",
@@ -73,10 +86,12 @@ __all__ = [
     "StepCompleted",
     "StepFailed",
     "StepPaused",
+    "StepRepaired",
     "StepRequeued",
     "StepResumed",
     "StepRetried",
     "StepRolledBack",
+    "StepSkipped",
     "StepStarted",
     "StepStopped",
     "StepWithdrawn",
@@ -87,6 +102,7 @@ __all__ = [
     "WorkflowCancelled",
     "WorkflowCompleted",
     "WorkflowFailed",
+    "WorkflowForked",
     "WorkflowPaused",
     "WorkflowResumed",
     "WorkflowStarted",
@@ -133,6 +149,8 @@ class RollbackStarted(Happening, frozen=True, kw_only=True):
     error: str
     failed_step: int | None = None
     """None if it is not a step that failed."""
+    requested_by: str = ""
+    """The operator who wants it; empty if it follows from a failure."""
 
 
 @message(name="rollback_planned")
@@ -247,4 +265,10 @@ Event: TypeAlias = (
     | ChildNotUndone
     | ChildUndone
     | HandlerMissing
+    | StepRepaired
+    | StepSkipped
+    | DataChanged
+    | MoveBackStarted
+    | MovedBack
+    | WorkflowForked
 )
