@@ -24,6 +24,7 @@ from holdfast.machine.runs.events import (
     WorkflowStarted,
 )
 from holdfast.machine.runs.failures import take_answer
+from holdfast.machine.runs.forking import fork
 from holdfast.machine.runs.law import answer_refusal, start_refusal, stop_refusal
 from holdfast.machine.runs.leaving import end, leave_by, look_at_branches, way_out
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
@@ -33,7 +34,7 @@ from holdfast.machine.runs.nodes.task import failed, resume, returned
 from holdfast.machine.runs.nodes.wait import signal
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
 from holdfast.machine.runs.repair import repair, requeue, return_to_save_point
-from holdfast.machine.runs.repair_commands import Repair
+from holdfast.machine.runs.repair_commands import ForkWorkflow, Repair
 from holdfast.machine.runs.rollback import (
     DEADLINE,
     GRACE,
@@ -97,7 +98,7 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
 
 def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer | None:
     """The answer to a command that the run does not go on from."""
-    if isinstance(command, c.StartWorkflow):
+    if isinstance(command, c.StartWorkflow | ForkWorkflow):
         barred = start_refusal(routes.graph, moment.actor)
         return barred or (None if state.status == "new" else _started_before(moment))
     if state.status == "new":
@@ -469,4 +470,5 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.NoteMissingHandler: _note_missing,
     c.PeopleFound: _people_found,
     **dict.fromkeys(REPAIRS, _repair),
+    ForkWorkflow: fork,
 }

@@ -189,6 +189,14 @@ def _step_requeued(_view: Projection, event: e.StepRequeued) -> list[Record]:
     return [DeadLetterSettled(source="step", number=event.step)]
 
 
+def _workflow_forked(_view: Projection, event: e.WorkflowForked) -> list[Record]:
+    """The steps that it takes over, as far as the state remembers them; what they answered is told by the other run."""
+    return [
+        StepOpened(number=each.number, node=each.node, token=each.token, status=each.status)
+        for each in event.state.executed.values()
+    ]
+
+
 def _step_repaired(view: Projection, event: e.StepRepaired) -> list[Record]:
     if event.step not in view.state.dead:
         return []
@@ -288,6 +296,7 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepPaused: _step_paused,
     e.StepWithdrawn: _step_withdrawn,
     e.StepRequeued: _step_requeued,
+    e.WorkflowForked: _workflow_forked,
     e.StepRepaired: _step_repaired,
     e.StepSkipped: _step_skipped,
     e.StepAnswered: _step_answered,
