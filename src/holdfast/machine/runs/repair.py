@@ -22,13 +22,13 @@ from holdfast.machine.runs.events import (
     StepSkipped,
 )
 from holdfast.machine.runs.law import override_refusal, repair_refusal
-from holdfast.machine.runs.leaving import finish, is_barred, leave_by, stay_or_end, way_out
+from holdfast.machine.runs.leaving import finish, is_barred, leave_by, pass_through, stay_or_end, way_out
 from holdfast.machine.runs.nodes.kind import no_transition
 from holdfast.machine.runs.nodes.task import call_anew
 from holdfast.machine.runs.patches import fingerprint, patched
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rollback import DEADLINE, behind, halt, passes_no_return
-from holdfast.machine.runs.state import ROOT, Executed, State, Step
+from holdfast.machine.runs.state import ROOT, Executed, State, Step, Token
 from holdfast.machine.runs.turn import Turn
 
 GoOn = Callable[[Turn], None]
@@ -175,9 +175,11 @@ def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection
         return refused(Refusal.UNKNOWN_OUTCOME, f"{node.id!r} cannot be left by {outcome!r}; there are {possible}")
     if is_barred(turn, token, node.id, outcome, data=token.data):
         return no_transition(node.id, outcome, turn.moment.actor.id)
+    is_dead = step.number in turn.state.dead
     _take_in_hand(turn, step, "skip", command.reason, go_on=go_on)
     edge = way_out(turn, token, node.id, outcome)
-    turn.emit(StepSkipped(step=step.number, outcome=outcome, to="" if edge is None else edge.target))
+    skipped = StepSkipped(step=step.number, outcome=outcome, to="" if edge is None else edge.target)
+    turn.emit(_instead(turn, token, node, skipped) if is_dead else skipped)
     if edge is None:
         stay_or_end(turn, token, node.id, outcome)
     else:
@@ -198,9 +200,26 @@ def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) ->
         return too_large(turn.routes, f"the answer of {node.id!r}")
     if is_barred(turn, token, node.id, OK, data=token.data):
         return no_transition(node.id, OK, turn.moment.actor.id)
+    is_dead = step.number in turn.state.dead
     _take_in_hand(turn, step, "complete", command.reason, go_on=go_on)
-    finish(turn, step, output=command.output)
+    if is_dead:
+        pass_through(turn, token, node, output=command.output)
+    else:
+        finish(turn, step, output=command.output)
     return None
+
+
+def _instead(turn: Turn, token: Token, node: Node, skipped: StepSkipped) -> StepSkipped:
+    """The same of a step that stands for one that gave up, which has ended already."""
+    return StepSkipped(
+        step=turn.next_step,
+        outcome=skipped.outcome,
+        to=skipped.to,
+        node=node.id,
+        token=token.id,
+        visit=token.visits.get(node.id, 0) + 1,
+        retry_of=token.retry_of,
+    )
 
 
 def _good_outcome(node: Node) -> str:

@@ -9,30 +9,41 @@ import msgspec
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.patches import patched
-from holdfast.machine.runs.state import ROOT, Executed, Rollback, State, Token
+from holdfast.machine.runs.state import ROOT, Executed, Rollback, State, Step, Token
+from holdfast.machine.runs.tokens import enter
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(State).decode
 
 
 def _step_repaired(_routes: GraphIndex, state: State, event: e.StepRepaired) -> None:
-    """A step whose end an operator brings about has no call under way any more, and waits for nobody."""
+    """A step whose end an operator brings about has no call under way any more; in place of one that gave up another one ends."""
     state.chain = 0
     if event.repair not in {"skip", "complete"}:
         return
-    step = state.open.get(event.step) or state.dead.pop(event.step, None) or state.frozen.pop(event.step)
-    step.effect, step.error = None, ""
+    dead = state.dead.pop(event.step, None)
+    if dead is not None:
+        token = state.tokens[dead.token]
+        token.retry_of, token.first = dead.number, dead.first or dead.number
+        if dead.retry_of is not None:
+            state.executed.pop(dead.retry_of, None)
+        return
+    step = state.open.get(event.step) or state.frozen.pop(event.step)
+    step.effect = None
     state.open[event.step] = step
 
 
 def _step_skipped(routes: GraphIndex, state: State, event: e.StepSkipped) -> None:
     """Nothing of it is undone later, nor of the one that it repeats."""
-    step = state.open.pop(event.step)
+    step = state.open.pop(event.step, None)
+    if step is None:
+        step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of)
+        enter(routes, state, event)
     if step.retry_of is not None:
         state.executed.pop(step.retry_of, None)
     if routes.remembers:
         state.executed[step.number] = Executed(
-            number=step.number, node=step.node, token=step.token, status="skipped", was_called=False, first=step.first
+            number=step.number, node=step.node, token=step.token, status="skipped", was_called=False
         )
 
 

@@ -204,8 +204,22 @@ def _step_repaired(view: Projection, event: e.StepRepaired) -> list[Record]:
 
 
 def _step_skipped(view: Projection, event: e.StepSkipped) -> list[Record]:
-    moved = StepMoved(number=event.step, status="skipped", outcome=event.outcome)
-    return [moved, *view.closed(view.state.open[event.step], OVERRIDDEN)]
+    step = view.state.open.get(event.step)
+    if step is not None:
+        moved = StepMoved(number=event.step, status="skipped", outcome=event.outcome)
+        return [moved, *view.closed(step, OVERRIDDEN)]
+    return [
+        StepOpened(
+            number=event.step,
+            node=event.node,
+            token=event.token,
+            visit=event.visit,
+            retry_of=event.retry_of,
+            status="skipped",
+            outcome=event.outcome,
+            input=view.input_of(event.token),
+        )
+    ]
 
 
 def _step_answered(view: Projection, event: e.StepAnswered) -> Sequence[Record]:

@@ -24,13 +24,18 @@ class StepRepaired(Happening, frozen=True, kw_only=True):
 
 @message(name="step_skipped")
 class StepSkipped(Happening, frozen=True, kw_only=True):
-    """The run goes on behind a step without its work. Nothing of it is undone, now or later."""
+    """The run goes on behind a step without its work. Nothing of it is undone, now or later. For one that gave up another one is skipped."""
 
     step: int
     outcome: str
     """By which it goes on."""
     to: str = ""
     """Where the token went; empty if no way led on."""
+    node: str = ""
+    token: str = ""
+    visit: int = 1
+    retry_of: int | None = None
+    """Of a step that stands for one that gave up, these say where that was."""
 
 
 @message(name="data_changed")
