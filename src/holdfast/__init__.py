@@ -3,6 +3,7 @@
 from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
+from holdfast.app.forking import ForkPreview, RepeatedCall
 from holdfast.app.operator_views import (
     Backlog,
     DeadLetter,
@@ -15,6 +16,7 @@ from holdfast.app.operator_views import (
     Transition,
     WorkerInfo,
 )
+from holdfast.app.reasons import Reason, Why
 from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -86,6 +88,7 @@ __all__ = [
     "Fail",
     "Failure",
     "ForbiddenError",
+    "ForkPreview",
     "Health",
     "HeldError",
     "HistoryEntry",
@@ -108,9 +111,11 @@ __all__ = [
     "ProjectedEvent",
     "Projection",
     "ProjectionInfo",
+    "Reason",
     "Recorded",
     "RejectedError",
     "Rejection",
+    "RepeatedCall",
     "ReplayError",
     "Reply",
     "RequestContext",
@@ -138,6 +143,7 @@ __all__ = [
     "TypedDefinition",
     "UnknownEventError",
     "Verification",
+    "Why",
     "WorkerInfo",
     "WorkflowFailedError",
     "WorkflowInstance",

@@ -300,7 +300,7 @@ def test_the_data_of_one_branch_is_changed(place: Place) -> None:
     instance = run(engine, "forked", {"n": 1})
     saga = engine.acting(OLGA).run(instance)
     saga.change_data({"n": 2}, reason=WHY, token=step(engine, instance, "left").token)
-    with pytest.raises(RejectedError, match="there are: '0/1.1', '0/1.2', '0'") as refusal:
+    with pytest.raises(RejectedError, match=r"there are: '0/1\.1', '0/1\.2', '0'") as refusal:
         saga.change_data({"n": 3}, reason=WHY, token="0/9.9")
     assert refusal.value.reason == "unknown_token"
     engine.run(instance).signal("go")

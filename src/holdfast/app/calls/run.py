@@ -14,13 +14,14 @@ from holdfast.app.forking import ForkPreview, fork_preview, forked
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
 from holdfast.app.pictures import Format, drawn
+from holdfast.app.reasons import Why
 from holdfast.app.references import StepLike
 from holdfast.app.repairs import moved_back, reenqueued, repaired, retried, step_number
 from holdfast.app.standing import Work, standing, trouble
 from holdfast.app.step_handlers import plain, plain_data
 from holdfast.app.verification import Verification, verified
 from holdfast.app.waiters import Bring, Ending, EndReply
-from holdfast.app.workflow_reads import described, folded_workflow, graph_of, shown_steps, workflow_row
+from holdfast.app.workflow_reads import described, explained, folded_workflow, graph_of, shown_steps, workflow_row
 from holdfast.authoring.definition import R
 from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
 from holdfast.kernel.ids import InstanceId
@@ -125,6 +126,13 @@ class FutureRun(Handle, Generic[R]):
     def verify(self) -> Reply[Verification]:
         """Fold the whole history of the run again and compare it with what is stored: its row, its state, and what it shows."""
         return self._desk.look(lambda reader: verified(reader, self._desk.registry, self._address))
+
+    def why(self) -> Reply[Why]:
+        """Why the run does not move, in words and as data: what it waits for, since when, until when, and what could be done.
+
+        A run that moves says so; one that has not ended and that nothing can ever wake is an incident.
+        """
+        return self._desk.read(lambda: explained(self._desk, self.id))
 
     # -- commands
 

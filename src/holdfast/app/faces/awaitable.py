@@ -37,6 +37,7 @@ from holdfast.app.operator_views import (
     WorkerInfo,
 )
 from holdfast.app.pictures import Format
+from holdfast.app.reasons import Why
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, StepLike, Untyped
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -93,6 +94,13 @@ class AsyncRun(Handle, Generic[R]):
     async def verify(self) -> Verification:
         """Fold the whole history of the run again and compare it with what is stored: its row, its state, and what it shows."""
         return await self._futures.verify()
+
+    async def why(self) -> Why:
+        """Why the run does not move, in words and as data: what it waits for, since when, until when, and what could be done.
+
+        A run that moves says so; one that has not ended and that nothing can ever wake is an incident.
+        """
+        return await self._futures.why()
 
     async def signal(self, name: str, payload: object = None, *, command_id: str = "") -> None:
         """Tell the run that something happened. A step that waits for it goes on; if none does yet, it is kept.
@@ -220,6 +228,13 @@ class AsyncRuns:
             cursor=cursor,
             limit=limit,
         )
+
+    async def stuck(self, *, cursor: InstanceLike | None = None, limit: int = 100) -> views.Page:
+        """Runs that have not ended and that nothing can ever wake, newest first; there should never be any.
+
+        Each of them is an incident: `run.why()` says so, and what could be done.
+        """
+        return await self._futures.stuck(cursor=cursor, limit=limit)
 
 
 class AsyncDeciders:
