@@ -141,7 +141,7 @@ def test_timers_of_a_fork_begin_anew(place: Place) -> None:
     delayed = engine.start("s", delay=HOUR).id
     at_once = engine.run(delayed).fork(1, reason=WHY)
     engine.advance(HOUR)
-    assert (status(engine, delayed), status(engine, at_once.id)) == ("pending", "completed")
+    assert (status(engine, delayed), status(engine, at_once.id)) == ("running", "completed")
 
 
 def test_a_fork_starts_a_child_of_its_own(place: Place) -> None:
