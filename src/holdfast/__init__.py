@@ -3,6 +3,7 @@
 from holdfast.app.engine import Engine
 from holdfast.app.faces.awaitable import AsyncCalls, AsyncRun
 from holdfast.app.faces.blocking import Calls, Run
+from holdfast.app.forking import ForkPreview, RepeatedCall
 from holdfast.app.operator_views import (
     Backlog,
     DeadLetter,
@@ -19,6 +20,7 @@ from holdfast.app.operator_views import (
 )
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.publication_views import PublishedEvent
+from holdfast.app.reasons import Reason, Why
 from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -91,6 +93,7 @@ __all__ = [
     "Fail",
     "Failure",
     "ForbiddenError",
+    "ForkPreview",
     "Health",
     "HeldError",
     "HistoryEntry",
@@ -116,9 +119,11 @@ __all__ = [
     "Projection",
     "ProjectionInfo",
     "PublishedEvent",
+    "Reason",
     "Recorded",
     "RejectedError",
     "Rejection",
+    "RepeatedCall",
     "ReplayError",
     "Reply",
     "RequestContext",
@@ -148,6 +153,7 @@ __all__ = [
     "TypedDefinition",
     "UnknownEventError",
     "Verification",
+    "Why",
     "WorkerInfo",
     "WorkflowFailedError",
     "WorkflowInstance",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.sagas.acting import BROKEN, Stage, step
 from histories.tape import Tape
-from holdfast import Actor, RequestContext, Saga, StepContext
+from holdfast import Actor, RequestContext, Run, Saga, StepContext
 from holdfast.authoring.saga.builder import Build
 from holdfast.expressions import Spelling, parse
 from holdfast.kernel.ids import InstanceId
@@ -20,6 +20,8 @@ ADA = RequestContext(
     trace="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 )
 """A person who stands in for another one, in a request that has a name."""
+OLGA = Actor(id="olga", capabilities=frozenset(("execution:repair", "execution:override")))
+"""An operator."""
 
 
 def run(tape: Tape, definition: str, given: object = None) -> InstanceId:
@@ -395,6 +397,68 @@ def published(tape: Tape) -> None:
     tape.drain()
 
 
+def repairs(tape: Tape) -> None:
+    """Operators mend runs that do not go on: steps are retried, skipped, completed by hand, given away, and a run moves back and fails."""
+    stage = Stage()
+    tape.engine.register(
+        Saga("mended", dlq=True)
+        .step("reserve", stage.does("reserve", {"reservation": 1}), start_after=60)
+        .on_failure("release", stage.does("release"))
+        .save_point("safe")
+        .step("charge", stage.does("charge", BROKEN, BROKEN, BROKEN, None), attempts=1)
+        .on_failure("refund", stage.does("refund"))
+        .wait_for("paid", "paid")
+        .step("ship", stage.does("ship"), attempts=1)
+        .build()
+    )
+    olga = tape.engine.acting(OLGA)
+
+    def mending(name: str) -> tuple[Run[object], str]:
+        """A run, and its step that has not ended."""
+        mended = olga.run(run(tape, "mended", {"of": name}))
+        mended.retry(mended.steps()[-1], reason="nobody has to wait")
+        tape.drain()
+        return mended, mended.steps()[-1].id
+
+    skipped, charge = mending("skipped")
+    skipped.skip(charge, reason="paid in cash")
+    skipped.skip(skipped.steps()[-1], reason="paid in cash", outcome="timeout")
+    tape.drain()
+    completed, charge = mending("completed")
+    completed.change_data({"of": None, "by": {"hand": True}}, reason="the form was wrong")
+    completed.complete_step(charge, {"charge": 2}, reason="charged by hand")
+    tape.drain()
+    completed.move_back("safe", reason="it was another card")
+    tape.drain()
+    failed, _charge = mending("failed")
+    olga.futures.run(failed).fail("it cannot be mended")
+    tape.drain()
+    given = olga.run(run(tape, "mended", {"of": "given"}))
+    given.reenqueue(given.steps()[-1], reason="the host burnt down")
+    tape.drain()
+
+
+def forks(tape: Tape) -> None:
+    """A run begins where another one was, with other data, and what was under way is asked for again."""
+    stage = Stage()
+    tape.engine.register(
+        Saga("forked")
+        .step("a", stage.does("a", {"a": 1}))
+        .fork(
+            "f",
+            lambda one: one.step("b", stage.does("b")),
+            lambda two: two.wait_for("word", "word"),
+        )
+        .join("met")
+        .build()
+    )
+    origin = tape.engine.run(run(tape, "forked", {"n": 1}))
+    tape.drain()
+    begun = tape.engine.acting(OLGA).run(origin).fork(len(origin.history()), reason="another try", data={"n": 2})
+    tape.engine.run(begun).signal("word", {"yes": True})
+    tape.drain()
+
+
 SCENARIOS = (
     order,
     questions,
@@ -409,4 +473,6 @@ SCENARIOS = (
     missing,
     overdue,
     published,
+    repairs,
+    forks,
 )

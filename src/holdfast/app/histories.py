@@ -26,10 +26,14 @@ _STRETCH = 100
 """Events before a page that are read at once."""
 
 _STARTS = frozenset({"step_started", "compensation_started"})
-_PAUSES = frozenset({"workflow_paused", "workflow_resumed", "rollback_started", "cancellation_started"})
+_TURNS = frozenset({"rollback_started", "cancellation_started", "move_back_started"})
+"""Events by which the run turns back; it does not wait for an operator any more."""
+_PAUSES = frozenset({"workflow_paused", "workflow_resumed", *_TURNS})
 """Events after which it is known whether the run waits for an operator."""
-_ASK_FOR_PAUSE = frozenset({"step_withdrawn", "cancellation_started", "step_skipped_missing_handler"})
+_ASK_FOR_PAUSE = frozenset({"step_withdrawn", "step_skipped_missing_handler", *_TURNS})
 """Events whose meaning depends on that."""
+_BY_HAND = frozenset({"skip", "complete"})
+"""Repairs after which no call of the step comes back."""
 
 
 _ENDS = frozenset(
@@ -184,11 +188,13 @@ class Teller:
         match type_:
             case "workflow_paused":
                 self._is_paused = True
-            case "workflow_resumed" | "rollback_started" | "cancellation_started":
+            case "workflow_resumed":
+                self._is_paused = False
+            case _ if type_ in _TURNS:
                 self._is_paused = False
             case "step_paused" if number is not None:
                 self._dead.add(number)
-            case "step_requeued" | "step_failed":
+            case "step_requeued" | "step_repaired" | "step_failed":
                 self._dead.discard(number or 0)
             case _:
                 pass
@@ -205,6 +211,8 @@ class Teller:
                 self._asked[own] = attempt + 1
                 if data.get("was_called", True):
                     self._calls[own] = attempt
+            case "step_repaired" if data["repair"] in _BY_HAND:
+                self._asked[own] = self._calls.get(own, 0)
             case "step_stopped":
                 self._calls[own] = cast("int", data.get("attempt", 0)) or self._calls.get(own, 0)
             case _ if type_ in _ENDS and data.get("was_called", True) and not data.get("reason"):

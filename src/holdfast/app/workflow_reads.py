@@ -8,6 +8,7 @@ from typing import cast, get_args
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk
 from holdfast.app.paused import holds_on
+from holdfast.app.reasons import Circumstances, Why, why
 from holdfast.app.words import words_of
 from holdfast.errors import NotFoundError
 from holdfast.kernel.ids import InstanceId
@@ -67,6 +68,25 @@ def shown_steps(desk: Desk, reader: Reader, header: Header, rows: Sequence[Store
     letters = reader.dead_letters(instance=header.id, source="step", limit=LARGEST_PAGE)
     dead = {letter.number for letter in letters}
     return views.steps(rows, words_of(header.kind), called=called, dead=dead, is_paused=header.status == "paused")
+
+
+def explained(desk: Desk, identity: InstanceId) -> Why:
+    """Why a workflow does not move. Who works and maintenance are of the moment before; all else is of one."""
+    service = desk.service
+    moment = service.shared.clock.judge()
+    workers, mode = service.survey(lambda parts: (parts.workers().live(moment), parts.workers().maintenance()))
+    with desk.reader.look() as reader:
+        tracked = folded_workflow(desk, reader, identity)
+        found = Circumstances(
+            header=tracked.header,
+            state=cast("State", tracked.state),
+            graph=graph_of(desk, tracked.header),
+            program=desk.registry.library.speaker,
+            now=service.shared.clock.now(),
+            workers=workers,
+            maintenance=mode,
+        )
+        return why(reader, found)
 
 
 def graph_of(desk: Desk, header: Header) -> Graph:

@@ -280,6 +280,12 @@ def called_steps(effects: Iterable[StoredEffect], program: Program) -> Called:
     return {body.step: at for at, body in bodies if isinstance(body, RunStep)}
 
 
+def calls_of(effects: Iterable[StoredEffect], program: Program) -> dict[int, StoredEffect]:
+    """The calls of steps that an instance waits for, by the number of the step."""
+    bodies = [(each, program.effects.decode(each.type, each.version, each.data)) for each in effects]
+    return {body.step: each for each, body in bodies if isinstance(body, RunStep)}
+
+
 def steps(rows: Sequence[StoredStep], words: Words, *, called: Called, dead: set[int], is_paused: bool) -> list[Step]:
     """The steps of a run, in these words, each with what became of its compensation; one that was repeated is shown by its last row.
 

@@ -15,7 +15,9 @@ _SLACK = timedelta(days=1)
 
 _FIRST = datetime(1970, 1, 2, tzinfo=UTC)
 _LAST = datetime(9999, 12, 30, tzinfo=UTC)
-_NO_ID, _EVERY_ID = UUID(int=0), UUID(int=2**128 - 1)
+_NO_ID = UUID(int=0)
+LAST_ID = UUID(int=2**128 - 1)
+"""No instance has this id, or one behind it."""
 
 
 def id_range(query: InstanceQuery) -> tuple[UUID, UUID]:
@@ -23,7 +25,7 @@ def id_range(query: InstanceQuery) -> tuple[UUID, UUID]:
 
     A span of birth times is a span of ids, so that a list of an old month does not read all that came after it.
     """
-    first, before = _NO_ID, query.before or _EVERY_ID
+    first, before = _NO_ID, query.before or LAST_ID
     if query.created_after is not None and query.created_after > _FIRST:
         first = make_uuid7(query.created_after - _SLACK, 0)
     if query.created_before is not None and query.created_before < _LAST:

@@ -22,6 +22,7 @@ from holdfast.store.shapes import (
     Loaded,
     Observation,
     StoredEffect,
+    StoredMessage,
     StoredTimer,
 )
 
@@ -45,6 +46,13 @@ class Instances(Protocol):
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
         """The history of an instance, in order."""
+        ...
+
+    def stuck(self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100) -> list[Header]:
+        """Running instances of these kinds that nothing can ever wake, newest first; there should never be any.
+
+        They wait for no handler, time, person, signal, message or child, and nothing of them gave up.
+        """
         ...
 
     def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
@@ -71,6 +79,10 @@ class Work(Protocol):
         self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
     ) -> list[StoredTask]:
         """The questions of all instances that nobody has answered, in the order of asking; of one role, or of all if None."""
+        ...
+
+    def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
+        """The commands that were accepted for an instance and wait for their turn, in order of acceptance."""
         ...
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:

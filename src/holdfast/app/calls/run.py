@@ -10,13 +10,16 @@ import msgspec
 
 from holdfast.app import workflow_views as views
 from holdfast.app.calls.instances import deleted
-from holdfast.app.desk import Desk, answered, checked_key, checked_span, checked_text, failed, nothing
+from holdfast.app.desk import Desk, answered, checked_after, checked_key, checked_span, checked_text, failed, nothing
+from holdfast.app.forking import ForkPreview, fork_preview, forked
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
 from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options, resume_request
 from holdfast.app.paused import holds_on, told
 from holdfast.app.pictures import Format, drawn
+from holdfast.app.reasons import Why
 from holdfast.app.references import StepLike, checked_step
+from holdfast.app.repairs import moved_back, reenqueued, repaired, retried, step_number
 from holdfast.app.resumption import (
     checked_clock,
     checked_data,
@@ -26,15 +29,16 @@ from holdfast.app.resumption import (
     requested,
 )
 from holdfast.app.standing import Work, standing, trouble
-from holdfast.app.step_handlers import plain
+from holdfast.app.step_handlers import plain, plain_data
 from holdfast.app.verification import Verification, verified
 from holdfast.app.waiters import Bring, Ending, EndReply
-from holdfast.app.workflow_reads import described, folded_workflow, graph_of, shown_steps, workflow_row
+from holdfast.app.workflow_reads import described, explained, folded_workflow, graph_of, shown_steps, workflow_row
 from holdfast.authoring.definition import R
 from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import STEPS, TASKS, ResumeTrigger
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.events import Clock
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.submissions import Outcome, receipt_key
@@ -135,6 +139,13 @@ class FutureRun(Handle, Generic[R]):
     def verify(self) -> Reply[Verification]:
         """Fold the whole history of the run again and compare it with what is stored: its row, its state, and what it shows."""
         return self._desk.look(lambda reader: verified(reader, self._desk.registry, self._address))
+
+    def why(self) -> Reply[Why]:
+        """Why the run does not move, in words and as data: what it waits for, since when, until when, and what could be done.
+
+        A run that moves says so; one that has not ended and that nothing can ever wake is an incident.
+        """
+        return self._desk.read(lambda: explained(self._desk, self.id))
 
     # -- commands
 
@@ -248,6 +259,104 @@ class FutureRun(Handle, Generic[R]):
             return resume_options(self.id, cast("State", tracked.state), graph_of(self._desk, tracked.header))
 
         return self._desk.look(read)
+
+    # -- repair: each has a reason, which the history keeps, and needs the capability `execution:repair`
+
+    def retry(self, step: StepLike | int, *, reason: str, input: object = None) -> Reply[None]:  # noqa: A002 - the word that everybody uses for it
+        """Call the handler of a step now: of one that gave up, with another `input` if one is given, or of one that waits for its next call.
+
+        The step is given as such, by its id, or by its number. While a worker has it in hand this is refused (`still_running`).
+        """
+
+        def retry() -> None:
+            new = None if input is None else plain_data(input, "input", limit=self._desk.payload_limit)
+            number = step_number(step, self.id)
+            retried(self._desk, self.id, r.RetryStep(step=number, input=new, reason=checked_text(reason, "reason")))
+
+        return self._desk.read(retry)
+
+    def reenqueue(self, step: StepLike | int, *, reason: str) -> Reply[None]:
+        """Have a step called by another worker now, because the one that has it in hand is gone; refused while that one is alive."""
+
+        def reenqueue() -> None:
+            number = step_number(step, self.id)
+            reenqueued(self._desk, self.id, r.ReenqueueStep(step=number, reason=checked_text(reason, "reason")))
+
+        return self._desk.read(reenqueue)
+
+    def skip(self, step: StepLike | int, *, reason: str, outcome: str = "") -> Reply[None]:
+        """Go on behind a step that has not ended, without its work; nothing of it is undone, now or later.
+
+        It goes on as if the step had ended well, or by the `outcome` that is named. To go past people who are asked takes
+        the capability `execution:override` besides.
+        """
+        try:
+            by, why = checked_key(outcome, "outcome", may_be_empty=True), checked_text(reason, "reason")
+            command = r.SkipStep(step=step_number(step, self.id), outcome=by, reason=why)
+        except HoldfastError as error:
+            return failed(error)
+        return repaired(self._desk, self.id, command)
+
+    def complete_step(self, step: StepLike | int, output: object = None, *, reason: str) -> Reply[None]:
+        """End a step whose work was done by other means, with this answer, as if its handler had come back with it."""
+        try:
+            given = plain(output, what="output", limit=self._desk.payload_limit)
+            why = checked_text(reason, "reason")
+            command = r.CompleteByHand(step=step_number(step, self.id), output=given, reason=why)
+        except HoldfastError as error:
+            return failed(error)
+        return repaired(self._desk, self.id, command)
+
+    def change_data(self, patch: object, *, reason: str, token: str = "") -> Reply[None]:
+        """Lay a JSON merge patch over the data of all tokens, or of one: objects name by name, None takes a name away.
+
+        What was asked for before goes on with the data that it was given.
+        """
+        try:
+            given = plain_data(patch, "patch", limit=self._desk.payload_limit)
+            where, why = checked_key(token, "token", may_be_empty=True), checked_text(reason, "reason")
+            command = r.ChangeData(patch=given, token=where, reason=why)
+        except HoldfastError as error:
+            return failed(error)
+        return repaired(self._desk, self.id, command)
+
+    def move_back(self, save_point: str = "", *, reason: str) -> Reply[None]:
+        """Undo what was done behind a save point, the last one if none is named, and go on from there with the data of that time."""
+
+        def move() -> None:
+            name = checked_key(save_point, "save point", may_be_empty=True)
+            moved_back(self._desk, self.id, name, checked_text(reason, "reason"))
+
+        return self._desk.read(move)
+
+    def fail(self, reason: str) -> EndReply[str]:
+        """Have the run fail as if a step had failed for good: what it did is undone, up to its last save point. How it ended."""
+        try:
+            command = r.ForceFailure(reason=checked_text(reason, "reason"))
+        except HoldfastError as error:
+            return self._refused(error)
+        return self._ended_by(command)
+
+    def fork_preview(self, at: int) -> Reply[ForkPreview]:
+        """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""
+        return self._desk.look(lambda reader: fork_preview(self._desk, reader, self.id, checked_after(at)))
+
+    def fork(self, at: int, *, reason: str, data: object = None, key: str = "") -> Reply[FutureRun[R]]:
+        """Start a new run of the same version where this one was after the event with this sequence; this one stays as it is.
+
+        What was under way then is asked for again, with idempotency keys of its own. `data` is laid over the data of all tokens like
+        the patch of `change_data`; `key` is the business key of the new run.
+        """
+
+        def fork() -> FutureRun[R]:
+            patch = plain_data(data, "data", limit=self._desk.payload_limit)
+            why, named = checked_text(reason, "reason"), checked_key(key, "key", may_be_empty=True)
+            born = forked(self._desk, self.id, at=checked_after(at), reason=why, patch=patch, key=named)
+            return FutureRun(self._desk, born, self._kind)
+
+        return self._desk.read(fork)
+
+    # -- its end
 
     def delete(self, *, force: bool = False) -> Reply[None]:
         """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`)."""

@@ -90,6 +90,21 @@ class FutureRuns:
 
         return self._desk.look(read)
 
+    def stuck(self, *, cursor: InstanceLike | None = None, limit: int = 100) -> Reply[views.Page]:
+        """Runs that have not ended and that nothing can ever wake, newest first; there should never be any.
+
+        Each of them is an incident: `run.why()` says so, and what could be done.
+        """
+
+        def read(reader: Reader) -> views.Page:
+            size = min(checked_limit(limit), LARGEST_PAGE)
+            before = None if cursor is None else checked_instance(cursor)
+            found = reader.stuck(KINDS, before=before, limit=size + 1)
+            items = [views.summary(header, has_begun=header.begun) for header in found[:size]]
+            return views.Page(items=items, next=items[-1].id if len(found) > size else None)
+
+        return self._desk.look(read)
+
     def paused(
         self,
         *,

@@ -24,6 +24,7 @@ from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
 from holdfast.app.calls.tasks import FutureTasks
 from holdfast.app.faces.patience import awaited
+from holdfast.app.forking import ForkPreview
 from holdfast.app.handles import Handle
 from holdfast.app.operator_views import (
     Backlog,
@@ -41,6 +42,7 @@ from holdfast.app.operator_views import (
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
 from holdfast.app.publication_views import PublishedEvent
+from holdfast.app.reasons import Why
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, StepLike, Untyped
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -99,6 +101,13 @@ class AsyncRun(Handle, Generic[R]):
     async def verify(self) -> Verification:
         """Fold the whole history of the run again and compare it with what is stored: its row, its state, and what it shows."""
         return await self._futures.verify()
+
+    async def why(self) -> Why:
+        """Why the run does not move, in words and as data: what it waits for, since when, until when, and what could be done.
+
+        A run that moves says so; one that has not ended and that nothing can ever wake is an incident.
+        """
+        return await self._futures.why()
 
     async def signal(self, name: str, payload: object = None, *, command_id: str = "") -> None:
         """Tell the run that something happened. A step that waits for it goes on; if none does yet, it is kept.
@@ -178,6 +187,59 @@ class AsyncRun(Handle, Generic[R]):
         """What would bring the run on, and who may do that; empty if nothing would."""
         return await self._futures.resume_options()
 
+    async def retry(self, step: StepLike | int, *, reason: str, input: object = None) -> None:
+        """Call the handler of a step now: of one that gave up, with another `input` if one is given, or of one that waits for its next call.
+
+        The step is given as such, by its id, or by its number. While a worker has it in hand this is refused (`still_running`).
+        """
+        await self._futures.retry(step, reason=reason, input=input)
+
+    async def reenqueue(self, step: StepLike | int, *, reason: str) -> None:
+        """Have a step called by another worker now, because the one that has it in hand is gone; refused while that one is alive."""
+        await self._futures.reenqueue(step, reason=reason)
+
+    async def skip(self, step: StepLike | int, *, reason: str, outcome: str = "") -> None:
+        """Go on behind a step that has not ended, without its work; nothing of it is undone, now or later.
+
+        It goes on as if the step had ended well, or by the `outcome` that is named. To go past people who are asked takes
+        the capability `execution:override` besides.
+        """
+        await self._futures.skip(step, reason=reason, outcome=outcome)
+
+    async def complete_step(self, step: StepLike | int, output: object = None, *, reason: str) -> None:
+        """End a step whose work was done by other means, with this answer, as if its handler had come back with it."""
+        await self._futures.complete_step(step, output, reason=reason)
+
+    async def change_data(self, patch: object, *, reason: str, token: str = "") -> None:
+        """Lay a JSON merge patch over the data of all tokens, or of one: objects name by name, None takes a name away.
+
+        What was asked for before goes on with the data that it was given.
+        """
+        await self._futures.change_data(patch, reason=reason, token=token)
+
+    async def move_back(self, save_point: str = "", *, reason: str) -> None:
+        """Undo what was done behind a save point, the last one if none is named, and go on from there with the data of that time."""
+        await self._futures.move_back(save_point, reason=reason)
+
+    async def fail(self, reason: str, *, timeout: float | None = None) -> str:
+        """Have the run fail as if a step had failed for good: what it did is undone, up to its last save point. How it ended.
+
+        TimeoutError after `timeout` seconds says where it stands; the run goes on.
+        """
+        return await awaited(self._futures.fail(reason), timeout)
+
+    async def fork_preview(self, at: int) -> ForkPreview:
+        """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""
+        return await self._futures.fork_preview(at)
+
+    async def fork(self, at: int, *, reason: str, data: object = None, key: str = "") -> AsyncRun[R]:
+        """Start a new run of the same version where this one was after the event with this sequence; this one stays as it is.
+
+        What was under way then is asked for again, with idempotency keys of its own. `data` is laid over the data of all tokens like
+        the patch of `change_data`; `key` is the business key of the new run.
+        """
+        return AsyncRun(await self._futures.fork(at, reason=reason, data=data, key=key))
+
     async def delete(self, *, force: bool = False) -> None:
         """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`)."""
         await self._futures.delete(force=force)
@@ -223,6 +285,13 @@ class AsyncRuns:
             cursor=cursor,
             limit=limit,
         )
+
+    async def stuck(self, *, cursor: InstanceLike | None = None, limit: int = 100) -> views.Page:
+        """Runs that have not ended and that nothing can ever wake, newest first; there should never be any.
+
+        Each of them is an incident: `run.why()` says so, and what could be done.
+        """
+        return await self._futures.stuck(cursor=cursor, limit=limit)
 
     async def paused(
         self,

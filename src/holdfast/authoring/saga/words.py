@@ -94,6 +94,7 @@ _OF_STEP: Final = {
     "step_paused": "paused",
     "failure_held": "paused",
     "step_requeued": PENDING,
+    "step_skipped": "skipped",
     "compensation_started": "compensation",
     "compensation_retry": "compensation",
     "compensation_success": "rolled_back",
@@ -104,6 +105,7 @@ _OF_STEP: Final = {
 
 _OF_INSTANCE: Final = {
     "workflow_started": PENDING,
+    "workflow_forked": PENDING,
     "workflow_paused": DLQ,
     "workflow_resumed": RUNNING,
     "workflow_completed": "completed",
@@ -131,7 +133,7 @@ def event_status(type_: str, known: Known) -> str:
             return "skipped"
         case "step_withdrawn":
             return "paused" if known.is_paused else "skipped"
-        case "cancellation_started" if known.is_paused:
+        case "cancellation_started" | "rollback_started" | "move_back_started" if known.is_paused:
             return RUNNING
         case "workflow_paused" if known.reason in HARMLESS:
             return PAUSED

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.machine.runs.errands import Errand, Person
 from holdfast.machine.runs.events.pause import Clock, Trigger
 from holdfast.machine.runs.published import Published
+from holdfast.machine.runs.repair_commands import Repair
 
 Data = dict[str, object]
 
@@ -60,6 +61,8 @@ class ReturnStep(_Command, frozen=True, kw_only=True):
     """The work of a step was taken back before anybody began it."""
 
     step: int
+    is_asked: bool = False
+    """Whether an operator wants it called now: then no start delay begins anew."""
 
 
 class TimeOut(_Command, frozen=True, kw_only=True):
@@ -117,6 +120,8 @@ class RequeueStep(_Command, frozen=True, kw_only=True):
     step: int
     input: Data | None = None
     """What the step works on now; None leaves it as it was."""
+    reason: str = ""
+    """Why, in the operator's words."""
 
 
 class PauseWorkflow(_Command, frozen=True, kw_only=True):
@@ -217,6 +222,7 @@ Command: TypeAlias = (
     | NoteMissingHandler
     | PeopleFound
     | TakeEvents
+    | Repair
 )
 
 

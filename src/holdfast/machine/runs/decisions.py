@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 from uuid import UUID
 
 from holdfast.kernel.actor import SYSTEM, Actor
@@ -16,13 +17,13 @@ from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import (
     ChildUndone,
     HandlerMissing,
-    StepRequeued,
     StepRolledBack,
     WorkflowCompleted,
     WorkflowResumed,
     WorkflowStarted,
 )
 from holdfast.machine.runs.failures import take_answer
+from holdfast.machine.runs.forking import fork
 from holdfast.machine.runs.law import answer_refusal, start_refusal, stop_refusal
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.nodes import kind_of
@@ -32,6 +33,8 @@ from holdfast.machine.runs.nodes.task import failed, returned
 from holdfast.machine.runs.nodes.wait import signal
 from holdfast.machine.runs.pauses import REPEATED, expire, go_on, hold_answered, is_repeated, pause, resume
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
+from holdfast.machine.runs.repair import repair, requeue, return_to_save_point
+from holdfast.machine.runs.repair_commands import ForkWorkflow, Repair
 from holdfast.machine.runs.rollback import (
     NOT_UNDONE,
     cancel,
@@ -50,6 +53,9 @@ from holdfast.machine.runs.state import ROOT, Executed, State, Step
 from holdfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
 from holdfast.machine.runs.turn import Turn
 
+REPAIRS: tuple[type[Repair], ...] = get_args(Repair)
+"""What operators ask for."""
+
 LATE = Ignored(reason="nobody waits for this any more")
 _KNOWN = Ignored(reason="the history says so already")
 
@@ -61,6 +67,7 @@ _OPERATIONS = (
     c.ResumeWorkflow,
     c.AnswerStep,
     c.SendSignal,
+    *REPAIRS,
 )
 """What people ask for: they are told that the run has ended. The others are late answers of the run's own work."""
 
@@ -77,6 +84,8 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
     turn.run()
     if state.rollback is not None:
         go_back(turn)
+        if state.may_begin:
+            return_to_save_point(turn)
     if state.dropped is not None:
         undo_dropped(turn)
     _complete(turn)
@@ -87,7 +96,7 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
 
 def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer | None:
     """The answer to a command that the run does not go on from."""
-    if isinstance(command, c.StartWorkflow):
+    if isinstance(command, c.StartWorkflow | ForkWorkflow):
         barred = start_refusal(routes.graph, moment.actor)
         return barred or (None if state.status == "new" else _started_before(moment))
     if state.status == "new":
@@ -240,7 +249,7 @@ def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
     step = _called(turn, command.step)
     if step is None:
         return LATE
-    returned(turn, step)
+    returned(turn, step, is_asked=command.is_asked)
     return None
 
 
@@ -377,13 +386,11 @@ def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
     step = turn.state.dead.get(command.step)
     if step is None:
         return refused(Refusal.NOT_DEAD, f"step {command.step} is not among the dead letters")
-    if command.input is not None and not is_within(turn.routes, command.input):
-        return too_large(turn.routes, "the input")
-    turn.emit(StepRequeued(step=command.step, actor=turn.moment.actor.id, input=command.input))
-    turn.move(step.token, step.node, is_asked=True)
-    if turn.state.status == "paused" and turn.state.pause is None:  # What somebody has paused goes on when he says so.
-        go_on(turn)
-    return None
+    return requeue(turn, step, command.input, command.reason, go_on=go_on)
+
+
+def _repair(turn: Turn, command: Repair) -> Answer | None:
+    return repair(turn, command, go_on=go_on)
 
 
 def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | None:
@@ -430,4 +437,6 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.NoteMissingHandler: _note_missing,
     c.PeopleFound: _people_found,
     c.TakeEvents: take_events,
+    **dict.fromkeys(REPAIRS, _repair),
+    ForkWorkflow: fork,
 }

@@ -10,7 +10,9 @@ from holdfast.machine.runs import holding
 from holdfast.machine.runs.answers import merged, name_of, without
 from holdfast.machine.runs.arrivals import ARRIVALS
 from holdfast.machine.runs.branches import shorten, undoable
+from holdfast.machine.runs.repaired import REPAIRED
 from holdfast.machine.runs.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
+from holdfast.machine.runs.tokens import enter
 
 MOST_DECIDED = 1000
 """Answers that a run remembers in order to tell a repeated one: those of a run that goes on for years must not grow with it."""
@@ -42,24 +44,15 @@ def _step_started(routes: GraphIndex, state: State, event: e.StepStarted) -> Non
         retry_of=event.retry_of,
     )
     state.chain += event.effect is not None
-    _enter(routes, state, event)
-
-
-def _enter(routes: GraphIndex, state: State, event: e.StepStarted | e.StepCompleted) -> None:
-    state.next_step = event.step + 1
-    token, node = state.tokens[event.token], event.node
-    token.visits[node] = token.visits.get(node, 0) + 1
-    token.node = node
-    if token.scope is not None and routes.is_answering(node):
-        token.answerer = node
-    token.retry_of, token.first = None, 0
+    enter(routes, state, event)
 
 
 def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) -> None:
     step = state.open.pop(event.step, None)
     if step is None:
-        step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of)
-        _enter(routes, state, event)
+        first = state.tokens[event.token].first
+        step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of, first=first)
+        enter(routes, state, event)
     token = state.tokens[step.token]
     _execute(routes, state, step, Executed(number=step.number, node=step.node, token=step.token, output=event.output))
     if event.output is not None:
@@ -487,4 +480,5 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.WorkflowCancelled: _cancelled,
     e.WorkflowAborted: _aborted,
     **ARRIVALS,
+    **REPAIRED,
 }

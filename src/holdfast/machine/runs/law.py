@@ -10,7 +10,7 @@ from holdfast.machine.runs.refusals import Refusal, refused
 
 _EVERYTHING = "*"
 
-PAUSE, RESUME, OVERRIDE = "execution:pause", "execution:resume", "execution:override"
+PAUSE, RESUME, OVERRIDE, REPAIR = "execution:pause", "execution:resume", "execution:override", "execution:repair"
 """What operators need, whatever the graph demands; the engine itself, and a library's calls without an actor, may do everything."""
 
 
@@ -61,6 +61,11 @@ def signal_refusal(routes: GraphIndex, name: str, actor: Actor) -> Rejection | N
         if barred is not None:
             return barred
     return None
+
+
+def repair_refusal(actor: Actor) -> Rejection | None:
+    """Why an actor may not repair a run."""
+    return _without(actor, REPAIR, "repair a workflow")
 
 
 def _without(actor: Actor, capability: str, what: str) -> Rejection | None:

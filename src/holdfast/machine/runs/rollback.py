@@ -7,6 +7,7 @@ each branch; one after a cancellation goes to the root. Neither crosses a point 
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import takewhile
 from typing import Final
 
 from holdfast.machine.graphs.graph import NoReturn, SavePoint, Task, Work
@@ -21,6 +22,7 @@ from holdfast.machine.runs.events import (
     CompensationRetried,
     CompensationStarted,
     CompensationSucceeded,
+    MovedBack,
     RollbackPlanned,
     RollbackStarted,
     StepFailed,
@@ -56,11 +58,17 @@ def cancel(turn: Turn, actor: str, reason: str) -> None:
     """Stop everything, and undo what was done if that is the policy."""
     _end_waiting(turn)
     turn.emit(CancellationStarted(requested_by=actor, reason=reason))
-    undoes = turn.routes.policies.on_cancel == "compensate"
-    stop_everything(turn, "undo" if undoes else "drop")
-    if not undoes:
+    if turn.routes.policies.on_cancel == "compensate":
+        halt(turn)
+    else:
+        stop_everything(turn, "drop")
         turn.emit(WorkflowCancelled(requested_by=actor, reason=reason))
-    elif awaited_calls(turn):
+
+
+def halt(turn: Turn) -> None:
+    """Stop all that runs, in order to undo it; handlers are told, and have their time."""
+    stop_everything(turn, "undo")
+    if awaited_calls(turn):
         turn.set_timer(GRACE, turn.routes.policies.stop_grace_ms, EndGrace())
 
 
@@ -215,16 +223,30 @@ def _exhaust(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> 
 
 
 def _finish(turn: Turn, rollback: Rollback) -> None:
-    if rollback.cause == "cancel":
+    if rollback.cause == "return":
+        turn.emit(MovedBack(step=rollback.to))
+    elif rollback.cause == "cancel":
         turn.emit(WorkflowCancelled(requested_by=rollback.requested_by, reason=rollback.reason))
     else:
         turn.emit(WorkflowFailed(error=rollback.error))
+
+
+def passes_no_return(routes: GraphIndex, executed: Executed) -> bool:
+    """Whether nothing before a step is ever undone."""
+    return isinstance(routes.node(executed.node).op, NoReturn)
+
+
+def behind(state: State, step: int) -> list[Executed]:
+    """The steps that ended after one, the last one first."""
+    return list(takewhile(lambda each: each.number != step, reversed(state.executed.values())))
 
 
 def plan(routes: GraphIndex, state: State) -> list[int]:
     """The executed steps to undo, in the order of undoing."""
     rollback = state.rollback
     assert rollback is not None
+    if rollback.cause == "return":
+        return [each.number for each in behind(state, rollback.to) if is_concerned(routes, each)]
     if not routes.remembers:
         return [each.number for each in reversed(state.executed.values()) if each.not_undone]
     failed = state.executed.get(rollback.failed_step or 0)

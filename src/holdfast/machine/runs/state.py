@@ -130,7 +130,7 @@ class Scope(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 class Rollback(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A run on its way back."""
 
-    cause: Literal["failure", "cancel"]
+    cause: Literal["failure", "cancel", "return"]
     failed_step: int | None = None
     error: str = ""
     chain: list[int] | None = None
@@ -139,6 +139,10 @@ class Rollback(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     reason: str = ""
     stuck: int | None = None
     """The executed step that could not be undone."""
+    to: int = 0
+    """Number of the step by which the save point was passed that the run returns to; 0 if it does not go on."""
+    data: Data = {}
+    """The data as it was then."""
 
 
 class Dropped(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):

@@ -28,6 +28,8 @@ from holdfast.machine.runs.state import Data, Executed, State, Step
 DLQ_REASON = "dlq enabled: rollback/compensation skipped"
 FAILURE_REASON = "the step failed and waits for an operator"
 COMPENSATION_REASON = "compensation max retries exceeded"
+OVERRIDDEN = "overridden"
+"""What became of a question that an operator went past."""
 CHILD_REASON = "compensation_failed"
 """The word that the child itself ended with."""
 
@@ -195,6 +197,39 @@ def _step_requeued(_view: Projection, event: e.StepRequeued) -> list[Record]:
     return [DeadLetterSettled(source="step", number=event.step)]
 
 
+def _workflow_forked(_view: Projection, event: e.WorkflowForked) -> list[Record]:
+    """The steps that it takes over, as far as the state remembers them; what they answered is told by the other run."""
+    return [
+        StepOpened(number=each.number, node=each.node, token=each.token, status=each.status)
+        for each in event.state.executed.values()
+    ]
+
+
+def _step_repaired(view: Projection, event: e.StepRepaired) -> list[Record]:
+    if event.step not in view.state.dead:
+        return []
+    return [DeadLetterSettled(source="step", number=event.step)]
+
+
+def _step_skipped(view: Projection, event: e.StepSkipped) -> list[Record]:
+    step = view.state.open.get(event.step)
+    if step is not None:
+        moved = StepMoved(number=event.step, status="skipped", outcome=event.outcome)
+        return [moved, *view.closed(step, OVERRIDDEN)]
+    return [
+        StepOpened(
+            number=event.step,
+            node=event.node,
+            token=event.token,
+            visit=event.visit,
+            retry_of=event.retry_of,
+            status="skipped",
+            outcome=event.outcome,
+            input=view.input_of(event.token),
+        )
+    ]
+
+
 def _step_answered(view: Projection, event: e.StepAnswered) -> Sequence[Record]:
     node = view.routes.node(view.state.open[event.step].node)
     return view.rows_of(node).answered(node, event)
@@ -304,6 +339,9 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepPaused: _step_paused,
     e.StepWithdrawn: _step_withdrawn,
     e.StepRequeued: _step_requeued,
+    e.WorkflowForked: _workflow_forked,
+    e.StepRepaired: _step_repaired,
+    e.StepSkipped: _step_skipped,
     e.StepAnswered: _step_answered,
     e.CompensationStarted: _compensation_started,
     e.CompensationRetried: _retried,

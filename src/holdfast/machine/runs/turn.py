@@ -62,13 +62,14 @@ class NodeKind(NodeRows, Protocol):
 class _Rarely:
     """What few decisions ask for."""
 
-    __slots__ = ("cancelled", "messages", "recalls", "timers")
+    __slots__ = ("cancelled", "messages", "recalls", "timers", "withdrawn")
 
     def __init__(self) -> None:
         self.timers: list[Timer] = []
         self.cancelled: list[str] = []
         self.recalls: list[Recall] = []
         self.messages: list[Message] = []
+        self.withdrawn: list[int] = []
 
 
 class Turn:
@@ -118,6 +119,7 @@ class Turn:
             effects=effects,
             timers=tuple(rarely.timers),
             cancelled_timers=tuple(rarely.cancelled),
+            withdrawn_effects=tuple(rarely.withdrawn),
             recalls=tuple(rarely.recalls),
             messages=tuple(rarely.messages),
             records=records,
@@ -239,10 +241,16 @@ class Turn:
         """Have the engine itself do something; it tries again by its own rule."""
         self._effects.append(Effect(body=errand, handler=OWN_HANDLER))
 
-    def recall(self, step: Step, *, stop: bool) -> None:
+    def recall(self, step: Step, *, stop: bool, is_asked: bool = False) -> None:
         """Take the work of a step back if nobody has begun it; it comes back by itself otherwise, sooner if told to stop."""
         assert step.effect is not None
-        self._more.recalls.append(Recall(effect=step.effect, command=ReturnStep(step=step.number), stop=stop))
+        told = ReturnStep(step=step.number, is_asked=is_asked)
+        self._more.recalls.append(Recall(effect=step.effect, command=told, stop=stop))
+
+    def withdraw(self, step: Step) -> None:
+        """Take the work of a step from whoever has it: what comes of it counts no more."""
+        assert step.effect is not None
+        self._more.withdrawn.append(step.effect)
 
     def set_timer(self, key: str, after_ms: int, command: object) -> None:
         """Have a command sent later; while the run is paused, once it goes on."""

@@ -19,7 +19,7 @@ from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredP
 from holdfast.kernel.records import TASKS, DeadLetterSource, StoredTask, TaskPlace
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
-from holdfast.store.paging import id_range, newest
+from holdfast.store.paging import LAST_ID, id_range, newest
 from holdfast.store.postgres import rows
 from holdfast.store.postgres.connections import Connection
 from holdfast.store.postgres.faults import translated
@@ -38,6 +38,7 @@ from holdfast.store.shapes import (
     Loaded,
     Observation,
     StoredEffect,
+    StoredMessage,
     StoredTimer,
 )
 from holdfast.store.statements import read_numbered
@@ -60,6 +61,8 @@ class _Sql(msgspec.Struct, frozen=True):
     kept_for: str
     publications: str
     headers: str
+    messages: str
+    stuck: str
     in_hand: str
     step_names: str
     dead_letters: str
@@ -169,6 +172,15 @@ class PostgresReader(PostgresPauses):
     def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
         """The rows of these instances, of those that exist."""
         return [rows.header(row) for row in self._all(_sql.headers, [self._tenant, Uuids(instances)])]
+
+    def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
+        """The commands that wait for their turn."""
+        return [rows.message(row) for row in self._all(_sql.messages, [self._tenant, instance, Int8(limit)])]
+
+    def stuck(self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100) -> list[Header]:
+        """Running instances that nothing can ever wake."""
+        values = [self._tenant, Texts(kinds), before or LAST_ID, Int8(limit)]
+        return [rows.header(row) for row in self._all(_sql.stuck, values)]
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
         """Those of which a worker has an effect in hand."""

@@ -17,7 +17,7 @@ from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredP
 from holdfast.kernel.records import TASKS, DeadLetterSource, StoredTask, TaskPlace
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
-from holdfast.store.paging import id_range, newest
+from holdfast.store.paging import LAST_ID, id_range, newest
 from holdfast.store.publications import Subscriber
 from holdfast.store.shapes import (
     Address,
@@ -27,6 +27,7 @@ from holdfast.store.shapes import (
     Loaded,
     Observation,
     StoredEffect,
+    StoredMessage,
     StoredTimer,
 )
 from holdfast.store.sqlite import rows
@@ -57,6 +58,8 @@ class _Sql(msgspec.Struct, frozen=True):
     kept_for: str
     publications: str
     headers: str
+    messages: str
+    stuck: str
     in_hand: str
     step_names: str
     dead_letters: str
@@ -171,6 +174,16 @@ class SQLiteReader(SQLitePauses):
         """The rows of these instances, of those that exist."""
         values = {"tenant": self._tenant, "instances": json.dumps([str(each) for each in instances])}
         return [rows.header(row) for row in self._all(_sql.headers, values)]
+
+    def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
+        """The commands that wait for their turn."""
+        values = {"instance": str(instance), "tenant": self._tenant, "limit": limit}
+        return [rows.message(row) for row in self._all(_sql.messages, values)]
+
+    def stuck(self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100) -> list[Header]:
+        """Running instances that nothing can ever wake."""
+        values = {"tenant": self._tenant, "kinds": json.dumps(kinds), "before": str(before or LAST_ID), "limit": limit}
+        return [rows.header(row) for row in self._all(_sql.stuck, values)]
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
         """Those of which a worker has an effect in hand."""

@@ -53,6 +53,9 @@ class NodeOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
     is_named: ClassVar[bool]
     """Whether its answer is found under the name of the node, whatever it is; an object is laid over the data otherwise."""
 
+    is_protected: ClassVar[bool] = False
+    """Whether it is a gate that no operator can go past, whatever he may do."""
+
     @property
     def execution(self) -> Execution:
         """Where its work is done."""

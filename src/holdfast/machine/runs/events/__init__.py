@@ -16,6 +16,15 @@ from holdfast.machine.runs.events.pause import (
     WorkflowPaused,
     WorkflowResumed,
 )
+from holdfast.machine.runs.events.repair import (
+    DataChanged,
+    MoveBackStarted,
+    MovedBack,
+    Repairing,
+    StepRepaired,
+    StepSkipped,
+    WorkflowForked,
+)
 from holdfast.machine.runs.events.step import (
     ChildNotUndone,
     ChildStarted,
@@ -70,6 +79,7 @@ __all__ = [
     "CompensationSucceeded",
     "CompensationWaived",
     "DataAssigned",
+    "DataChanged",
     "Ended",
     "Event",
     "EventDeclined",
@@ -79,7 +89,10 @@ __all__ = [
     "HandlerMissing",
     "ItemsBegun",
     "JoinArrived",
+    "MoveBackStarted",
+    "MovedBack",
     "PauseReason",
+    "Repairing",
     "RollbackPlanned",
     "RollbackStarted",
     "SignalReceived",
@@ -88,10 +101,12 @@ __all__ = [
     "StepCompleted",
     "StepFailed",
     "StepPaused",
+    "StepRepaired",
     "StepRequeued",
     "StepResumed",
     "StepRetried",
     "StepRolledBack",
+    "StepSkipped",
     "StepStarted",
     "StepStopped",
     "StepWithdrawn",
@@ -104,6 +119,7 @@ __all__ = [
     "WorkflowCancelled",
     "WorkflowCompleted",
     "WorkflowFailed",
+    "WorkflowForked",
     "WorkflowPaused",
     "WorkflowResumed",
     "WorkflowStarted",
@@ -146,6 +162,8 @@ class RollbackStarted(Happening, frozen=True, kw_only=True):
     error: str
     failed_step: int | None = None
     """None if it is not a step that failed."""
+    requested_by: str = ""
+    """The operator who wants it; empty if it follows from a failure."""
 
 
 @message(name="rollback_planned")
@@ -252,4 +270,10 @@ Event: TypeAlias = (
     | EventReceived
     | EventDeclined
     | EventsSought
+    | StepRepaired
+    | StepSkipped
+    | DataChanged
+    | MoveBackStarted
+    | MovedBack
+    | WorkflowForked
 )

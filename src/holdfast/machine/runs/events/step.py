@@ -198,6 +198,8 @@ class StepRequeued(Happening, frozen=True, kw_only=True):
     actor: str
     input: Data | None = None
     """What it works on now; None leaves it as it was."""
+    reason: str = ""
+    """Why, in the operator's words."""
 
 
 @message(name="child_started")

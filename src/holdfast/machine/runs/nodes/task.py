@@ -56,10 +56,10 @@ def _retried(step: Step, command: FailStep, *, effect: int | None) -> StepRetrie
     )
 
 
-def returned(turn: Turn, step: Step) -> None:
+def returned(turn: Turn, step: Step, *, is_asked: bool = False) -> None:
     """The work was taken back before anybody began it. If the run goes on by now, it is called after all."""
     if turn.state.may_begin:
-        resume(turn, step)
+        (call_anew if is_asked else resume)(turn, step)
     else:
         turn.emit(StepWithdrawn(step=step.number))
 
@@ -70,6 +70,12 @@ def resume(turn: Turn, step: Step) -> None:
     delay_ms = _task(turn, step).work.start_after_ms if is_first else 0
     turn.emit(StepResumed(step=step.number, effect=turn.next_effect))
     _call(turn, step, timedelta(milliseconds=delay_ms))
+
+
+def call_anew(turn: Turn, step: Step) -> None:
+    """Have the handler called now, as an operator wants it."""
+    turn.emit(StepResumed(step=step.number, effect=turn.next_effect))
+    _call(turn, step, _NOW)
 
 
 def _call(turn: Turn, step: Step, delay: timedelta) -> None:

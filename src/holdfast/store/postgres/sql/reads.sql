@@ -191,6 +191,34 @@ select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.stat
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
 from holdfast.instances i where i.id = any ($2::uuid[]) and i.tenant = $1::text
 
+-- name: messages
+select m.id, m.tenant, m.definition, m.key, m.instance, m.language, m.type, m.version, m.data, m.command_id, m.actor, m.comment,
+    m.definition_version, m.parent, m.attempts, m.error, m.context
+from holdfast.instances i join holdfast.inbox m on m.tenant = $1::text
+    and m.target in (i.id::text, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+where i.id = $2::uuid and i.tenant = $1::text order by m.id limit $3::int8
+
+-- name: stuck
+-- An open step that waits for a person or a signal is reason enough to wait; one that waits for time or a child needs what will wake it.
+select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes
+from holdfast.instances i
+where i.tenant = $1::text and i.created_at < 'infinity' and i.kind = any ($2::text[]) and i.status = 'running' and i.id < $3::uuid
+    and not exists (select 1 from holdfast.effects e where e.instance = i.id)
+    and not exists (select 1 from holdfast.timers t where t.instance = i.id)
+    and not exists (
+        select 1 from holdfast.steps s
+        where s.instance = i.id and s.status in ('pending', 'running') and s.wait_kind not in ('', 'timer', 'child')
+    )
+    and not exists (select 1 from holdfast.dead_letters d where d.instance = i.id)
+    and not exists (select 1 from holdfast.instances c where c.parent = i.id and c.ended_at is null)
+    and not exists (
+        select 1 from holdfast.inbox m where m.tenant = i.tenant
+            and m.target in (i.id::text, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+    )
+    and not exists (select 1 from holdfast.inbox m where m.parent = i.id)
+order by i.id desc limit $4::int8
+
 -- name: in_hand
 select u.id from unnest($2::uuid[]) as u (id)
 where exists (select 1 from holdfast.effects e where e.instance = u.id and e.tenant = $1::text and e.owner is not null)

@@ -181,6 +181,34 @@ select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.stat
     n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes
 from json_each(:instances) as i cross join instances n on n.id = i.value where +n.tenant = :tenant;
 
+-- name: messages
+select m.id, m.tenant, m.definition, m.key, m.instance, m.language, m.type, m.version, m.data, m.command_id, m.actor, m.comment,
+    m.definition_version, m.parent, m.attempts, m.error, m.context
+from instances i cross join inbox m indexed by inbox_by_target on m.tenant = :tenant
+    and m.target in (i.id, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+where i.id = :instance and +i.tenant = :tenant order by m.id limit :limit;
+
+-- name: stuck
+-- An open step that waits for a person or a signal is reason enough to wait; one that waits for time or a child needs what will wake it.
+select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
+    i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes
+from instances i
+where i.tenant = :tenant and i.kind in (select value from json_each(:kinds)) and i.status = 'running' and i.id < :before
+    and not exists (select 1 from effects e where e.instance = i.id)
+    and not exists (select 1 from timers t where t.instance = i.id)
+    and not exists (
+        select 1 from steps s
+        where s.instance = i.id and s.status in ('pending', 'running') and s.wait_kind not in ('', 'timer', 'child')
+    )
+    and not exists (select 1 from dead_letters d where d.instance = i.id)
+    and not exists (select 1 from instances c where c.parent = i.id and c.ended_at is null)
+    and not exists (
+        select 1 from inbox m where m.tenant = i.tenant
+            and m.target in (i.id, replace(replace(i.definition, '%', '%25'), ':', '%3A') || ':' || i.key)
+    )
+    and not exists (select 1 from inbox m where m.parent = i.id)
+order by i.id desc limit :limit;
+
 -- name: in_hand
 select i.value from json_each(:instances) as i
 where exists (select 1 from effects where instance = i.value and tenant = :tenant and owner is not null);

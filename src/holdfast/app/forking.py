@@ -1,0 +1,149 @@
+"""Runs that begin where another one was: the point is looked up in its history, and the new run decides the rest."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from holdfast.app.desk import Desk
+from holdfast.app.workflow_reads import graph_of, workflow_row
+from holdfast.errors import NotFoundError, RejectedError
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import STEPS
+from holdfast.machine.graphs.graph import Call, Graph, Human, Task
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.events import WorkflowForked, WorkflowStarted
+from holdfast.machine.runs.forking import fork_problem, under_way
+from holdfast.machine.runs.refusals import Refusal
+from holdfast.machine.runs.repair_commands import ForkWorkflow
+from holdfast.machine.runs.state import Data, State
+from holdfast.runtime.commit.submissions import Outcome
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address, Header
+
+
+class RepeatedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A handler that a fork would have called, although the run that it comes from has called it."""
+
+    step: str
+    """Name of the step."""
+    handler: str
+    is_under_way: bool
+    """Whether the fork would begin with it; otherwise it comes to it if it goes the same way."""
+
+
+class ForkPreview(msgspec.Struct, frozen=True, kw_only=True):
+    """What would become of a fork."""
+
+    at: int
+    """Number of the last event that it would take over."""
+    problem: str
+    """Why it is not possible; empty if it is."""
+    kept: list[str]
+    """Names of the steps that it would take over as they ended, in order; it never undoes them."""
+    calls: list[RepeatedCall]
+    """Handlers that would be called again, in the order of their steps."""
+    people: list[str]
+    """Names of the steps that would ask people again."""
+    children: list[str]
+    """Names of the steps that would start another workflow again."""
+    waits: list[str]
+    """Names of the steps that would wait for time or for a signal again, from the beginning."""
+    data: dict[str, dict[str, object]]
+    """The data of each token, by its name."""
+
+
+class _Point(NamedTuple):
+    """Where a run was."""
+
+    header: Header
+    graph: Graph
+    state: State
+    input: Data
+    problem: str
+    """Why no fork can begin there."""
+
+
+def _point(desk: Desk, reader: Reader, run: InstanceId, at: int) -> _Point:
+    """Where a run was after an event; a point in the midst of a decision names the next one that is not."""
+    header = workflow_row(reader, run)
+    graph = graph_of(desk, header)
+    routes = GraphIndex(graph, desk.payload_limit)
+    if not 1 <= at <= header.version:
+        raise NotFoundError("event", at, hint=f"the history of {run} has the events 1 to {header.version}")
+    program = desk.registry.get(header.tenant, header.definition, header.definition_version)
+    events = reader.events(header.id)
+    given = program.decode(events[0])
+    assert isinstance(given, WorkflowStarted | WorkflowForked)
+    state = cast("State", program.replay(program.initial(), events[:at]))
+    problem = fork_problem(routes, state)
+    if problem:
+        later = cast("State", program.replay(program.initial(), events[:at]))
+        for each in events[at:]:
+            later = cast("State", program.replay(later, (each,)))
+            if not fork_problem(routes, later):
+                problem = f"{problem}; the next point is {each.sequence}"
+                break
+    return _Point(header, graph, state, given.input, problem)
+
+
+def fork_preview(desk: Desk, reader: Reader, run: InstanceId, at: int) -> ForkPreview:
+    """What would become of a fork, as far as the run that it comes from tells."""
+    point = _point(desk, reader, run, at)
+    begun = [step.node for step in under_way(point.state)]
+    later = [
+        row.node for row in reader.rows(STEPS, run) if row.kind == "forward" and row.number >= point.state.next_step
+    ]
+    nodes = [(point.graph.nodes[name], place < len(begun)) for place, name in enumerate([*begun, *later])]
+    again = dict.fromkeys((node.id, is_begun) for node, is_begun in nodes)
+    ops = {node.id: node.op for node, _ in nodes}
+
+    def named(*kinds: type[Any]) -> list[str]:
+        return list(dict.fromkeys(name for name, _ in again if isinstance(ops[name], kinds)))
+
+    calls = [
+        RepeatedCall(step=name, handler=op.work.handler, is_under_way=is_begun)
+        for name, is_begun in again
+        if isinstance(op := ops[name], Task) and not (not is_begun and (name, True) in again)
+    ]
+    tokens = {**point.state.tokens, **point.state.parked}
+    waiting = {node.id for node, _ in nodes if node.execution == "wait"}
+    people, children = named(Human), named(Call)
+    return ForkPreview(
+        at=at,
+        problem=point.problem,
+        kept=[each.node for each in point.state.executed.values()],
+        calls=calls,
+        people=people,
+        children=children,
+        waits=[name for name in dict.fromkeys(name for name, _ in again) if name in waiting - {*people, *children}],
+        data={name: token.data for name, token in tokens.items()},
+    )
+
+
+def forked(desk: Desk, run: InstanceId, *, at: int, reason: str, patch: Data, key: str) -> InstanceId:
+    """Start a run where another one was."""
+    with desk.reader.look() as reader:
+        point = _point(desk, reader, run, at)
+    if point.problem:
+        message = f"no workflow can begin where {run} was at {at}: {point.problem}"
+        raise RejectedError(reason=Refusal.NO_FORK.value, message=message)
+    header, shared = point.header, desk.service.shared
+    address = (
+        Address(tenant=desk.tenant, definition=header.definition, key=key)
+        if key
+        else Address(
+            tenant=desk.tenant,
+            definition=header.definition,
+            instance=InstanceId(shared.chance.new_id(shared.clock.now())),
+        )
+    )
+    command = ForkWorkflow(origin=str(run), at=at, input=point.input, state=point.state, patch=patch, reason=reason)
+    reply = desk.command(address, command, _born, comment=reason, definition_version=header.definition_version)
+    return reply.result()
+
+
+def _born(outcome: Outcome) -> InstanceId:
+    assert outcome.instance is not None, "a start that was accepted has an instance"
+    return outcome.instance

@@ -1,0 +1,388 @@
+"""Why a run does not move: everything that can wake it, in words and as data. A run that nothing can wake is an incident."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from holdfast.app.standing import trouble
+from holdfast.app.workflow_views import calls_of
+from holdfast.kernel.actor import SYSTEM
+from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.program import Program
+from holdfast.kernel.records import STEPS, TASKS, StoredStep, StoredTask
+from holdfast.machine.graphs.graph import Graph, Node, WaitEvent
+from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.repair import OF_A_STEP
+from holdfast.machine.runs.state import State, Step
+from holdfast.machine.runs.timers import step_timer
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import (
+    DeadLetter,
+    Header,
+    Maintenance,
+    StoredEffect,
+    StoredMessage,
+    StoredTimer,
+    WorkerInfo,
+)
+
+ReasonKind = Literal[
+    "ended",
+    "paused",
+    "dead_letter",
+    "maintenance",
+    "compensation",
+    "running",
+    "lost_worker",
+    "worker",
+    "no_handler",
+    "no_worker",
+    "retry",
+    "delay",
+    "errand",
+    "timer",
+    "signal",
+    "person",
+    "child",
+    "message",
+    "incident",
+]
+
+_MOVING = frozenset({"running", "message", "errand"})
+"""What goes on by itself, and soon."""
+_MOST = 1000
+_START = "start"
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a run waits for, or that keeps it."""
+
+    kind: ReasonKind
+    words: str
+    """The same as a sentence."""
+    remedy: str = ""
+    """What could be done; empty if there is nothing to do but wait."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """When it is over by itself; None if that is not known."""
+    step: str = ""
+    """Name of the step that it is about; empty if it is about the whole run."""
+    step_number: int | None = None
+    handler: str = ""
+    worker: str = ""
+    """Who has the handler's call in hand."""
+    waits_for: str = ""
+    """What would bring the step on: the role of those who are asked, the name of a signal, the id of a child."""
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a run does not move, or that it does."""
+
+    instance: InstanceId
+    status: str
+    is_moving: bool
+    """Whether it goes on by itself now: a handler runs, or a message is about to be delivered."""
+    is_incident: bool
+    """Whether it has not ended and nothing can ever wake it, which should never be."""
+    reasons: list[Reason]
+    words: str
+    """All of it as one text."""
+
+
+class Circumstances(NamedTuple):
+    """What is known of a run and of the world around it."""
+
+    header: Header
+    state: State
+    graph: Graph
+    program: Program
+    now: datetime
+    workers: Sequence[WorkerInfo]
+    """Those that are alive."""
+    maintenance: Maintenance
+
+
+def why(reader: Reader, found: Circumstances) -> Why:
+    """Why a run does not move; `reader` must answer as of the moment that the circumstances are of."""
+    header = found.header
+    reasons = list(_Look(reader, found).reasons())
+    incident = [] if reasons else [_incident(header)]
+    kinds = {each.kind for each in reasons}
+    is_moving = bool(kinds & _MOVING) and not kinds & {"maintenance"}
+    told = "; ".join(each.words for each in (*reasons, *incident))
+    return Why(
+        instance=header.id,
+        status=header.status,
+        is_moving=is_moving,
+        is_incident=bool(incident),
+        reasons=[*reasons, *incident],
+        words=f"it moves: {told}" if is_moving else told,
+    )
+
+
+def _incident(header: Header) -> Reason:
+    return Reason(
+        kind="incident",
+        words=f"it has not ended, and nothing can ever wake it: it has stood still since {header.updated_at}",
+        remedy="keep a copy of the database and report it; `verify` tells more, `abort` ends the run, `fork` begins it anew",
+        since=header.updated_at,
+    )
+
+
+class _Look:
+    """One look at a run."""
+
+    def __init__(self, reader: Reader, found: Circumstances) -> None:
+        self._found = found
+        self._reader = reader
+        instance = found.header.id
+        effects, timers = reader.work(instance)
+        self._effects: Sequence[StoredEffect] = effects
+        self._calls = calls_of(effects, found.program)
+        self._timers: dict[str, StoredTimer] = {timer.key: timer for timer in timers}
+        self._rows: dict[int, StoredStep] = {row.number: row for row in reader.rows(STEPS, instance)}
+        self._tasks: dict[int, StoredTask] = {row.number: row for row in reader.rows(TASKS, instance)}
+        self._letters: Sequence[DeadLetter] = reader.dead_letters(instance=instance, limit=_MOST)
+        self._messages: Sequence[StoredMessage] = reader.messages(instance, limit=_MOST)
+
+    def reasons(self) -> Iterator[Reason]:
+        """Everything that the run waits for, the widest first."""
+        header, state = self._found.header, self._found.state
+        if header.ended_at is not None:
+            yield self._ended()
+            yield from self._gave_up()
+            return
+        yield from self._held()
+        yield from self._gave_up()
+        yield from self._turning_back()
+        if _START in self._timers:
+            until = self._timers[_START].due_at
+            yield Reason(kind="timer", words=f"it begins at {until}", since=header.created_at, until=until)
+        for step in state.open.values():
+            yield from self._call(step) if step.effect is not None else self._wait(step)
+        for number in state.stopping:
+            yield from self._stopping(number)
+        yield from self._errands()
+        yield from self._delivering()
+
+    # -- the whole run
+
+    def _ended(self) -> Reason:
+        header = self._found.header
+        why = trouble(self._found.state)
+        told = f"it has ended: {header.status} at {header.ended_at}"
+        return Reason(kind="ended", words=f"{told} ({why})" if why else told, since=header.ended_at)
+
+    def _held(self) -> Iterator[Reason]:
+        header, state = self._found.header, self._found.state
+        mode = self._found.maintenance
+        if mode:
+            yield Reason(
+                kind="maintenance",
+                words=f"maintenance mode {mode!r} holds up all work",
+                remedy="admin.resume_processing() ends it",
+            )
+        if state.status == "paused" and state.reason not in OF_A_STEP:
+            by = self._paused_by()
+            yield Reason(
+                kind="paused",
+                words=f"it has been paused by {by!r} since {header.paused_at} ({state.reason}): {trouble(state)}",
+                waits_for="operator",
+                remedy="resume it, or cancel or abort it",
+                since=header.paused_at,
+            )
+
+    def _paused_by(self) -> str:
+        """Who paused it: the actor of the last pause, which is the engine itself if nobody wanted it to wait."""
+        pauses = [event for event in self._reader.events(self._found.header.id) if event.type == "workflow_paused"]
+        return pauses[-1].actor if pauses else SYSTEM.id
+
+    def _gave_up(self) -> Iterator[Reason]:
+        remedies = {
+            "step": "retry, skip or complete the step, or cancel the run",
+            "compensation": "try it again with dead_letters.retry_compensation, or undo it by hand",
+        }
+        for letter in self._letters:
+            what = f"{letter.name!r}" if letter.source == "step" else f"the {letter.source} {letter.name!r}"
+            yield Reason(
+                kind="dead_letter",
+                words=f"{what} gave up at {letter.created_at}, after {letter.attempts} calls: {letter.error}",
+                remedy=remedies.get(letter.source, "requeue it in the dead letters, or discard it"),
+                since=letter.created_at,
+                step=letter.name if letter.source in remedies else "",
+                step_number=letter.number if letter.source in remedies else None,
+            )
+
+    def _turning_back(self) -> Iterator[Reason]:
+        rollback, dropped = self._found.state.rollback, self._found.state.dropped
+        if rollback is not None:
+            left = "" if rollback.chain is None else f", {len(rollback.chain)} steps are still to be undone"
+            cause = rollback.error or rollback.reason
+            yield Reason(
+                kind="compensation",
+                words=f"it undoes what it did{left}: {cause}" if cause else f"it undoes what it did{left}",
+            )
+        elif dropped is not None and dropped.stuck is None:
+            yield Reason(kind="compensation", words="it undoes what branches did that were not needed")
+
+    def _delivering(self) -> Iterator[Reason]:
+        for message in self._messages:
+            failed = f", and {message.attempts} attempts have failed: {message.error}" if message.error else ""
+            yield Reason(
+                kind="message",
+                words=f"the message {message.type!r} waits in the inbox to be delivered{failed}",
+                remedy="" if not failed else f"inbox.bury({message.id}) gives it up",
+            )
+
+    def _errands(self) -> Iterator[Reason]:
+        calls = {each.number for each in self._calls.values()}
+        for effect in self._effects:
+            if effect.number not in calls:
+                yield Reason(
+                    kind="errand",
+                    words=f"the engine itself is at {effect.type!r} since {effect.created_at}",
+                    since=effect.created_at,
+                    until=effect.parked_until,
+                )
+
+    # -- calls
+
+    def _call(self, step: Step) -> Iterator[Reason]:
+        """What a step that calls a handler waits for; without an effect something in the inbox or among the dead letters tells."""
+        effect = self._calls.get(step.number)
+        if effect is None:
+            return
+        name = f"the compensation of {step.node!r}" if step.of is not None else repr(step.node)
+        about = {"step": step.node, "step_number": step.number, "handler": effect.handler}
+        if effect.owner is not None:
+            yield self._in_hand(name, effect, about)
+        elif effect.parked_until is not None and effect.parked_until > self._found.now:
+            yield self._put_off(name, step, effect, about)
+        else:
+            yield self._unclaimed(name, effect, about)
+
+    def _in_hand(self, name: str, effect: StoredEffect, about: dict[str, object]) -> Reason:
+        worker = self._worker(effect.owner)
+        since = effect.claimed_at or effect.created_at
+        if worker is None:
+            return _reason(
+                about,
+                kind="lost_worker",
+                words=f"{name} is in the hands of worker {effect.owner}, which is not alive, since {since}",
+                remedy="another worker takes it over when the lease has run out; reenqueue gives it away now",
+                since=since,
+                worker=str(effect.owner),
+            )
+        words = f"{name} runs on worker {worker.name!r} since {since}"
+        return _reason(about, kind="running", words=words, since=since, worker=worker.name)
+
+    def _put_off(self, name: str, step: Step, effect: StoredEffect, about: dict[str, object]) -> Reason:
+        row = self._rows.get(step.number)
+        until, error = effect.parked_until, "" if row is None else row.error
+        if step.attempt > 1:
+            words = f"{name} failed and is called again at {until}, for the {step.attempt}. time: {error}"
+            return _reason(
+                about, kind="retry", words=words, remedy="retry calls it now", since=effect.created_at, until=until
+            )
+        words = f"{name} is put off until {until}"
+        return _reason(
+            about, kind="delay", words=words, remedy="retry calls it now", since=effect.created_at, until=until
+        )
+
+    def _unclaimed(self, name: str, effect: StoredEffect, about: dict[str, object]) -> Reason:
+        since, handler = effect.created_at, effect.handler
+        if not self._found.workers:
+            words = f"{name} waits since {since}, and no worker runs, in this process or another"
+            return _reason(about, kind="no_worker", words=words, remedy="start_worker() starts one", since=since)
+        if not any(handler in each.handlers for each in self._found.workers):
+            words = f"{name} waits since {since}, and no live worker has the handler {handler!r}"
+            remedy = "start a worker that has it"
+            return _reason(about, kind="no_handler", words=words, remedy=remedy, since=since)
+        words = f"{name} waits for a free worker since {since}"
+        return _reason(about, kind="worker", words=words, since=since)
+
+    def _stopping(self, number: int) -> Iterator[Reason]:
+        executed = self._found.state.executed[number]
+        effect = self._calls.get(number)
+        if executed.child:
+            yield self._child(executed.child, executed.node, number, "that was told to stop")
+        elif effect is not None:
+            about = {"step": executed.node, "step_number": number, "handler": effect.handler}
+            name = f"{executed.node!r}, which was told to stop,"
+            yield (
+                self._in_hand(name, effect, about) if effect.owner is not None else self._unclaimed(name, effect, about)
+            )
+
+    def _worker(self, owner: WorkerId | None) -> WorkerInfo | None:
+        return next((each for each in self._found.workers if each.id == owner), None)
+
+    # -- waits
+
+    def _wait(self, step: Step) -> Iterator[Reason]:
+        """What the world has to bring. A time that is over, and a child that is gone, wake nobody, so they are no reason."""
+        node = self._found.graph.nodes[step.node]
+        row = self._rows.get(step.number)
+        since = None if row is None else row.opened_at
+        timer = self._timers.get(step_timer(step.number))
+        until = None if timer is None else timer.due_at
+        about: dict[str, object] = {"step": step.node, "step_number": step.number, "since": since, "until": until}
+        ending = f" and at most until {until}" if until is not None else ""
+        match kind_of(node).wait_kind:
+            case "timer":
+                if until is not None:
+                    yield _reason(
+                        about, kind="timer", words=f"{step.node!r} waits until {until}", remedy="skip goes on now"
+                    )
+            case "human":
+                yield self._person(step, about, ending)
+            case "child":
+                yield self._child(step.child, step.node, step.number, "", since=since, until=until)
+            case _:
+                yield _signal(node, about, since, ending)
+
+    def _person(self, step: Step, about: dict[str, object], ending: str) -> Reason:
+        task = self._tasks.get(step.number)
+        role, subject = ("", "") if task is None else (task.role, task.subject)
+        who = f"somebody with the role {role!r}" if role else "a person"
+        asked = f" ({subject})" if subject else ""
+        words = f"{step.node!r} waits for a decision by {who} since {about['since']}{ending}{asked}"
+        return _reason(about, kind="person", words=words, remedy="tasks.decide answers it", waits_for=role)
+
+    def _child(
+        self,
+        child: str,
+        node: str,
+        number: int,
+        what: str,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Reason:
+        found = self._reader.headers([InstanceId(UUID(child))])
+        state = f"which is {found[0].status}" if found else "which has not begun"
+        words = " ".join(filter(None, [f"{node!r} waits for the workflow {child}", what, f"({state})"]))
+        return Reason(
+            kind="child",
+            words=words,
+            remedy="ask why() of that run",
+            since=since,
+            until=until,
+            step=node,
+            step_number=number,
+            waits_for=child,
+        )
+
+
+def _signal(node: Node, about: dict[str, object], since: datetime | None, ending: str) -> Reason:
+    name = node.op.signal if isinstance(node.op, WaitEvent) else node.op.detail
+    words = f"{node.id!r} waits for the signal {name!r} since {since}{ending}"
+    return _reason(about, kind="signal", words=words, remedy=f"signal({name!r}) brings it on", waits_for=name)
+
+
+def _reason(about: dict[str, object], **said: object) -> Reason:
+    return msgspec.convert({**about, **said}, Reason)

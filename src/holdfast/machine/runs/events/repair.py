@@ -1,0 +1,85 @@
+"""What operators do to a run that does not go on as it should. Each event says who did it, and why."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from holdfast.kernel.vocabulary import message
+from holdfast.machine.runs.events.happening import Data, Happening
+from holdfast.machine.runs.state import State
+
+Repairing = Literal["retry", "reenqueue", "skip", "complete"]
+"""What an operator does to a step."""
+
+
+@message(name="step_repaired")
+class StepRepaired(Happening, frozen=True, kw_only=True):
+    """An operator took a step in hand; what follows from it has events of its own."""
+
+    step: int
+    repair: Repairing
+    actor: str
+    reason: str
+
+
+@message(name="step_skipped")
+class StepSkipped(Happening, frozen=True, kw_only=True):
+    """The run goes on behind a step without its work. Nothing of it is undone, now or later. For one that gave up another one is skipped."""
+
+    step: int
+    outcome: str
+    """By which it goes on."""
+    to: str = ""
+    """Where the token went; empty if no way led on."""
+    node: str = ""
+    token: str = ""
+    visit: int = 1
+    retry_of: int | None = None
+    """Of a step that stands for one that gave up, these say where that was."""
+
+
+@message(name="data_changed")
+class DataChanged(Happening, frozen=True, kw_only=True):
+    """An operator changed the data of tokens."""
+
+    patch: Data
+    """Laid over it; null takes a name away."""
+    hashes: dict[str, list[str]]
+    """For each token the SHA-256 of its data before and after, as JSON with sorted names."""
+    actor: str
+    reason: str
+
+
+@message(name="move_back_started")
+class MoveBackStarted(Happening, frozen=True, kw_only=True):
+    """The run turns back to a save point, by the will of an operator."""
+
+    step: int
+    """The step by which the save point was passed."""
+    data: Data
+    """What the data was then, and will be again."""
+    actor: str
+    reason: str
+
+
+@message(name="moved_back")
+class MovedBack(Happening, frozen=True, kw_only=True):
+    """What was done behind the save point is undone; the run goes on from there."""
+
+    step: int
+
+
+@message(name="workflow_forked")
+class WorkflowForked(Happening, frozen=True, kw_only=True):
+    """The run began where another one was."""
+
+    origin: str
+    """Id of that run."""
+    at: int
+    """Number of its last event that counts."""
+    input: Data
+    """What that run was started with."""
+    state: State
+    """Where this one begins: nothing is under way, and what was is asked for again."""
+    actor: str
+    reason: str

@@ -1,0 +1,146 @@
+"""A run that begins where another one was: what it takes over, and what is asked for again.
+
+Its own are the calls, with their idempotency keys, the timers, which begin anew, and the children. What the other run did is not undone by
+this one: both would undo it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from holdfast.kernel.decision import Rejection
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.answers import is_within, too_large
+from holdfast.machine.runs.commands import PassDeadline
+from holdfast.machine.runs.events import WorkflowForked
+from holdfast.machine.runs.leaving import end, leave_by, look_at_branches, way_out
+from holdfast.machine.runs.patches import patched
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.repair import may_repair
+from holdfast.machine.runs.repair_commands import ForkWorkflow
+from holdfast.machine.runs.state import ROOT, Data, State, Stay, Step
+from holdfast.machine.runs.timers import DEADLINE
+from holdfast.machine.runs.turn import Turn
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(State).decode
+
+
+def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
+    """Begin where another run was."""
+    refusal = may_repair(turn, command.reason)
+    if refusal is not None:
+        return refusal
+    problem = fork_problem(turn.routes, command.state)
+    if problem:
+        return refused(Refusal.NO_FORK, f"no workflow can begin where {command.origin} was at {command.at}: {problem}")
+    state = beginning(command.state, command.patch)
+    if not all(is_within(turn.routes, token.data) for token in (*state.tokens.values(), *state.parked.values())):
+        return too_large(turn.routes, "the patch")
+    turn.emit(
+        WorkflowForked(
+            origin=command.origin,
+            at=command.at,
+            input=command.input,
+            state=state,
+            actor=turn.moment.actor.id,
+            reason=command.reason,
+        )
+    )
+    deadline = turn.routes.policies.deadline_ms
+    if deadline is not None:
+        turn.set_timer(DEADLINE, deadline, PassDeadline())
+    _ask_again(turn, command.state)
+    return None
+
+
+def _ask_again(turn: Turn, before: State) -> None:
+    """Tokens enter the nodes again that they were at, and those go on that were held."""
+    for step in under_way(before):
+        turn.move(step.token, step.node, is_asked=True)
+    for token in before.tokens.values():
+        if token.stay is not None:
+            _go_on(turn, token.id, token.stay)
+    if _has_only_begun(before):
+        turn.move(ROOT, turn.routes.graph.entry)
+    for number in list(turn.state.scopes):
+        look_at_branches(turn, number)
+
+
+def _go_on(turn: Turn, name: str, stay: Stay) -> None:
+    if stay.target:
+        turn.move(name, stay.target, is_asked=True)
+        return
+    token = turn.state.tokens[name]
+    edge = way_out(turn, token, stay.node, stay.outcome)
+    if edge is None:
+        end(turn, token)
+    else:
+        leave_by(turn, token, edge)
+
+
+def under_way(state: State) -> list[Step]:
+    """The steps of a run that have not ended, in the order in which they began: these are asked for again."""
+    steps = [*state.open.values(), *state.dead.values(), *state.frozen.values()]
+    return sorted(steps, key=lambda step: step.number)
+
+
+def _has_only_begun(state: State) -> bool:
+    """Whether the first step is still put off."""
+    return state.next_step == 1
+
+
+def fork_problem(routes: GraphIndex, state: State) -> str:
+    """Why no run can begin where another one was; empty if one can."""
+    if state.status == "new":
+        return "it had not begun"
+    if state.is_terminal:
+        return "it had ended; take an earlier point"
+    if state.rollback is not None or state.dropped is not None or state.stopping:
+        return "it was undoing or stopping what it had done; take an earlier point"
+    for node in _passed(state):
+        if routes.node(node).op.is_protected:
+            return f"it had passed {node!r}, a protected gate, which nobody passes without its leave; take an earlier point"
+    return "" if _rests(state) else "it was in the midst of a decision"
+
+
+def _passed(state: State) -> Iterator[str]:
+    """The nodes that were entered and left, as far as the state remembers them."""
+    yield from (each.node for each in state.executed.values())
+    present = Counter((step.token, step.node) for step in under_way(state))
+    for token in (*state.tokens.values(), *state.parked.values()):
+        yield from (node for node, count in token.visits.items() if count > present[token.id, node])
+
+
+def _rests(state: State) -> bool:
+    """Whether every token waits for something, so that it is known where each goes on."""
+    waiting = {step.token for step in under_way(state)}
+    waiting.update(name for scope in state.scopes.values() for name in scope.arrived)
+    waiting.update(token.id for token in state.tokens.values() if token.stay is not None)
+    return bool(state.tokens) and (_has_only_begun(state) or waiting >= set(state.tokens))
+
+
+def beginning(origin: State, patch: Data) -> State:
+    """The state of a run that begins where another one was: nothing is under way, and nothing of what was done is its own to undo."""
+    state = _decode(_encode(origin))
+    for step in under_way(state):
+        visits = state.tokens[step.token].visits
+        visits[step.node] -= 1
+        if not visits[step.node]:
+            del visits[step.node]
+    for executed in state.executed.values():
+        executed.was_called = executed.is_done = False
+        executed.input = executed.output = executed.retry_of = None
+        executed.child = executed.not_undone = executed.error = ""
+    for token in (*state.tokens.values(), *state.parked.values()):
+        token.stay = token.retry_of = None
+        token.first = 0
+        token.data = patched(token.data, patch)
+    state.open, state.dead, state.frozen = {}, {}, {}
+    state.status, state.reason, state.error = "running", "", ""
+    state.parent, state.parent_definition, state.parent_step = "", "", 0
+    state.chain, state.result = 0, None
+    return state

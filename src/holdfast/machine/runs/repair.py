@@ -1,0 +1,325 @@
+"""What a run answers to operators who repair it: who may, what can be done to which step, and what follows from it.
+
+None of it is done over a gate that is protected, while the run undoes itself, or without a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.kernel.decision import Rejection
+from holdfast.machine.graphs.graph import OK, Human, Node, SavePoint, Task
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import repair_commands as r
+from holdfast.machine.runs.answers import Data, fits, is_within, too_large
+from holdfast.machine.runs.events import (
+    DataChanged,
+    MoveBackStarted,
+    Repairing,
+    RollbackStarted,
+    StepRepaired,
+    StepRequeued,
+    StepSkipped,
+)
+from holdfast.machine.runs.law import override_refusal, repair_refusal
+from holdfast.machine.runs.leaving import finish, is_barred, leave_by, pass_through, stay_or_end, way_out
+from holdfast.machine.runs.nodes.kind import no_transition
+from holdfast.machine.runs.nodes.task import call_anew
+from holdfast.machine.runs.patches import fingerprint, patched
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.rollback import behind, halt, passes_no_return
+from holdfast.machine.runs.state import ROOT, Executed, State, Step, Token
+from holdfast.machine.runs.timers import DEADLINE
+from holdfast.machine.runs.turn import Turn
+
+GoOn = Callable[[Turn], None]
+"""Has a run go on that waits for an operator."""
+
+OF_A_STEP = frozenset({"dlq", "step_failed"})
+"""What a run waits for an operator for whose step gave up."""
+
+
+def repair(turn: Turn, command: r.Repair, *, go_on: GoOn) -> Rejection | None:
+    """Do what an operator asks for; why not, if it cannot be done."""
+    refusal = may_repair(turn, command.reason)
+    if refusal is not None:
+        return refusal
+    if turn.state.rollback is not None:
+        told = "the workflow undoes what it did, and nothing can be repaired meanwhile; wait for its end, or abort it"
+        return refused(Refusal.ROLLBACK_IN_PROGRESS, told)
+    match command:
+        case r.ChangeData():
+            return _change_data(turn, command)
+        case r.MoveBack():
+            return _move_back(turn, command)
+        case r.ForceFailure():
+            _force_failure(turn, command)
+            return None
+        case r.ForkWorkflow():
+            raise AssertionError("a fork is a start")
+        case _:
+            return _repair_step(turn, command, go_on)
+
+
+def may_repair(turn: Turn, reason: str) -> Rejection | None:
+    """Why an actor may not repair anything: it lacks the capability, or does not say why."""
+    barred = repair_refusal(turn.moment.actor)
+    if barred is not None:
+        return barred
+    if not reason.strip():
+        return refused(Refusal.NO_REASON, "a repair needs a reason, which the history keeps: say why")
+    return None
+
+
+# -- one step
+
+
+def _repair_step(
+    turn: Turn, command: r.RetryStep | r.ReenqueueStep | r.SkipStep | r.CompleteByHand, go_on: GoOn
+) -> Rejection | None:
+    state = turn.state
+    step = state.open.get(command.step) or state.dead.get(command.step) or state.frozen.get(command.step)
+    if step is None:
+        return refused(Refusal.NOT_OPEN, f"step {command.step} has not begun, or has ended; {_others(state)}")
+    if step.of is not None:
+        told = f"step {command.step} undoes {step.node!r}, and is tried again as a dead letter once it gave up"
+        return refused(Refusal.NOT_REPAIRABLE, told)
+    node = turn.routes.node(step.node)
+    if node.op.is_protected:
+        return _protected(node)
+    match command:
+        case r.RetryStep():
+            return _retry(turn, step, command, go_on)
+        case r.ReenqueueStep():
+            return _reenqueue(turn, step, command)
+        case r.SkipStep():
+            return _skip(turn, step, command, go_on)
+        case r.CompleteByHand():
+            return _complete(turn, step, command, go_on)
+
+
+def _others(state: State) -> str:
+    steps = [step for step in (*state.open.values(), *state.dead.values(), *state.frozen.values()) if step.of is None]
+    named = ", ".join(f"{step.number} ({step.node!r})" for step in sorted(steps, key=lambda each: each.number))
+    return f"these steps have not ended: {named}" if named else "no step of it waits for anything"
+
+
+def _protected(node: Node) -> Rejection:
+    told = f"{node.id!r} is a protected gate: it opens by what it waits for, and no operator can go past it"
+    return refused(Refusal.PROTECTED, told)
+
+
+def _retry(turn: Turn, step: Step, command: r.RetryStep, go_on: GoOn) -> Rejection | None:
+    """Of a step that gave up a new one is begun; the call of one that waits is taken back, and comes again at once."""
+    state = turn.state
+    if step.number in state.dead:
+        return requeue(turn, step, command.input, command.reason, go_on=go_on)
+    if command.input is not None:
+        told = (
+            f"{step.node!r} has not given up, so its input stays; change the data of its token first, and then retry it"
+        )
+        return refused(Refusal.NOT_DEAD, told)
+    refusal = _uncalled(turn, step)
+    if refusal is None:
+        _note(turn, step, "retry", command.reason)
+        turn.recall(step, stop=False, is_asked=True)
+    return refusal
+
+
+def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: GoOn) -> Rejection | None:
+    """Begin a step anew that gave up."""
+    if data is not None and not is_within(turn.routes, data):
+        return too_large(turn.routes, "the input")
+    turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id, input=data, reason=reason))
+    turn.move(step.token, step.node, is_asked=True)
+    if turn.state.status == "paused" and turn.state.pause is None:  # What somebody has paused goes on when he says so.
+        go_on(turn)
+    return None
+
+
+def _uncalled(turn: Turn, step: Step) -> Rejection | None:
+    """Why no call of a step is waiting."""
+    if step.number not in turn.state.open:
+        told = f"{step.node!r} waits for the workflow, which is paused; resume it, or skip or complete the step"
+        return refused(Refusal.NOT_REPAIRABLE, told)
+    if step.effect is None:
+        told = f"{step.node!r} calls no handler; skip it, complete it by hand, or give it what it waits for"
+        return refused(Refusal.NOT_REPAIRABLE, told)
+    return None
+
+
+def _reenqueue(turn: Turn, step: Step, command: r.ReenqueueStep) -> Rejection | None:
+    """The effect goes, with whatever claim there is on it, and another one takes its place."""
+    refusal = _uncalled(turn, step)
+    if refusal is not None:
+        return refusal
+    op = turn.routes.node(step.node).op
+    assert isinstance(op, Task)
+    if op.work.once:
+        told = f"{step.node!r} is called at most once, and may have been; skip it, or complete it by hand"
+        return refused(Refusal.NOT_REPAIRABLE, told)
+    _note(turn, step, "reenqueue", command.reason)
+    turn.withdraw(step)
+    call_anew(turn, step)
+    return None
+
+
+def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection | None:
+    """Leave a step by one of its outcomes."""
+    node, token = turn.routes.node(step.node), turn.state.tokens[step.token]
+    outcome = command.outcome or _good_outcome(node)
+    refusal = _barred_by_people(turn, node)
+    if refusal is not None:
+        return refusal
+    if outcome not in node.op.exits:
+        possible = ", ".join(map(repr, sorted(node.op.exits)))
+        return refused(Refusal.UNKNOWN_OUTCOME, f"{node.id!r} cannot be left by {outcome!r}; there are {possible}")
+    if is_barred(turn, token, node.id, outcome, data=token.data):
+        return no_transition(node.id, outcome, turn.moment.actor.id)
+    is_dead = step.number in turn.state.dead
+    _take_in_hand(turn, step, "skip", command.reason, go_on=go_on)
+    edge = way_out(turn, token, node.id, outcome)
+    skipped = StepSkipped(step=step.number, outcome=outcome, to="" if edge is None else edge.target)
+    turn.emit(_instead(turn, token, node, skipped) if is_dead else skipped)
+    if edge is None:
+        stay_or_end(turn, token, node.id, outcome)
+    else:
+        leave_by(turn, token, edge)
+    return None
+
+
+def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) -> Rejection | None:
+    """End a step as if its handler had come back."""
+    node, token = turn.routes.node(step.node), turn.state.tokens[step.token]
+    if OK not in node.op.exits:
+        told = f"{node.id!r} is ended by a decision and not by an answer; have it decided, or skip it by an outcome"
+        return refused(Refusal.NOT_REPAIRABLE, told)
+    refusal = _barred_by_people(turn, node)
+    if refusal is not None:
+        return refusal
+    if not fits(turn.routes, token.data, node.id, command.output):
+        return too_large(turn.routes, f"the answer of {node.id!r}")
+    if is_barred(turn, token, node.id, OK, data=token.data):
+        return no_transition(node.id, OK, turn.moment.actor.id)
+    is_dead = step.number in turn.state.dead
+    _take_in_hand(turn, step, "complete", command.reason, go_on=go_on)
+    if is_dead:
+        pass_through(turn, token, node, output=command.output)
+    else:
+        finish(turn, step, output=command.output)
+    return None
+
+
+def _instead(turn: Turn, token: Token, node: Node, skipped: StepSkipped) -> StepSkipped:
+    """The same of a step that stands for one that gave up, which has ended already."""
+    return StepSkipped(
+        step=turn.next_step,
+        outcome=skipped.outcome,
+        to=skipped.to,
+        node=node.id,
+        token=token.id,
+        visit=token.visits.get(node.id, 0) + 1,
+        retry_of=token.retry_of,
+    )
+
+
+def _good_outcome(node: Node) -> str:
+    """What a step is left by that ended well; for a question that is the first answer that its definition names."""
+    return OK if OK in node.op.exits else node.op.answers[0]
+
+
+def _barred_by_people(turn: Turn, node: Node) -> Rejection | None:
+    """Why an actor may not go past people who are asked."""
+    return override_refusal(turn.routes.graph, turn.moment.actor) if isinstance(node.op, Human) else None
+
+
+def _take_in_hand(turn: Turn, step: Step, how: Repairing, reason: str, *, go_on: GoOn) -> None:
+    """Nobody works on the step any more, and a run that waits because it gave up goes on."""
+    state = turn.state
+    was_dead = step.number in state.dead
+    if step.number in state.open:
+        turn.cancel_step_timer(step)
+        if step.effect is not None:
+            turn.withdraw(step)
+        else:
+            turn.kind(step).stop(turn, step, "drop")
+    _note(turn, step, how, reason)
+    if was_dead and state.status == "paused" and state.reason in OF_A_STEP:
+        go_on(turn)
+
+
+def _note(turn: Turn, step: Step, how: Repairing, reason: str) -> None:
+    turn.emit(StepRepaired(step=step.number, repair=how, actor=turn.moment.actor.id, reason=reason))
+
+
+# -- the whole run
+
+
+def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
+    state = turn.state
+    live = {**state.tokens, **state.parked}
+    if command.token and command.token not in live:
+        named = ", ".join(map(repr, live)) or "none"
+        return refused(
+            Refusal.UNKNOWN_TOKEN, f"the workflow has no token {command.token!r} any more; there are: {named}"
+        )
+    if not live:
+        return refused(Refusal.UNKNOWN_TOKEN, "the workflow has no data any more that a step could work on")
+    names = [command.token] if command.token else list(live)
+    for step in (*state.open.values(), *state.dead.values(), *state.frozen.values()):
+        node = turn.routes.node(step.node)
+        if node.op.is_protected and step.token in names:
+            return _protected(node)
+    changed = {name: patched(live[name].data, command.patch) for name in names}
+    if not all(is_within(turn.routes, data) for data in changed.values()):
+        return too_large(turn.routes, "the patch")
+    hashes = {name: [fingerprint(live[name].data), fingerprint(data)] for name, data in changed.items()}
+    actor = turn.moment.actor.id
+    turn.emit(DataChanged(patch=command.patch, hashes=hashes, actor=actor, reason=command.reason))
+    return None
+
+
+def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:
+    state = turn.state
+    point = state.executed.get(command.step)
+    if point is None or not is_save_point(turn.routes, point):
+        known = [each.node for each in state.executed.values() if is_save_point(turn.routes, each)]
+        named = ", ".join(map(repr, dict.fromkeys(known)))
+        can = f"it can be moved back to {named}" if named else "it has passed none on its main way"
+        return refused(Refusal.NO_SAVE_POINT, f"the workflow has not passed this save point; {can}")
+    for each in behind(state, point.number):
+        node = turn.routes.node(each.node)
+        if node.op.is_protected:
+            return _protected(node)
+        if passes_no_return(turn.routes, each):
+            told = f"{each.node!r}, behind {point.node!r}, is a point of no return; fork the workflow instead"
+            return refused(Refusal.NO_SAVE_POINT, told)
+    actor = turn.moment.actor.id
+    turn.emit(MoveBackStarted(step=point.number, data=command.data, actor=actor, reason=command.reason))
+    halt(turn)
+    return None
+
+
+def is_save_point(routes: GraphIndex, executed: Executed) -> bool:
+    """Whether a run can be moved back to a step: a save point on the way of its first token."""
+    return executed.token == ROOT and isinstance(routes.node(executed.node).op, SavePoint)
+
+
+def return_to_save_point(turn: Turn) -> None:
+    """All behind the save point is undone: go on from there."""
+    token = turn.state.tokens[ROOT]
+    edge = way_out(turn, token, token.node, OK)
+    if edge is None:
+        stay_or_end(turn, token, token.node, OK)
+    else:
+        leave_by(turn, token, edge)
+    turn.run()
+
+
+def _force_failure(turn: Turn, command: r.ForceFailure) -> None:
+    """Turn back; the step that gave up first, if one did, is the one that has failed."""
+    turn.cancel_timer(DEADLINE)
+    failed = next(iter(turn.state.dead), None)
+    actor = turn.moment.actor.id
+    turn.emit(RollbackStarted(error=command.reason, failed_step=failed, requested_by=actor))
+    halt(turn)

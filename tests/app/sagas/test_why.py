@@ -1,0 +1,320 @@
+"""Why a run does not move: for everything that can wake it there is a reason, in words and as data; without any it is an incident."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from app.sagas.acting import BROKEN, Gate, Stage, run, status, step
+from holdfast import Engine, NotFoundError, Reason, Saga, SagaDefinition
+from holdfast.kernel.ids import InstanceId
+from holdfast.testing import ManualEngine
+from support.desks import Desk
+from support.engines import Live, Place
+from support.inside import beat, claim_one, identity_of
+from support.waiting import LONG_SECONDS, eventually
+
+HOUR = timedelta(hours=1)
+
+
+def only(engine: Engine, instance: InstanceId) -> Reason:
+    """The one reason that there is, of a run that does not move."""
+    found = engine.run(instance).why()
+    assert (len(found.reasons), found.is_incident, found.is_moving) == (1, False, False), found
+    assert found.words == found.reasons[0].words
+    return found.reasons[0]
+
+
+def waiting(place: Place, saga: SagaDefinition) -> tuple[ManualEngine, InstanceId]:
+    """A run that has come as far as it comes by itself."""
+    engine = place.engine().register(saga)
+    return engine, run(engine, saga.name)
+
+
+ORDER = Saga("order").step("pay", "payment").build()
+"""Its handler is known by name only, so that each engine may have it or not."""
+
+
+def test_it_waits_for_a_time(place: Place) -> None:
+    """A timer says until when, and since when."""
+    engine, instance = waiting(place, Saga("s").wait("pause", HOUR).build())
+    found, now = only(engine, instance), place.clock.now()
+    assert (found.kind, found.step, found.since, found.until) == ("timer", "pause", now, now + HOUR)
+    assert found.words == f"'pause' waits until {now + HOUR}"
+    assert found.step_number == step(engine, instance, "pause").number
+
+
+def test_it_has_not_begun(place: Place) -> None:
+    """A start that is put off says when it will be."""
+    engine = place.engine().register(ORDER)
+    instance = engine.start("order", delay=HOUR).id
+    found = only(engine, instance)
+    assert (found.kind, found.until, found.step) == ("timer", place.clock.now() + HOUR, "")
+    assert found.words.startswith("it begins at ")
+
+
+def test_it_waits_for_a_signal(place: Place) -> None:
+    """A signal is named, with the end of the waiting if there is one."""
+    engine, instance = waiting(place, Saga("s").wait_for("word", "go", timeout=HOUR).build())
+    found = only(engine, instance)
+    assert (found.kind, found.waits_for, found.until) == ("signal", "go", place.clock.now() + HOUR)
+    assert (found.since, found.remedy) == (place.clock.now(), "signal('go') brings it on")
+
+
+def test_it_waits_for_people(place: Place) -> None:
+    """Who is asked is named, and since when."""
+    engine, instance = waiting(place, Saga("s").human("ask", subject="may we?", role="boss").build())
+    found, now = only(engine, instance), place.clock.now()
+    assert (found.kind, found.waits_for, found.since) == ("person", "boss", now)
+    assert found.words == f"'ask' waits for a decision by somebody with the role 'boss' since {now} (may we?)"
+
+
+def test_it_waits_for_another_workflow(place: Place) -> None:
+    """The child is named, with how it stands."""
+    engine = place.engine().register(Saga("child").wait("pause", HOUR).build())
+    engine.register(Saga("parent").call("sub", "child").build())
+    instance = run(engine, "parent")
+    (child,) = engine.runs.list(parent=instance).items
+    found = only(engine, instance)
+    assert (found.kind, found.waits_for, found.remedy) == ("child", str(child.id), "ask why() of that run")
+    assert "(which is running)" in found.words
+
+
+def test_no_worker_runs(place: Place) -> None:
+    """Work waits, and nobody is alive who could do it."""
+    engine, instance = waiting(place, ORDER)
+    Desk(place.store).run("delete from {}workers")
+    found = only(engine, instance)
+    assert (found.kind, found.step, found.handler, found.since) == ("no_worker", "pay", "payment", place.clock.now())
+    assert found.remedy == "start_worker() starts one"
+
+
+def test_no_live_worker_has_the_handler(place: Place) -> None:
+    """Workers are alive, and none of them has what is needed."""
+    engine, instance = waiting(place, ORDER)
+    beat(engine)
+    found = only(engine, instance)
+    assert (found.kind, found.handler) == ("no_handler", "payment")
+    assert found.words.endswith("no live worker has the handler 'payment'")
+
+
+def test_it_waits_for_a_free_worker(place: Place) -> None:
+    """Somebody has the handler, and has not come to it yet."""
+    engine, instance = waiting(place, ORDER)
+    beat(place.engine().handle("payment", Stage().does("payment")))
+    found = only(engine, instance)
+    assert (found.kind, found.step, found.since) == ("worker", "pay", place.clock.now())
+
+
+def test_its_worker_is_gone(place: Place) -> None:
+    """A worker had it in hand and is not alive any more; re-enqueued, it waits for another one."""
+    engine, instance = waiting(place, ORDER)
+    other = place.engine().handle("payment", Stage().does("payment"))
+    assert claim_one(other, "payment")
+    found = only(engine, instance)
+    assert (found.kind, found.worker) == ("lost_worker", str(identity_of(other)))
+    engine.run(instance).reenqueue(step(engine, instance, "pay"), reason="the host burnt down")
+    beat(other)
+    assert only(engine, instance).kind == "worker"
+
+
+def test_its_handler_runs(live: Live) -> None:
+    """A run that moves says so, and on which worker since when."""
+    gate = Gate()
+    engine = live.engine().register(Saga("s").step("work", gate).build()).start_worker()
+    started = engine.start("s")
+    gate.entered()
+    eventually(lambda: bool(engine.admin.workers()))
+    found = started.why()
+    (reason,) = found.reasons
+    assert (reason.kind, found.is_moving, reason.step) == ("running", True, "work")
+    assert reason.worker in {worker.name for worker in engine.admin.workers()}
+    assert found.words.startswith("it moves: 'work' runs on worker ")
+    gate.open()
+    started.result(timeout=LONG_SECONDS)
+
+
+def test_it_is_called_again_later(place: Place) -> None:
+    """A step that failed says when it is called again, for which time, and what it said."""
+    stage = Stage()
+    saga = Saga("s").step("send", stage.does("send", BROKEN), attempts=3, delay=60).build()
+    engine, instance = waiting(place, saga)
+    found = only(engine, instance)
+    assert (found.kind, found.until) == ("retry", place.clock.now() + timedelta(minutes=1))
+    assert found.words.endswith("for the 2. time: ValueError: broken")
+    assert found.remedy == "retry calls it now"
+
+
+def test_its_first_call_is_put_off(place: Place) -> None:
+    """A start delay says until when."""
+    engine, instance = waiting(place, Saga("s").step("send", Stage().does("send"), start_after=60).build())
+    found = only(engine, instance)
+    assert (found.kind, found.until) == ("delay", place.clock.now() + timedelta(minutes=1))
+
+
+def test_a_step_gave_up(place: Place) -> None:
+    """A dead letter says what gave up, when, why, and what can be done."""
+    stage = Stage()
+    saga = Saga("s", dlq=True).step("send", stage.does("send", BROKEN), attempts=1).build()
+    engine, instance = waiting(place, saga)
+    found = only(engine, instance)
+    assert (found.kind, found.step, found.since) == ("dead_letter", "send", place.clock.now())
+    assert found.words == f"'send' gave up at {place.clock.now()}, after 1 calls: ValueError: broken"
+    assert found.remedy == "retry, skip or complete the step, or cancel the run"
+
+
+def test_it_is_paused(place: Place) -> None:
+    """A run that waits for an operator says since when, why, and by whom it was paused."""
+    stage = Stage()
+    saga = (
+        Saga("s")
+        .fork(
+            "f",
+            lambda way: (
+                way.step("a", stage.does("a"))
+                .on_failure("undo a", stage.does("undo a", BROKEN), attempts=1)
+                .wait("late", 60)
+            ),
+            lambda way: way.wait_for("word", "go"),
+        )
+        .join("j", "any")
+        .build()
+    )
+    engine, instance = waiting(place, saga)
+    engine.run(instance).signal("go")
+    engine.drain()
+    assert status(engine, instance) == "dlq"
+    paused, letter = engine.run(instance).why().reasons
+    assert (paused.kind, letter.kind, letter.step) == ("paused", "dead_letter", "a")
+    assert paused.since == place.clock.now()
+    assert paused.words.startswith(f"it has been paused by 'system' since {place.clock.now()} (compensation_failed): ")
+
+
+def test_it_undoes_what_it_did(place: Place) -> None:
+    """A run on its way back says so, and what the compensation waits for."""
+    stage = Stage()
+    saga = (
+        Saga("s")
+        .step("a", stage.does("a"))
+        .on_failure("undo a", stage.does("undo a", BROKEN), attempts=2, delay=60)
+        .step("b", stage.does("b", BROKEN), attempts=1)
+        .build()
+    )
+    engine, instance = waiting(place, saga)
+    back, retried = engine.run(instance).why().reasons
+    assert (back.kind, back.words) == (
+        "compensation",
+        "it undoes what it did, 0 steps are still to be undone: ValueError: broken",
+    )
+    assert (retried.kind, retried.step) == ("retry", "a")
+    assert retried.words.startswith("the compensation of 'a' failed and is called again at ")
+
+
+def test_it_waits_for_a_handler_that_was_told_to_stop(live: Live) -> None:
+    """A cancellation waits for the handler that runs."""
+    gate = Gate()
+    engine = live.engine().register(Saga("s").step("work", gate).build()).start_worker()
+    started = engine.start("s")
+    gate.entered()
+    reply = engine.futures.run(started).cancel()
+    eventually(lambda: len(started.why().reasons) == 2)
+    back, stopping = started.why().reasons
+    assert (back.kind, stopping.kind, stopping.step) == ("compensation", "running", "work")
+    assert "'work', which was told to stop, runs on worker " in stopping.words
+    gate.open()
+    assert reply.result(LONG_SECONDS) == "cancelled"
+
+
+def test_maintenance_holds_up_all_work(place: Place) -> None:
+    """Maintenance is told besides what the run itself waits for, and nothing counts as moving."""
+    engine, instance = waiting(place, ORDER)
+    engine.admin.pause_processing()
+    held, own = engine.run(instance).why().reasons
+    assert (held.kind, own.step) == ("maintenance", "pay")
+    assert held.remedy == "admin.resume_processing() ends it"
+    engine.admin.resume_processing()
+
+
+def test_a_message_waits_to_be_delivered(place: Place) -> None:
+    """A child that has ended has told its parent, which has not heard it yet; that is on its way, so the parent moves."""
+    engine = place.engine().register(Saga("child").wait_for("word", "go").build())
+    engine.register(Saga("parent").call("sub", "child").build())
+    instance = run(engine, "parent")
+    (child,) = engine.runs.list(parent=instance).items
+    engine.run(child).signal("go")
+    found = engine.run(instance).why()
+    assert [reason.kind for reason in found.reasons] == ["child", "message"]
+    assert found.is_moving
+    assert "the message 'EndChild' waits in the inbox" in found.words
+    engine.drain()
+    assert status(engine, instance) == "completed"
+
+
+def test_it_has_ended(place: Place) -> None:
+    """A run that has ended says how, when, and what is left to do."""
+    stage = Stage()
+    saga = (
+        Saga("s")
+        .step("a", stage.does("a"))
+        .on_failure("undo a", stage.does("undo a", BROKEN), attempts=1)
+        .step("b", stage.does("b"), attempts=1)
+        .build()
+    )
+    engine, instance = waiting(place, saga)
+    found = only(engine, instance)
+    assert (found.kind, found.words) == ("ended", f"it has ended: completed at {place.clock.now()}")
+    stage.does("b", BROKEN)
+    ended, letter = engine.run(run(engine, "s")).why().reasons
+    assert (ended.kind, letter.kind, letter.step) == ("ended", "dead_letter", "a")
+    assert "retry_compensation" in letter.remedy
+
+
+@pytest.mark.parametrize("saga", [ORDER, Saga("s").wait("pause", HOUR).build()], ids=["effect", "timer"])
+def test_a_run_that_nothing_can_wake_is_an_incident(place: Place, saga: SagaDefinition) -> None:
+    """If what would wake it is gone, the run says so, and the list of such runs has it, and no other run."""
+    place.must_fold = False
+    engine, instance = waiting(place, saga)
+    others = [run(engine, saga.name), *_of_every_kind(engine)]
+    assert engine.runs.stuck().items == []
+    Desk(place.store).run("delete from {}effects where instance = '" + str(instance) + "'")
+    Desk(place.store).run("delete from {}timers where instance = '" + str(instance) + "'")
+    found = engine.run(instance).why()
+    assert (found.is_incident, found.is_moving, [each.kind for each in found.reasons]) == (True, False, ["incident"])
+    assert [each.id for each in engine.runs.stuck().items] == [instance]
+    assert engine.as_tenant("other").runs.stuck().items == []
+    assert not any(engine.run(other).why().is_incident for other in others)
+
+
+def test_stuck_runs_come_in_pages(place: Place) -> None:
+    """The newest first, and the next page behind the last one of the page before."""
+    place.must_fold = False
+    engine = place.engine().register(ORDER)
+    born = sorted(run(engine, "order") for _ in range(3))
+    Desk(place.store).run("delete from {}effects")
+    first = engine.runs.stuck(limit=2)
+    assert [each.id for each in first.items] == born[:0:-1]
+    last = engine.runs.stuck(limit=2, cursor=first.next)
+    assert ([each.id for each in last.items], last.next) == ([born[0]], None)
+
+
+def _of_every_kind(engine: ManualEngine) -> list[InstanceId]:
+    """Runs that wait for each of the things that can be waited for."""
+    stage = Stage()
+    sagas = [
+        Saga("signal").wait_for("word", "go").build(),
+        Saga("human").human("ask").build(),
+        Saga("parent").call("sub", "signal").build(),
+        Saga("dead", dlq=True).step("send", stage.does("send", BROKEN), attempts=1).build(),
+        Saga("done").step("work", stage.does("work")).build(),
+    ]
+    for saga in sagas:
+        engine.register(saga)
+    return [run(engine, saga.name) for saga in sagas]
+
+
+def test_other_tenants_are_told_nothing(place: Place) -> None:
+    """A run of another tenant does not exist."""
+    engine, instance = waiting(place, ORDER)
+    with pytest.raises(NotFoundError):
+        engine.as_tenant("other").run(instance).why()
