@@ -17,6 +17,7 @@ from holdfast.machine.graphs.kinds import (
     Human,
     Join,
     NoReturn,
+    Notice,
     Op,
     SavePoint,
     Split,
@@ -29,6 +30,7 @@ from holdfast.machine.graphs.kinds.human import CONFIRMED, REJECTED, OnReject
 from holdfast.machine.graphs.kinds.join import Losers
 from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Plain, Stored
 from holdfast.machine.graphs.kinds.split import BRANCH
+from holdfast.machine.graphs.times import Rung, Times
 from holdfast.machine.graphs.work import Retry, Work
 
 __all__ = [
@@ -55,16 +57,19 @@ __all__ = [
     "Losers",
     "NoReturn",
     "Node",
+    "Notice",
     "OnReject",
     "Op",
     "Plain",
     "Policies",
     "Retry",
     "Rights",
+    "Rung",
     "SavePoint",
     "Split",
     "Stored",
     "Task",
+    "Times",
     "WaitEvent",
     "WaitTimer",
     "Work",

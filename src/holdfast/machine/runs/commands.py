@@ -156,6 +156,35 @@ class PeopleFound(_Command, frozen=True, kw_only=True):
     """Why nobody could be looked for; empty if somebody has looked."""
 
 
+class RemindTask(_Command, frozen=True, kw_only=True):
+    """It is time to remind those who are asked."""
+
+    step: int
+    count: int
+    since: str
+    """When the question was asked, as ISO 8601: all times count from then, however late one of them is."""
+
+
+class EscalateTask(_Command, frozen=True, kw_only=True):
+    """Nobody has answered for as long as a rung of the ladder says."""
+
+    step: int
+    level: int
+    """Which one, from 1."""
+    since: str
+
+
+class EndNotice(_Command, frozen=True, kw_only=True):
+    """What became of a notice."""
+
+    step: int
+    key: str
+    channel: str
+    to: str
+    error: str = ""
+    """Why it could not be delivered; empty if it was."""
+
+
 Command: TypeAlias = (
     StartWorkflow
     | BeginWorkflow
@@ -175,6 +204,9 @@ Command: TypeAlias = (
     | EndChild
     | NoteMissingHandler
     | PeopleFound
+    | RemindTask
+    | EscalateTask
+    | EndNotice
 )
 
 

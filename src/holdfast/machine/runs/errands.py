@@ -56,4 +56,22 @@ class FindPeople(_Errand, frozen=True, kw_only=True):
     """What resolvers of the application may look at: the data of the token."""
 
 
-Errand: TypeAlias = FindPeople
+class Notify(_Errand, frozen=True, kw_only=True):
+    """Tell somebody something by one channel; what became of it is told by EndNotice, if it failed or is waited for."""
+
+    step: int
+    node: str
+    key: str
+    """The same whenever the same is to be told to the same by the same channel, and different from every other of the run."""
+    channel: str
+    kind: Literal["user", "role"] = "user"
+    to: str
+    """The id of a user, an address with an @, or the name of a role."""
+    subject: str
+    body: str = ""
+    html: str = ""
+    waits: bool = False
+    """Whether the step waits until it is delivered."""
+
+
+Errand: TypeAlias = FindPeople | Notify

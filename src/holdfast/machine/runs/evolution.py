@@ -8,6 +8,7 @@ from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.answers import merged, name_of, without
 from holdfast.machine.runs.branches import shorten, undoable
+from holdfast.machine.runs.notice_folds import FOLDS as NOTICE_FOLDS
 from holdfast.machine.runs.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
 
 MOST_DECIDED = 1000
@@ -296,7 +297,7 @@ def _branches_undone(_routes: GraphIndex, state: State, _event: e.BranchesUndone
 
 def _answered(_routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     state.chain = 0
-    state.decided[event.step] = decision_of(event)
+    state.decided[event.step] = decision_of(event) | ({"given": event.given} if event.is_filled else {})
     if len(state.decided) > MOST_DECIDED:
         del state.decided[next(iter(state.decided))]
 
@@ -489,4 +490,5 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.WorkflowFailed: _failed,
     e.WorkflowCancelled: _cancelled,
     e.WorkflowAborted: _aborted,
+    **NOTICE_FOLDS,
 }

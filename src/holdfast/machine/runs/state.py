@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.machine.runs.errands import Person
+
 Data = dict[str, object]
 
 ROOT = "0"
@@ -72,6 +74,10 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Why it gave up, while it waits for an operator."""
     missed: int | None = None
     """Number of the effect whose handler nobody had, as the history says; None if that was never so."""
+    added: list[Person] = []
+    """Who is asked besides those that the question was put to, because they did not answer."""
+    notices: list[str] = []
+    """Keys of the notices that it waits for."""
 
 
 class Executed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):

@@ -195,7 +195,9 @@ class Turn:
         """The number that the next effect will get."""
         return self.moment.issued + len(self._effects)
 
-    def open_step(self, token: Token, node: Node, *, effect: int | None = None, delay_ms: int = 0) -> Step:
+    def open_step(
+        self, token: Token, node: Node, *, effect: int | None = None, delay_ms: int = 0, due_at: str = ""
+    ) -> Step:
         """A step for a node that takes time."""
         number = self.next_step
         visit = token.visits.get(node.id, 0) + 1
@@ -209,6 +211,7 @@ class Turn:
                 retry_of=token.retry_of,
                 first=token.first,
                 delay_ms=delay_ms,
+                due_at=due_at,
             )
         )
         if node.timeout_ms is not None:
@@ -254,7 +257,8 @@ class Turn:
     def cancel_step_timer(self, step: Step) -> None:
         """The time of a step does not run any more."""
         if self.moment.pending_timers or self._rarely is not None:
-            self.cancel_timer(step_timer(step.number))
+            for timer in (step_timer, reminder_timer, escalation_timer):
+                self.cancel_timer(timer(step.number))
 
     def wait_after(self, retry: Retry, attempt: int) -> timedelta:
         """How long to wait after the failure of a call; what is left to chance is the same each time this is decided."""
@@ -275,6 +279,16 @@ class Turn:
 def step_timer(step: int) -> str:
     """The key of the timer of a step."""
     return f"step:{step}"
+
+
+def reminder_timer(step: int) -> str:
+    """The key of the timer of the next reminder of a question."""
+    return f"task:{step}:remind"
+
+
+def escalation_timer(step: int) -> str:
+    """The key of the timer of the next rung of a question's ladder."""
+    return f"task:{step}:escalate"
 
 
 def policy_of(retry: Retry) -> RetryPolicy:

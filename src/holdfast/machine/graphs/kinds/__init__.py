@@ -10,6 +10,7 @@ from holdfast.machine.graphs.kinds.end import End
 from holdfast.machine.graphs.kinds.human import Human
 from holdfast.machine.graphs.kinds.join import Join
 from holdfast.machine.graphs.kinds.marker import NoReturn, SavePoint
+from holdfast.machine.graphs.kinds.notice import Notice
 from holdfast.machine.graphs.kinds.split import Split
 from holdfast.machine.graphs.kinds.task import Task
 from holdfast.machine.graphs.kinds.wait import WaitEvent, WaitTimer
@@ -21,6 +22,7 @@ __all__ = [
     "Human",
     "Join",
     "NoReturn",
+    "Notice",
     "Op",
     "SavePoint",
     "Split",
@@ -29,4 +31,6 @@ __all__ = [
     "WaitTimer",
 ]
 
-Op: TypeAlias = Task | Condition | Split | Join | SavePoint | NoReturn | Human | WaitTimer | WaitEvent | Call | End
+Op: TypeAlias = (
+    Task | Condition | Split | Join | SavePoint | NoReturn | Human | WaitTimer | WaitEvent | Call | Notice | End
+)

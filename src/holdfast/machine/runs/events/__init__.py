@@ -6,6 +6,13 @@ from typing import Literal, TypeAlias
 
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
+from holdfast.machine.runs.events.notice import (
+    NotificationDelivered,
+    NotificationFailed,
+    NotificationsSent,
+    TaskEscalated,
+    TaskReminded,
+)
 from holdfast.machine.runs.events.step import (
     ChildNotUndone,
     ChildStarted,
@@ -64,6 +71,9 @@ __all__ = [
     "HandlerMissing",
     "ItemsBegun",
     "JoinArrived",
+    "NotificationDelivered",
+    "NotificationFailed",
+    "NotificationsSent",
     "PauseReason",
     "RollbackPlanned",
     "RollbackStarted",
@@ -80,6 +90,8 @@ __all__ = [
     "StepStarted",
     "StepStopped",
     "StepWithdrawn",
+    "TaskEscalated",
+    "TaskReminded",
     "TimedOut",
     "TokenEnded",
     "TokenHeld",
@@ -247,4 +259,9 @@ Event: TypeAlias = (
     | ChildNotUndone
     | ChildUndone
     | HandlerMissing
+    | TaskReminded
+    | TaskEscalated
+    | NotificationsSent
+    | NotificationFailed
+    | NotificationDelivered
 )

@@ -22,6 +22,8 @@ class StepStarted(Happening, frozen=True, kw_only=True):
     """The step whose idempotency key it shares, because it does the same work again; 0 means its own."""
     delay_ms: int = 0
     """How long its first call waits."""
+    due_at: str = ""
+    """When an answer is due, as ISO 8601; empty if nobody says."""
 
 
 @message(name="step_completed")
@@ -119,7 +121,11 @@ class StepAnswered(Happening, frozen=True, kw_only=True):
     """Whom the actor stood in for; empty if it acted for itself."""
     comment: str = ""
     data: object = None
-    """What came with the answer."""
+    """What came with the answer, and what its form fills in."""
+    is_filled: bool = False
+    """Whether the form has filled something in."""
+    given: object = None
+    """What came with the answer then."""
 
 
 @message(name="timeout")

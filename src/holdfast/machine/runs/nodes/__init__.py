@@ -10,6 +10,7 @@ from holdfast.machine.graphs.graph import (
     Join,
     Node,
     NoReturn,
+    Notice,
     Op,
     SavePoint,
     Split,
@@ -23,6 +24,7 @@ from holdfast.machine.runs.nodes.end import EndKind
 from holdfast.machine.runs.nodes.human import HumanKind
 from holdfast.machine.runs.nodes.join import JoinKind
 from holdfast.machine.runs.nodes.marker import MarkerKind
+from holdfast.machine.runs.nodes.notice import NoticeKind
 from holdfast.machine.runs.nodes.split import SplitKind
 from holdfast.machine.runs.nodes.task import TaskKind
 from holdfast.machine.runs.nodes.wait import WaitEventKind, WaitTimerKind
@@ -39,6 +41,7 @@ _KINDS: dict[type[Op], NodeKind] = {
     WaitTimer: WaitTimerKind(),
     WaitEvent: WaitEventKind(),
     Call: CallKind(),
+    Notice: NoticeKind(),
     End: EndKind(),
 }
 
