@@ -18,9 +18,17 @@ from holdfast.app.operator_views import (
 from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
-from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
+from holdfast.app.workflow_views import (
+    HistoryEntry,
+    HumanTask,
+    InstanceSummary,
+    Notification,
+    Page,
+    Step,
+    WorkflowInstance,
+)
 from holdfast.authoring.definition import Definition, TypedDefinition
-from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
+from holdfast.authoring.saga import Branch, Escalation, Saga, SagaDefinition, StepDefinition, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
     CommandError,
@@ -53,6 +61,9 @@ from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejecti
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import message
+from holdfast.people.notices.mail import Mail
+from holdfast.people.notices.notice import Channel, Notice
+from holdfast.people.notices.webhook import Webhook
 from holdfast.runtime.handlers import EffectContext, Fail, Retry
 from holdfast.runtime.health import Health
 from holdfast.runtime.loops.projections import ProjectedEvent, Projection
@@ -66,6 +77,7 @@ __all__ = [
     "Backlog",
     "Branch",
     "Calls",
+    "Channel",
     "Codec",
     "CommandError",
     "ConfigurationError",
@@ -82,6 +94,7 @@ __all__ = [
     "Effect",
     "EffectContext",
     "Engine",
+    "Escalation",
     "ExpressionError",
     "Fail",
     "Failure",
@@ -97,11 +110,14 @@ __all__ = [
     "InstanceInfo",
     "InstanceSummary",
     "JsonCodec",
+    "Mail",
     "Message",
     "MessagePackCodec",
     "MissingHandler",
     "Moment",
     "NotFoundError",
+    "Notice",
+    "Notification",
     "Observation",
     "Page",
     "PayloadError",
@@ -138,6 +154,7 @@ __all__ = [
     "TypedDefinition",
     "UnknownEventError",
     "Verification",
+    "Webhook",
     "WorkerInfo",
     "WorkflowFailedError",
     "WorkflowInstance",

@@ -13,6 +13,7 @@ from holdfast.app.calls.deciders import FutureDeciders
 from holdfast.app.calls.definitions import FutureDefinitions
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
@@ -37,6 +38,8 @@ class FutureCalls:
     """Commands to deciders, and questions about their instances."""
     tasks: FutureTasks
     """Questions to people, and their answers."""
+    notifications: FutureNotifications
+    """What people were told in the application."""
     dead_letters: FutureDeadLetters
     """What gave up, and what is to become of it."""
     definitions: FutureDefinitions
@@ -52,6 +55,7 @@ class FutureCalls:
         self.runs = FutureRuns(desk)
         self.deciders = FutureDeciders(desk)
         self.tasks = FutureTasks(desk)
+        self.notifications = FutureNotifications(desk)
         self.dead_letters = FutureDeadLetters(desk)
         self.definitions = FutureDefinitions(desk)
         self.instances = FutureInstances(desk)

@@ -19,6 +19,10 @@ from holdfast.machine.runs.wording import subject_of
 
 IN_APP = "in_app"
 """The channel of questions that name none."""
+LONGEST_SUBJECT = 200
+"""Characters of a subject with its holes filled in; it is one line, whatever the data holds."""
+LONGEST_BODY = 100_000
+"""Of a body; what goes beyond it is not told."""
 _PREFIXES = {"opened": "", "reminded": "Reminder: ", "escalated": "Escalated: "}
 _UNAWAITED = Ignored(reason="nobody waits for this notice")
 
@@ -55,9 +59,9 @@ def send(
                     channel=channel,
                     kind=person.kind,
                     to=person.name,
-                    subject=words.subject,
-                    body=words.body,
-                    html=words.html,
+                    subject=" ".join(words.subject.split())[:LONGEST_SUBJECT],
+                    body=words.body[:LONGEST_BODY],
+                    html=words.html[:LONGEST_BODY],
                     waits=waits,
                 )
             )

@@ -155,6 +155,21 @@ CREATE TABLE meta (
     value text not null
 ) strict, without rowid;
 
+CREATE TABLE notifications (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> ''),
+    key        text not null,
+    kind       text not null check (kind in ('user', 'role')),
+    recipient  text not null,
+    instance   text not null,
+    step       integer not null,
+    subject    text not null,
+    body       text not null,
+    created_at text not null,
+    read_at    text,
+    unique (tenant, key)
+) strict;
+
 CREATE TABLE observations (
     id          integer primary key autoincrement,
     tenant      text not null check (tenant <> ''),
@@ -283,6 +298,12 @@ CREATE UNIQUE INDEX instances_by_key on instances (tenant, key, definition) wher
 CREATE INDEX instances_by_parent on instances (parent, id) where parent is not null;
 
 CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
+
+CREATE INDEX notifications_by_instance on notifications (instance);
+
+CREATE INDEX notifications_by_recipient on notifications (tenant, kind, recipient, id);
+
+CREATE INDEX notifications_unread on notifications (tenant, kind, recipient, id) where read_at is null;
 
 CREATE INDEX observations_by_instance on observations (instance, id);
 

@@ -21,6 +21,7 @@ from holdfast.store.sqlite.definitions import SQLiteDefinitions
 from holdfast.store.sqlite.faults import is_missing, translated
 from holdfast.store.sqlite.feed import SQLiteFeed
 from holdfast.store.sqlite.keeping import SQLiteKeeper
+from holdfast.store.sqlite.notifications import SQLiteNotifications
 from holdfast.store.sqlite.reads import SQLiteReader
 from holdfast.store.sqlite.workers import SQLiteWorkers
 
@@ -65,6 +66,10 @@ class SQLiteParts:
     def definitions(self) -> SQLiteDefinitions:
         """For whoever resolves definitions."""
         return SQLiteDefinitions(self._database)
+
+    def notifications(self) -> SQLiteNotifications:
+        """For those who tell people something, and for those people."""
+        return SQLiteNotifications(self._database)
 
     def close(self) -> None:
         """Nothing to let go of: the connections are the file's."""
