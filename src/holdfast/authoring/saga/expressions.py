@@ -40,6 +40,8 @@ def expression_of(
 def text_of(parts: Parts, name: str, text: str) -> tuple[str, dict[str, Plain] | None]:
     """A text that may have holes: as it reads, and its stored form if it has any; what is wrong with it becomes a finding."""
     given: object = text  # What a caller without types gave; the checks of the graph refuse what is no text.
+    if isinstance(given, str) and not {"{", "}"} & set(given):
+        return text, None
     read = read_data(parts, name, text, "template") if isinstance(given, str) else None
     if read is None:
         return text, None
