@@ -30,6 +30,7 @@ MODULES = (
     "runs",
     "deciders",
     "tasks",
+    "notifications",
     "dead_letters",
     "definitions",
     "events",

@@ -24,10 +24,18 @@ from holdfast.app.reasons import Reason, Why
 from holdfast.app.step_handlers import StepContext
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
-from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
+from holdfast.app.workflow_views import (
+    HistoryEntry,
+    HumanTask,
+    InstanceSummary,
+    Notification,
+    Page,
+    Step,
+    WorkflowInstance,
+)
 from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.authoring.rules import load_rules
-from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, event, handler, task
+from holdfast.authoring.saga import Branch, Escalation, Saga, SagaDefinition, StepDefinition, event, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
     CommandError,
@@ -60,6 +68,9 @@ from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejecti
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import message
+from holdfast.people.notices.mail import Mail
+from holdfast.people.notices.notice import Channel, Notice
+from holdfast.people.notices.webhook import Webhook
 from holdfast.runtime.handlers import EffectContext, Fail, Retry
 from holdfast.runtime.health import Health
 from holdfast.runtime.loops.projections import ProjectedEvent, Projection
@@ -73,6 +84,7 @@ __all__ = [
     "Backlog",
     "Branch",
     "Calls",
+    "Channel",
     "Codec",
     "CommandError",
     "ConfigurationError",
@@ -89,6 +101,7 @@ __all__ = [
     "Effect",
     "EffectContext",
     "Engine",
+    "Escalation",
     "ExpressionError",
     "Fail",
     "Failure",
@@ -106,11 +119,14 @@ __all__ = [
     "InstanceInfo",
     "InstanceSummary",
     "JsonCodec",
+    "Mail",
     "Message",
     "MessagePackCodec",
     "MissingHandler",
     "Moment",
     "NotFoundError",
+    "Notice",
+    "Notification",
     "Observation",
     "Page",
     "PauseInfo",
@@ -153,6 +169,7 @@ __all__ = [
     "TypedDefinition",
     "UnknownEventError",
     "Verification",
+    "Webhook",
     "Why",
     "WorkerInfo",
     "WorkflowFailedError",

@@ -20,6 +20,7 @@ RUNNABLE = [
     "docs/tutorial/first-saga.md",
     "docs/how-to/author-sagas.md",
     "docs/how-to/deploy-deciders.md",
+    "docs/how-to/notify-people.md",
     "docs/how-to/operate-sagas.md",
     "docs/reference/deciders.md",
     "docs/how-to/project-events.md",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Branch, DefinitionError, Saga
+from holdfast import Branch, DefinitionError, Escalation, Saga
 from holdfast.authoring.saga import StepOptions, words
 from holdfast.authoring.saga.builder import DEEPEST_WAYS
 from holdfast.authoring.saga.definition import STEP_TYPES
@@ -156,14 +156,19 @@ def _joined_by_name(*names: str) -> Saga:
 SAGAS: dict[str, Callable[[], object]] = {
     "ambiguous_handler": _two_of_one_name,
     "bad_expression": lambda: Saga("s").condition("c", "a >"),
+    "body": lambda: Saga("s").notify("a", to="ann", subject="x", body="x" * 20_001),
     "branch": lambda: Saga("s").fork("f", "x"),  # type: ignore[arg-type]
     "capability": lambda: Saga("s", capability=" ").step("a", H),
+    "channel": lambda: Saga("s").notify("a", to="ann", subject="x", channel=()),
     "deadline": lambda: Saga("s", deadline=-1).step("a", H),
     "dlq": lambda: Saga("s", dlq="no").step("a", H),  # type: ignore[arg-type]
+    "due": lambda: Saga("s").human("a", due=0),
     "duplicate_edge": lambda: Saga("s").fork("f", lambda one: one.step("a", H), lambda two: two.step("a", H)).join("j"),
     "duplicate_step": lambda: Saga("s").step("a", H).step("a", H),
     "empty": lambda: Saga("s"),
     "empty_branch": lambda: Saga("s").fork("f", lambda one: one),
+    "escalate": lambda: Saga("s").human("a", escalate=Escalation(after=5)),
+    "form": lambda: Saga("s").human("a", form={"type": "wish"}),
     "fork_without_join": lambda: _forked().step("c", H),
     "hidden_character": lambda: Saga("s").step("a\u200b", H),
     "handler": lambda: Saga("s").step("a", None),  # type: ignore[arg-type]
@@ -188,6 +193,9 @@ SAGAS: dict[str, Callable[[], object]] = {
     "once": lambda: Saga("s").step("a", H, once=True, attempts=2),
     "outcome": lambda: Saga("s").wait_for("a", "x", on_timeout=lambda way: way.step("b", H)),
     "priority": lambda: Saga("s").step("a", H, priority=101),
+    "recipients": lambda: Saga("s").notify("a", to=(), subject="x"),
+    "remind": lambda: Saga("s").human("a", remind=[5, 3]),
+    "reserved_handler": lambda: Saga("s").step("a", "$engine"),
     "reserved_name": lambda: Saga("s").step("cond#a", H),
     "attempts": lambda: Saga("s").step("a", H, attempts=0),
     "retry_backoff": lambda: Saga("s").step("a", H, backoff="more"),  # type: ignore[arg-type]
@@ -199,6 +207,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "step_name": lambda: Saga("s").step(None, H),  # type: ignore[arg-type]
     "start_after": lambda: Saga("s").step("a", H, start_after=-1),
     "stop_grace": lambda: Saga("s", stop_grace=-1).step("a", H),
+    "subject": lambda: Saga("s").notify("a", to="ann", subject=""),
     "task": lambda: Saga("s").parallel("p", "x"),  # type: ignore[arg-type]
     "timeout": lambda: Saga("s").human("a", timeout=-1),
     "two_compensations": lambda: Saga("s").step("a", H).on_failure("b", H).on_failure("c", H),

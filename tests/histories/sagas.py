@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.sagas.acting import BROKEN, Stage, step
 from histories.tape import Tape
-from holdfast import Actor, RequestContext, Run, Saga, StepContext
+from holdfast import Actor, Branch, Escalation, RequestContext, Run, Saga, StepContext
 from holdfast.authoring.saga.builder import Build
 from holdfast.expressions import Spelling, parse
 from holdfast.kernel.ids import InstanceId
@@ -459,6 +459,46 @@ def forks(tape: Tape) -> None:
     tape.drain()
 
 
+def told(tape: Tape) -> None:
+    """A question with a form that nobody answers until it has escalated; people are told, and some of them cannot be."""
+    form: dict[str, object] = {
+        "type": "object",
+        "properties": {"note": {"type": "string"}, "level": {"type": "integer", "default": 1}},
+        "required": ["note"],
+    }
+    saga = (
+        Saga("told")
+        .notify("news", to=["ann", "role:boss", "{mail}"], subject="Order {n}", body="It is {n}", channel="in_app")
+        .notify("lost", to="ann", subject="by {missing}")
+        .human(
+            "ask",
+            subject="Order {n}?",
+            role="clerk",
+            form=form,
+            due=3600,
+            remind=[60, 120],
+            escalate=[Escalation(180, to="role:boss", timeout=7200), Escalation(240, outcome="rejected")],
+            notify=["in_app", "pigeon"],
+            on_rejected=lambda no: no.notify("end", to="ann", subject="no", html="<b>{n}</b>", wait=True),
+        )
+        .notify("last", to="role:boss", subject="done", channel=["in_app", "email"], wait=True, on_error=_nothing)
+        .build()
+    )
+    tape.engine.register(saga)
+    answered = run(tape, "told", {"n": 1, "mail": "bob@example.com"})
+    run(tape, "told", {"n": 2, "mail": "bob@example.com"})
+    tape.engine.advance(seconds=200)
+    tape.drain()
+    tape.engine.acting(ADA).tasks.approve(f"{answered}:3", data={"note": "fine"})
+    tape.drain()
+    tape.engine.advance(hours=3)
+    tape.drain()
+
+
+def _nothing(way: Branch) -> object:
+    return way.save_point("could not be told")
+
+
 SCENARIOS = (
     order,
     questions,
@@ -475,4 +515,5 @@ SCENARIOS = (
     published,
     repairs,
     forks,
+    told,
 )

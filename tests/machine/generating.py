@@ -120,6 +120,7 @@ class _Maker:
             self.timer,
             self.signal,
             self.call,
+            self.notice,
         ]
         makers += [self.no_return] if self.rng.random() < 0.3 else []
         makers += [self.fork, self.fork, self.fork, self.each] if depth < DEEPEST else []
@@ -191,6 +192,13 @@ class _Maker:
         op = g.WaitEvent(signal=self.rng.choice(SIGNALS))
         name = self._node("wait", op, exits, timeout_ms=self._timeout())
         return [(name, g.OK), *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
+
+    def notice(self, exits: list[Exit], depth: int) -> list[Exit]:
+        waits = self.rng.random() < 0.7
+        to, channels = self.rng.choice((("ann",), ("ann", "bob"))), self.rng.choice((("in_app",), ("in_app", "email")))
+        op = g.Notice(to=to, subject="news", channels=channels, wait=waits)
+        name = self._node("tell", op, exits)
+        return [(name, g.OK), *(self._error_way(name, depth, 0.2) if waits else [])]
 
     def call(self, exits: list[Exit], depth: int) -> list[Exit]:
         compensation = self._compensation(0.4)

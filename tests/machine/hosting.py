@@ -19,7 +19,16 @@ from holdfast.kernel.rows import Record, merge
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs.commands import AbortWorkflow, CancelWorkflow, Command, EndChild, RunStep, StartWorkflow
+from holdfast.machine.runs.commands import (
+    AbortWorkflow,
+    CancelWorkflow,
+    Command,
+    EndChild,
+    EndNotice,
+    RunStep,
+    StartWorkflow,
+)
+from holdfast.machine.runs.errands import Notify
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.state import State
 
@@ -77,6 +86,8 @@ class Host:
     """How long each timer was set for."""
     due: dict[str, datetime] = field(default_factory=dict)
     """When each timer fires."""
+    notices: list[Notify] = field(default_factory=list)
+    """Who was to be told what, one after the other."""
     inbox: list[Command] = field(default_factory=list)
     """Commands that were taken back with their effects and are on their way."""
     children: list[Child] = field(default_factory=list)
@@ -107,6 +118,8 @@ class Host:
             del self.calls[effect]
         if timer is not None:
             del self.timers[timer], self.due[timer]
+        if isinstance(command, EndNotice):
+            self.notices = [each for each in self.notices if each.key != command.key]
         if isinstance(answer, Decision):
             self._accept(answer)
         return answer
@@ -122,8 +135,11 @@ class Host:
             del self.timers[key], self.due[key]
         self.version += len(decision.events) + len(cancelled)
         for effect in decision.effects:
-            assert isinstance(effect.body, RunStep)
-            self.calls[self.issued] = Call(effect.body, effect)
+            if isinstance(effect.body, Notify):
+                self.notices.append(effect.body)
+            else:
+                assert isinstance(effect.body, RunStep)
+                self.calls[self.issued] = Call(effect.body, effect)
             self.issued += 1
         for each in decision.timers:
             key = each.key or f"#{self.issued}"

@@ -96,8 +96,10 @@ def _stands_still(host: Host, view: View) -> bool:
         return False
     waits = ("calls", "recalled", "people", "signals", "timers", "letters")
     has_child = any(not child.has_ended for child in host.children)
+    if has_child or any(notice.waits for notice in host.notices):
+        return False
     # A deadline alone is nothing to wait for.
-    return not has_child and not any(view[name] for name in waits if _names(view[name]) != {"deadline"})
+    return not any(view[name] for name in waits if _names(view[name]) != {"deadline"})
 
 
 def _names(found: object) -> set[object]:

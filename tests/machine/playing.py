@@ -15,6 +15,7 @@ from holdfast.kernel.decision import Decision, Rejection
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.errands import Notify
 from machine.comparing import History, differences, seen_of_machine, seen_of_reference
 from machine.generating import SIGNALS, random_input, random_output
 from machine.hosting import ACTORS, OLGA, Call, Host
@@ -221,6 +222,8 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
         if not isinstance(command, c.PassDeadline) or rng.random() < failing / 4:
             yield Fire(command)
     yield from _from_children(play, rng, failing)
+    for notice in play.host.notices:
+        yield Say(_on_notice(notice, rng, failing))
     for step in play.run.steps:
         if step.is_open and step.of is None and play.run.is_at(step, g.Human):
             yield Say(_answer_to(play, step, rng, failing), rng.choice(ACTORS) if failing else OLGA)
@@ -229,6 +232,12 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
             if rng.random() < 0.2:
                 answer = c.AnswerStep(step=step.number, outcome=g.OK, data=random_output(rng))
                 yield Say(answer, rng.choice(ACTORS))
+
+
+def _on_notice(notice: Notify, rng: Random, failing: float) -> c.EndNotice:
+    """What became of a notice."""
+    error = "no such mailbox" if rng.random() < failing else ""
+    return c.EndNotice(step=notice.step, key=notice.key, channel=notice.channel, to=notice.to, error=error)
 
 
 def _answer_to(play: Play, step: Step, rng: Random, failing: float) -> c.AnswerStep:

@@ -84,6 +84,10 @@ def _may(actor: Actor, capability: str) -> bool:
     return not capability or capability in actor.capabilities or any(capability.startswith(star) for star in stars)
 
 
+_SILENT = g.Condition | g.Split | g.SavePoint | g.NoReturn | g.WaitTimer | g.Notice
+"""Kinds that give no answer."""
+
+
 @dataclass(eq=False)
 class Step:
     """One entry of a node, or the undoing of one."""
@@ -137,6 +141,8 @@ class Step:
     """Whether its child has ended and could not be undone."""
     of: Step | None = None
     """For a compensation: what it undoes."""
+    untold: list[str] = field(default_factory=list)
+    """Notices that it waits for, by their keys."""
     retry_of: Step | None = None
     first: int = 0
     """The step whose idempotency key its calls have."""
@@ -270,7 +276,7 @@ class Reference:
                 step.is_late = False
             if late:
                 return False
-        if self.is_over and isinstance(command, c.CompleteStep | c.FailStep):
+        if self.is_over and isinstance(command, c.CompleteStep | c.FailStep | c.EndNotice):
             return self._note_late_end(command)
         if isinstance(command, c.RetryCompensation):
             taken = self._stuck_step() == command.step and self._retry_compensation()
@@ -308,8 +314,13 @@ class Reference:
         is_free = not open_ways or any(_may(self.actor, edge.capability) for edge in open_ways)
         return is_free or self._bar("no_transition")
 
-    def _note_late_end(self, command: c.CompleteStep | c.FailStep) -> bool:
-        """A call that was under way when the run ended has come back; nothing is news but that it was made."""
+    def _note_late_end(self, command: c.CompleteStep | c.FailStep | c.EndNotice) -> bool:
+        """A call that was under way when the run ended has come back; nothing is news but that it was made.
+
+        That somebody could not be told is told always.
+        """
+        if isinstance(command, c.EndNotice):
+            return bool(command.error)
         found = [step for step in self.steps if step.number == command.step and step.is_calling and step.is_stopping]
         if not found or (isinstance(command, c.FailStep) and not command.was_called):
             return False
@@ -352,8 +363,8 @@ class Reference:
                 self._time_out(step)
             case c.AnswerStep() if step.is_open and step.of is None:
                 return self._take_answer(step, command)
-            case c.EndChild() if step.child:
-                return self._hear_of_child(step, command)
+            case c.EndNotice() | c.EndChild():
+                return self._hear_of(step, command)
             case c.RequeueStep(input=data) if step.is_dead and self._has_room(data):
                 self._requeue(step, data)
             case c.NoteMissingHandler() if step.is_calling and not step.is_stopping and not step.is_missed:
@@ -361,6 +372,22 @@ class Reference:
             case _:
                 return False
         return True
+
+    def _hear_of(self, step: Step, command: c.EndNotice | c.EndChild) -> bool:
+        if isinstance(command, c.EndNotice):
+            return self._hear_of_notice(step, command)
+        return bool(step.child) and self._hear_of_child(step, command)
+
+    def _hear_of_notice(self, step: Step, command: c.EndNotice) -> bool:
+        """Somebody was told, or could not be: a step goes on when all of its notices are delivered, and fails with the first that is not."""
+        is_awaited = step.is_open and command.key in step.untold
+        if is_awaited and command.error:
+            self._fail(step, ANYTHING)
+        elif is_awaited:
+            step.untold.remove(command.key)
+            if not step.untold:
+                self._finish(step, g.OK, None)
+        return is_awaited or bool(command.error)
 
     def _start(self, command: c.StartWorkflow) -> bool:
         self.status = "running"
@@ -627,7 +654,7 @@ class Reference:
 
     def _new_step(self, token: Token, name: str) -> Step:
         token.visits[name] = token.visits.get(name, 0) + 1
-        if not isinstance(self.graph.nodes[name].op, g.Condition | g.Split | g.SavePoint | g.NoReturn | g.WaitTimer):
+        if not isinstance(self.graph.nodes[name].op, _SILENT):
             token.last_answering = name
         number = len(self.steps) + 1
         step = Step(number, name, token, token.visits[name], dict(token.data), token.last_answer, is_open=True)
@@ -651,12 +678,19 @@ class Reference:
                 step.child = "started"
             case g.End(status=status):
                 self._end_way(step, status)
-            case g.SavePoint() | g.NoReturn():
-                self._finish(step, g.OK, None)
+            case g.SavePoint() | g.NoReturn() | g.Notice():
+                self._pass(step, node.op)
             case g.Human() | g.WaitTimer() | g.WaitEvents() | g.Join():
                 pass
         if step.is_open and (isinstance(node.op, g.WaitTimer) or (not step.is_calling and node.timeout_ms is not None)):
             step.has_timer = True
+
+    def _pass(self, step: Step, op: g.SavePoint | g.NoReturn | g.Notice) -> None:
+        """Nothing to wait for, unless it is that people are told."""
+        if isinstance(op, g.Notice) and op.wait:
+            step.untold = [f"{step.number}/step/{way}/user:{who}" for way in op.channels for who in op.to]
+        else:
+            self._finish(step, g.OK, None)
 
     def _end_way(self, step: Step, status: str) -> None:
         if status == "failed":

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Diagnostic
 from holdfast.expressions import parse
-from holdfast.machine.graphs import checks
+from holdfast.machine.graphs import checks, forms, times
 from holdfast.machine.graphs import findings as values
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs import scopes as flow
@@ -125,6 +125,27 @@ def deep(depth: int) -> Draft:
 
 CHANGED = {**QUESTION, "hash": "0" * 64}
 
+
+def told(**fields: object) -> g.Notice:
+    """A notice with something else in it."""
+    return g.Notice(**{"to": ("ann",), "subject": "news", **fields})  # type: ignore[arg-type]
+
+
+def timed(**fields: object) -> g.Human:
+    """A question with these times."""
+    return g.Human(times=g.Times(**fields))  # type: ignore[arg-type]
+
+
+ENDLESS: dict[str, object] = {"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}
+GROWING: dict[str, object] = {
+    "$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 10} for n in range(4)} | {"d4": True},
+    "$ref": "#/$defs/d0",
+}
+DEEP: dict[str, object] = {}
+for _ in range(20):
+    DEEP = {"items": DEEP}
+
+
 BROKEN: dict[str, tuple[str, str, Draft]] = {
     # -- the whole
     "no steps": ("empty", "", Draft(nodes=[])),
@@ -229,6 +250,65 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "a subject that cannot be read": ("expression", "a", alone(g.Human(template={}))),
     "a value to show that cannot be read": ("expression", "a", alone(g.Human(shows={"x": CHANGED}))),
     "a rejection without a meaning": ("on_reject", "a", alone(g.Human(on_reject="x"))),  # type: ignore[arg-type]
+    "a handler of the engine's": ("reserved_handler", "a", alone(g.Task(work=work("$engine")))),
+    "a notice to nobody": ("recipients", "a", alone(told(to=()))),
+    "a notice to somebody without a name": ("recipients", "a", alone(told(to=("role:",)))),
+    "a notice without a channel": ("channel", "a", alone(told(channels=()))),
+    "a notice by a channel without a name": ("channel", "a", alone(told(channels=("",)))),
+    "a notice about nothing": ("subject", "a", alone(told(subject=" "))),
+    "a notice that goes on and on": ("body", "a", alone(told(body="x" * 20_001))),
+    "a template of no text": (
+        "expression",
+        "a",
+        alone(told(templates={"to.1": parse("input.x", spelling="mapping").to_data()})),
+    ),
+    "a template that cannot be read": ("expression", "a", alone(told(templates={"body": {}}))),
+    "a question by a channel without a name": ("channel", "a", alone(g.Human(channels=("",)))),
+    "a form that is none": ("form", "a", alone(g.Human(form={"type": "wish"}))),
+    "a form from elsewhere": ("form", "a", alone(g.Human(form={"$ref": "https://example.com/form.json"}))),
+    "a form that refers to nothing": ("form", "a", alone(g.Human(form={"$ref": "#/$defs/x"}))),
+    "a form within itself": ("form", "a", alone(g.Human(form=ENDLESS))),
+    "a form of another draft": (
+        "form",
+        "a",
+        alone(g.Human(form={"$schema": "http://json-schema.org/draft-07/schema#"})),
+    ),
+    "a form that grows": ("form", "a", alone(g.Human(form=GROWING))),
+    "a form that is too deep": ("form", "a", alone(g.Human(form=DEEP))),
+    "a form that is too large": ("form", "a", alone(g.Human(form={"description": "x" * 65_536}))),
+    "a pattern that takes for ever": ("form", "a", alone(g.Human(form={"pattern": "^(a+)+$"}))),
+    "a pattern with too many ways": ("form", "a", alone(g.Human(form={"pattern": "a?" * 30 + "a" * 30}))),
+    "a pattern that looks back": ("form", "a", alone(g.Human(form={"pattern": r"(\w)\1"}))),
+    "a pattern that cannot be read": ("form", "a", alone(g.Human(form={"pattern": "("}))),
+    "names by pattern": ("form", "a", alone(g.Human(form={"patternProperties": {"^a": True}}))),
+    "a form for no outcome": ("form", "a", alone(g.Human(form={}, form_for=("maybe",)))),
+    "outcomes without a form": ("form", "a", alone(g.Human(form_for=("confirmed",)))),
+    "due before it is asked": ("due", "a", alone(timed(due_ms=0))),
+    "a reminder before the question": ("remind", "a", alone(timed(reminders_ms=(0,)))),
+    "reminders that do not rise": ("remind", "a", alone(timed(reminders_ms=(5, 3)))),
+    "too many reminders": ("remind", "a", alone(timed(reminders_ms=tuple(range(1, 102))))),
+    "reminders without rest": ("remind", "a", alone(timed(every_ms=1000))),
+    "reminders by two rules": ("remind", "a", alone(timed(reminders_ms=(5,), every_ms=60_000))),
+    "escalation to nobody": ("escalate", "a", alone(timed(escalation=(g.Rung(after_ms=5),)))),
+    "escalation to two": ("escalate", "a", alone(timed(escalation=(g.Rung(after_ms=5, role="r", user="u"),)))),
+    "escalation to no name": ("escalate", "a", alone(timed(escalation=(g.Rung(after_ms=5, role=" "),)))),
+    "escalation to no outcome": ("escalate", "a", alone(timed(escalation=(g.Rung(after_ms=5, outcome="maybe"),)))),
+    "escalation at once": ("escalate", "a", alone(timed(escalation=(g.Rung(after_ms=0, role="r"),)))),
+    "escalation without time": (
+        "escalate",
+        "a",
+        alone(timed(escalation=(g.Rung(after_ms=1, role="r", timeout_ms=0),))),
+    ),
+    "a ladder that does not rise": (
+        "escalate",
+        "a",
+        alone(timed(escalation=(g.Rung(after_ms=5, role="r"), g.Rung(after_ms=5, role="s")))),
+    ),
+    "a ladder beyond the end": (
+        "escalate",
+        "a",
+        alone(timed(escalation=(g.Rung(after_ms=5, outcome="rejected"), g.Rung(after_ms=6, role="s")))),
+    ),
     "a list that is none": ("expression", "a", followed(g.Split(items={"source": "x"}), "a b branch")),
     # -- edges
     "a guard that was changed": (
@@ -364,7 +444,7 @@ def test_each_rule_names_the_place_and_the_remedy(case: str) -> None:
     assert found[0].message == found[0].message.strip().rstrip(".")
 
 
-JUDGES = [checks, flow, values, *(inspect.getmodule(kind) for kind in get_args(Op))]
+JUDGES = [checks, flow, values, forms, times, *(inspect.getmodule(kind) for kind in get_args(Op))]
 """Modules that have rules."""
 
 

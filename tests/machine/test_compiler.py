@@ -41,12 +41,18 @@ DEFAULTS: dict[str, Plain] = {
     "Human": {
         "outcomes": ("confirmed", "rejected"),
         "form": None,
+        "form_for": (),
         "subject": "",
         "template": None,
         "shows": {},
         "role": "",
         "on_reject": None,
+        "times": None,
+        "channels": (),
     },
+    "Rung": {"role": "", "user": "", "outcome": "", "timeout_ms": None},
+    "Times": {"due_ms": None, "reminders_ms": (), "every_ms": None, "escalation": ()},
+    "Notice": {"body": "", "html": "", "templates": {}, "channels": ("in_app",), "wait": False},
     "Call": {"version": ""},
     "End": {"status": "completed"},
     "Node": {
@@ -236,7 +242,7 @@ def test_another_process_compiles_the_same_bytes(seed: str, tmp_path: Path) -> N
 
 def stored_structs() -> list[type[msgspec.Struct]]:
     """Every struct that is part of a stored graph."""
-    return [g.Retry, g.Work, *get_args(g.Op), Node, Edge, Policies, Rights, Graph]
+    return [g.Retry, g.Work, g.Rung, g.Times, *get_args(g.Op), Node, Edge, Policies, Rights, Graph]
 
 
 def others(value: object, hint: object) -> Iterator[object]:

@@ -97,10 +97,17 @@ def test_every_kind_of_node_says_where_its_work_is_done() -> None:
             g.SavePoint(),
             g.NoReturn(),
             g.End(),
+            g.Notice(to=("ann",), subject="news"),
         ],
         "effect": [g.Task(work=work)],
         "transactional": [g.Task(work=msgspec.structs.replace(work, transactional=True))],
-        "wait": [g.Human(), g.WaitTimer(duration_ms=1), g.WaitEvent(signal="s"), g.Call(definition="d")],
+        "wait": [
+            g.Human(),
+            g.WaitTimer(duration_ms=1),
+            g.WaitEvent(signal="s"),
+            g.Call(definition="d"),
+            g.Notice(to=("ann",), subject="news", wait=True),
+        ],
     }
     for execution, ops in said.items():
         assert {Node(id="n", op=op).execution for op in ops} == {execution}

@@ -18,6 +18,7 @@ from holdfast.app.desk import Desk, checked_tenant
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.life import Life
+from holdfast.app.notices import deliveries_of
 from holdfast.app.publications import Publications
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, described, unbuilt
@@ -35,6 +36,8 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.machine.publications import PublicationDecider
+from holdfast.machine.runs.errands import Notify
+from holdfast.people.notices.notice import Channel, Notice
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.collector import OWN_PROCESS, collect_after
@@ -151,6 +154,9 @@ class Engine(EngineCalls):
             )
             self.errands = Errands(self.service.shared.handlers)
             """Who does what runs have the engine itself do."""
+            self.deliveries = deliveries_of(self.service, self.settings)
+            """How people are told what runs have them told."""
+            self.errands.add(Notify, self.deliveries.run)
             self.runtime = Runtime(self.service)
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
@@ -263,6 +269,15 @@ class Engine(EngineCalls):
             return function
 
         return add
+
+    def channel(self, name: str, channel: Channel | Callable[[Notice], object]) -> Self:
+        """Register a channel by the name that notices and questions know it by: a function of a notice, plain or async, or an object with `send`.
+
+        It raises `Fail` where trying again cannot help; after any other error it is tried again. Every process that works needs it.
+        """
+        self._check_open()
+        self.deliveries.add(name, channel)
+        return self
 
     def _register_workflow(self, definition: Definition) -> Self:
         self.registry.check_free(definition.graph)

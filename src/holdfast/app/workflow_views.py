@@ -18,6 +18,7 @@ from holdfast.kernel.program import Program
 from holdfast.kernel.records import StoredStep, StoredTask
 from holdfast.machine.runs.commands import RunStep
 from holdfast.machine.runs.state import ROOT, State
+from holdfast.store.notifications import StoredNotification
 from holdfast.store.resuming import ResumeRequest
 from holdfast.store.shapes import Header, StoredEffect
 
@@ -178,7 +179,38 @@ class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str
     comment: str
     asked_at: datetime
+    due_at: datetime | None
+    """When an answer is due; None if nobody says."""
     decided_at: datetime | None
+
+
+class Notification(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that somebody was told in the application."""
+
+    id: int
+    to: str
+    """The id of a user, or a role as `role:finance`."""
+    instance: InstanceId
+    step_number: int
+    subject: str
+    body: str
+    told_at: datetime
+    read_at: datetime | None
+    """None while it was not read; one to a role was read once one of them has."""
+
+
+def notification(told: StoredNotification) -> Notification:
+    """A stored notification."""
+    return Notification(
+        id=told.id,
+        to=f"role:{told.recipient}" if told.kind == "role" else told.recipient,
+        instance=told.instance,
+        step_number=told.step,
+        subject=told.subject,
+        body=told.body,
+        told_at=told.created_at,
+        read_at=told.read_at,
+    )
 
 
 def step_id(instance: InstanceId, number: int) -> str:
@@ -199,6 +231,7 @@ def human_task(task: StoredTask) -> HumanTask:
         decided_by=task.actor,
         comment=task.comment,
         asked_at=task.opened_at,
+        due_at=task.due_at,
         decided_at=task.closed_at,
     )
 

@@ -13,9 +13,17 @@ from holdfast.kernel.rows import Record
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs.commands import Command, FailStep, NoteMissingHandler, PeopleFound, RunEffect, RunStep
+from holdfast.machine.runs.commands import (
+    Command,
+    EndNotice,
+    FailStep,
+    NoteMissingHandler,
+    PeopleFound,
+    RunEffect,
+    RunStep,
+)
 from holdfast.machine.runs.decisions import decide
-from holdfast.machine.runs.errands import FindPeople
+from holdfast.machine.runs.errands import FindPeople, Notify
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.nodes import kind_of
@@ -99,6 +107,10 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
 
     def effect_failed(self, effect: RunEffect, failure: Failure) -> Command | None:
         """Every failure of a handler is the machine's to decide about, and that of an errand too."""
+        if isinstance(effect, Notify):
+            return EndNotice(
+                step=effect.step, key=effect.key, channel=effect.channel, to=effect.to, error=failure.error
+            )
         if isinstance(effect, FindPeople):
             return PeopleFound(step=effect.step, error=failure.error)
         if not isinstance(effect, RunStep):

@@ -86,6 +86,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a command id is remembered, whatever becomes of its instance."""
     keep_finished: timedelta | None = None
     """Finished instances are deleted this long after their end, or when nothing of them is needed any more; None keeps them for ever."""
+    mail_host: str = ""
+    """The SMTP server by which notices go to the channel `email`; empty means that there is no such channel."""
+    mail_port: int = 587
+    """The port of that server."""
+    mail_from: str = ""
+    """The address that mails are from, such as `Holdfast <holdfast@example.com>`."""
+    mail_user: str = ""
+    """Who signs in to that server; empty means nobody does."""
+    mail_password_from: str = ""
+    """Where the password is found when a mail is sent: `env:NAME`, a variable of the environment, or `file:/path`."""
+    mail_tls: str = "starttls"
+    """How the line to that server is encrypted: `starttls`, `tls` from the first byte, or `none`."""
 
     resume_timeout: timedelta = timedelta(hours=24)
     """How long a workflow of rules may be paused before it fails; other kinds are paused for as long as nobody resumes them."""
@@ -114,6 +126,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"missing_handler_jitter must be between 0 and 1, not {self.missing_handler_jitter}"
             )
+        self._check_mail()
+
+    def _check_mail(self) -> None:
+        if self.mail_tls not in _TLS:
+            raise ConfigurationError(f"mail_tls must be one of {', '.join(_TLS)}, not {self.mail_tls!r}")
+        if self.mail_host and "@" not in self.mail_from:
+            raise ConfigurationError(f"mail_from must be an address where there is a mail_host, not {self.mail_from!r}")
+        if self.mail_user and not self.mail_password_from:
+            raise ConfigurationError("mail_password_from must say where the password of mail_user is found")
+        if self.mail_password_from and not self.mail_password_from.startswith(("env:", "file:")):
+            raise ConfigurationError(
+                "mail_password_from must begin with env: or file:; the password itself is no setting"
+            )
 
     def _check_count(self, name: str, given: object) -> None:
         least = _COUNTS[name]
@@ -131,6 +156,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 _LEAST_AGEING = 1e-9
 """Less is a point in more than thirty years, and no number that a database can order by."""
 
+_TLS = ("starttls", "tls", "none")
+
 _COUNTS = {
     "concurrency": 1,
     "threads": 1,
@@ -142,6 +169,7 @@ _COUNTS = {
     "max_payload_bytes": 1,
     "projection_batch": 1,
     "collect_after": 1,
+    "mail_port": 1,
 }
 """The least that each of them may be."""
 

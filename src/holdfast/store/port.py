@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.store.findings import Backlog, Beat, Due, PublishedDefinition, Remains, Unhandled, WaitingWord
+from holdfast.store.notifications import Notifying
 from holdfast.store.pauses import Pauses
 from holdfast.store.ranks import DEFAULT_AGEING
 from holdfast.store.reading import Feed, Reader
@@ -344,10 +345,9 @@ class Definitions(Protocol):
     """The definitions of all tenants. Any thread may ask: a definition is met wherever an instance of it is."""
 
     def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
-        """Store a definition; what is stored under its name and version afterwards.
+        """Store a definition; what is stored under its name and version afterwards: the caller compares the hashes.
 
-        A version that exists already stays as it is, whoever stored it: the caller compares the hashes. One that exists as a shared
-        definition is not stored again for a tenant.
+        A version that exists stays as it is, whoever stored it; one that is shared is not stored again for a tenant.
         """
         ...
 
@@ -368,7 +368,7 @@ class Definitions(Protocol):
         ...
 
 
-class Parts(ResumingParts, Protocol):
+class Parts(ResumingParts, Notifying, Protocol):
     """The sides of a store. Objects from one source share its connection, so they are for one thread at a time."""
 
     def writer(self) -> Writer:

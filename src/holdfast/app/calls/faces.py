@@ -14,6 +14,7 @@ from holdfast.app.calls.definitions import FutureDefinitions
 from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.run import FutureRun
@@ -39,6 +40,8 @@ class FutureCalls:
     """Commands to deciders, and questions about their instances."""
     tasks: FutureTasks
     """Questions to people, and their answers."""
+    notifications: FutureNotifications
+    """What people were told in the application."""
     dead_letters: FutureDeadLetters
     """What gave up, and what is to become of it."""
     definitions: FutureDefinitions
@@ -58,6 +61,7 @@ class FutureCalls:
         self.runs = FutureRuns(desk)
         self.deciders = FutureDeciders(desk)
         self.tasks = FutureTasks(desk)
+        self.notifications = FutureNotifications(desk)
         self.dead_letters = FutureDeadLetters(desk)
         self.definitions = FutureDefinitions(desk, owner=desk.request)
         self.events = FutureEvents(desk)

@@ -18,6 +18,7 @@ from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.run import FutureRun
@@ -433,6 +434,31 @@ class AsyncTasks:
         await self._futures.decide(task, decision, comment=comment, data=data)
 
 
+class AsyncNotifications:
+    """What the actor of these calls (`acting`) was told, by name or by role."""
+
+    def __init__(self, futures: FutureNotifications) -> None:
+        self._futures = futures
+
+    async def mine(
+        self, *, unread: bool = False, after: views.Notification | int | None = None, limit: int = 100
+    ) -> list[views.Notification]:
+        """What the actor was told, newest first; with `unread` only what was not read. Give the last one as `after` for the next page."""
+        return await self._futures.mine(unread=unread, after=after, limit=limit)
+
+    async def count_unread(self) -> int:
+        """How much the actor was told and has not read."""
+        return await self._futures.count_unread()
+
+    async def mark_read(self, notification: views.Notification | int) -> None:
+        """The actor has read this; NotFoundError if it was told to somebody else."""
+        await self._futures.mark_read(notification)
+
+    async def mark_all_read(self) -> int:
+        """The actor has read everything; how much of it was not read before."""
+        return await self._futures.mark_all_read()
+
+
 class AsyncDeadLetters:
     """What operators ask of work that gave up."""
 
@@ -746,6 +772,8 @@ class AsyncCalls:
     """Commands to deciders, and questions about their instances."""
     tasks: AsyncTasks
     """Questions to people, and their answers."""
+    notifications: AsyncNotifications
+    """What people were told in the application."""
     dead_letters: AsyncDeadLetters
     """What gave up, and what is to become of it."""
     definitions: AsyncDefinitions
@@ -766,6 +794,7 @@ class AsyncCalls:
         self.runs = AsyncRuns(futures.runs)
         self.deciders = AsyncDeciders(futures.deciders)
         self.tasks = AsyncTasks(futures.tasks)
+        self.notifications = AsyncNotifications(futures.notifications)
         self.dead_letters = AsyncDeadLetters(futures.dead_letters)
         self.definitions = AsyncDefinitions(futures.definitions)
         self.events = AsyncEvents(futures.events)

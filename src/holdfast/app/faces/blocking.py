@@ -18,6 +18,7 @@ from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
+from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.run import FutureRun
@@ -433,6 +434,31 @@ class Tasks:
         self._futures.decide(task, decision, comment=comment, data=data).result()
 
 
+class Notifications:
+    """What the actor of these calls (`acting`) was told, by name or by role."""
+
+    def __init__(self, futures: FutureNotifications) -> None:
+        self._futures = futures
+
+    def mine(
+        self, *, unread: bool = False, after: views.Notification | int | None = None, limit: int = 100
+    ) -> list[views.Notification]:
+        """What the actor was told, newest first; with `unread` only what was not read. Give the last one as `after` for the next page."""
+        return self._futures.mine(unread=unread, after=after, limit=limit).result()
+
+    def count_unread(self) -> int:
+        """How much the actor was told and has not read."""
+        return self._futures.count_unread().result()
+
+    def mark_read(self, notification: views.Notification | int) -> None:
+        """The actor has read this; NotFoundError if it was told to somebody else."""
+        self._futures.mark_read(notification).result()
+
+    def mark_all_read(self) -> int:
+        """The actor has read everything; how much of it was not read before."""
+        return self._futures.mark_all_read().result()
+
+
 class DeadLetters:
     """What operators ask of work that gave up."""
 
@@ -746,6 +772,8 @@ class Calls:
     """Commands to deciders, and questions about their instances."""
     tasks: Tasks
     """Questions to people, and their answers."""
+    notifications: Notifications
+    """What people were told in the application."""
     dead_letters: DeadLetters
     """What gave up, and what is to become of it."""
     definitions: Definitions
@@ -769,6 +797,7 @@ class Calls:
         self.runs = Runs(futures.runs)
         self.deciders = Deciders(futures.deciders)
         self.tasks = Tasks(futures.tasks)
+        self.notifications = Notifications(futures.notifications)
         self.dead_letters = DeadLetters(futures.dead_letters)
         self.definitions = Definitions(futures.definitions)
         self.events = Events(futures.events)

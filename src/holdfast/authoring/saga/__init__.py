@@ -3,6 +3,18 @@
 from holdfast.authoring.saga.builder import Branch, Saga, task
 from holdfast.authoring.saga.definition import SagaDefinition, StepDefinition
 from holdfast.authoring.saga.options import StepOptions, handler
+from holdfast.authoring.saga.task_options import Escalation, TaskOptions
 from holdfast.authoring.saga.waits import event
 
-__all__ = ["Branch", "Saga", "SagaDefinition", "StepDefinition", "StepOptions", "event", "handler", "task"]
+__all__ = [
+    "Branch",
+    "Escalation",
+    "Saga",
+    "SagaDefinition",
+    "StepDefinition",
+    "StepOptions",
+    "TaskOptions",
+    "event",
+    "handler",
+    "task",
+]

@@ -10,24 +10,24 @@ order = (
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Literal, Self, Unpack, cast
+from typing import Literal, Self, Unpack
 
 import msgspec
 
 from holdfast.authoring.definition import Function
 from holdfast.authoring.saga.definition import CONDITION_ENTRY, IMPLICIT_JOIN, SagaDefinition, describe
+from holdfast.authoring.saga.expressions import can_build, expression_of
 from holdfast.authoring.saga.forks import OpenFork
+from holdfast.authoring.saga.notices import notice
 from holdfast.authoring.saga.options import Duration, StepOptions, milliseconds, work_of
 from holdfast.authoring.saga.parts import Loose, Parts
 from holdfast.authoring.saga.questions import REFUSALS, question
+from holdfast.authoring.saga.task_options import TaskOptions, with_options
 from holdfast.authoring.saga.waits import Question, Waits, trigger_of
-from holdfast.errors import DefinitionError, ExpressionError
-from holdfast.expressions import Expression, Options, parse
+from holdfast.errors import DefinitionError
 from holdfast.expressions.options import Spelling
-from holdfast.expressions.tree import variables
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.graphs.graph import (
     BRANCH,
@@ -55,10 +55,6 @@ from holdfast.machine.graphs.graph import (
     Trigger,
 )
 from holdfast.machine.graphs.scopes import DEEPEST_FORKS
-from holdfast.machine.runs.namespaces import SAGA
-
-SAGA_NAMES = frozenset(SAGA.schema.fields or ())
-_OPTIONS = Options(root="input", namespaces=SAGA_NAMES)
 
 DEEPEST_WAYS = DEEPEST_FORKS
 """How deep ways may lie inside of one another."""
@@ -167,15 +163,17 @@ class Branch(Waits):
         timeout: Duration | None = None,
         on_rejected: Build | OnReject | None = None,
         on_timeout: Build | None = None,
+        **options: Unpack[TaskOptions],
     ) -> Self:
         """Ask a person, with values of the data in the holes of the subject, `{supplier.name}`, and with those that `shows` names.
 
         Those may answer who have the `role` and the `capability`, as far as one is asked for. The saga goes on when it is confirmed. A rejection takes the way that `on_rejected` builds; with `"fail"` the step has failed,
-        and what was done is undone; otherwise it aborts the saga.
+        and what was done is undone; otherwise it aborts the saga. `TaskOptions` are the form and the times of the question.
         """
         limit = None if timeout is None else milliseconds(timeout)
         word = next((each for each in REFUSALS if each == on_rejected), None)
         op = question(self._parts, name, subject=subject, role=role, shows=shows, on_reject=word)
+        op = with_options(self._parts, name, op, options)
         self._append(Node(id=name, op=op, timeout_ms=limit, capability=capability), on=CONFIRMED)
         if not isinstance(on_rejected, str):
             self._side(name, REJECTED, on_rejected)
@@ -185,6 +183,27 @@ class Branch(Waits):
         return self._side(name, TIMEOUT, on_timeout)
 
     wait_human_confirm = human
+
+    def notify(
+        self,
+        name: str,
+        *,
+        to: str | Sequence[str],
+        subject: str,
+        body: str = "",
+        html: str = "",
+        channel: str | Sequence[str] = "in_app",
+        wait: bool = False,
+        on_error: Build | None = None,
+    ) -> Self:
+        """Tell people something: users, addresses with an @, and roles as `role:finance`, with values of the data in the holes of all texts.
+
+        The saga goes on at once, and the history tells who could not be told. With `wait` it goes on once everybody is told, and the step
+        fails if somebody cannot be; `on_error` builds the way that is taken then. `html` is the body for channels that show it.
+        """
+        op = notice(self._parts, name, to=to, subject=subject, body=body, html=html, channel=channel, wait=wait)
+        self._append(Node(id=name, op=op))
+        return self._side(name, ERROR, on_error)
 
     def call(
         self,
@@ -320,7 +339,7 @@ class Branch(Waits):
             message = f"a way of {name!r} is nested deeper than {DEEPEST_WAYS}; call another saga for the inner ones"
             self._parts.find("nested", message, name)
             return branch
-        if not _can_build(build):
+        if not can_build(build):
             given = type(build).__name__
             remedy = "give a function of one argument that adds steps to it, such as lambda way: way.step('…', handler)"
             self._parts.find("branch", f"a way of {name!r} would be built by a {given}; {remedy}", name)
@@ -389,17 +408,7 @@ class Branch(Waits):
             self._join(f"{self._fork.name}{IMPLICIT_JOIN}", "all", answer=self._fork.name)
 
     def _expression(self, name: str, source: str | dict[str, object], spelling: Spelling | None) -> dict[str, Plain]:
-        guessed: Spelling = "go" if isinstance(source, str) and source.lstrip().startswith("{{") else "native"
-        try:
-            parsed = parse(source, spelling=spelling or guessed, options=_OPTIONS)
-        except ExpressionError as error:
-            self._parts.find("bad_expression", f"the expression of {name!r} is wrong: {error}", name)
-            return {}
-        for problem in parsed.problems(SAGA.schema, expects="list" if spelling == "mapping" else "bool"):
-            message = f"the expression of {name!r} is wrong: {problem}{_hint(parsed)}"
-            self._parts.find("bad_expression", message, name)
-        stored: dict[str, Plain] = parsed.to_data()
-        return stored
+        return expression_of(self._parts, name, source, spelling)
 
 
 Build = Callable[[Branch], object]
@@ -479,22 +488,3 @@ class Saga(Branch):
 
 def _one_task(spec: TaskSpec) -> Build:
     return lambda branch: branch.step(spec.name, spec.handler, **spec.options)
-
-
-def _can_build(given: object) -> bool:
-    """Whether something can be called with a branch."""
-    try:
-        inspect.signature(cast("Build", given)).bind(None)
-    except TypeError:  # It cannot be called, or not with one argument.
-        return False
-    except ValueError:  # It does not tell its parameters.
-        return True
-    return True
-
-
-def _hint(expression: Expression) -> str:
-    """What the author of a wrong expression may have meant: fields that have the name of something else."""
-    paths = [each.path for each in variables(expression.tree)]
-    names = dict.fromkeys(path[0] for path in paths if path[0] != "input" or len(path) == 1)
-    told = [f"{name!r} is not a field of the data; one of that name is read as input.{name}" for name in names]
-    return "".join(f"; {each}" for each in told)

@@ -17,6 +17,7 @@ from holdfast.machine.graphs.kinds import (
     Human,
     Join,
     NoReturn,
+    Notice,
     Op,
     SavePoint,
     Split,
@@ -31,6 +32,7 @@ from holdfast.machine.graphs.kinds.human import CONFIRMED, REJECTED, OnReject
 from holdfast.machine.graphs.kinds.join import Losers
 from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Plain, Stored
 from holdfast.machine.graphs.kinds.split import BRANCH
+from holdfast.machine.graphs.times import Rung, Times
 from holdfast.machine.graphs.work import Retry, Work
 
 __all__ = [
@@ -59,16 +61,19 @@ __all__ = [
     "Need",
     "NoReturn",
     "Node",
+    "Notice",
     "OnReject",
     "Op",
     "Plain",
     "Policies",
     "Retry",
     "Rights",
+    "Rung",
     "SavePoint",
     "Split",
     "Stored",
     "Task",
+    "Times",
     "Trigger",
     "WaitEvent",
     "WaitEvents",

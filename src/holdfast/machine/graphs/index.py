@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
-from holdfast.machine.graphs.graph import ANY_OUTCOME, LOOPING, Edge, Graph, Join, Node, Split, WaitEvent
+from holdfast.machine.graphs.forms import Form
+from holdfast.machine.graphs.graph import ANY_OUTCOME, LOOPING, Edge, Graph, Human, Join, Node, Split, WaitEvent
 from holdfast.machine.graphs.kinds.events import KEY, MATCH
 from holdfast.machine.graphs.kinds.human import SHOWN, TEMPLATE
 from holdfast.machine.graphs.kinds.wait import UNTIL
@@ -47,6 +48,7 @@ class GraphIndex:
             name: {each.removeprefix(SHOWN): formulas[each] for each in formulas if each.startswith(SHOWN)}
             for name, formulas in self._formulas.items()
         }
+        self._forms: dict[str, Form] = {}
         self.remembers = graph.kind not in LOOPING or any(node.compensation for node in graph.nodes.values())
         """Whether a rollback goes back over what was done: a workflow that may go in circles and undoes nothing just ends."""
         signals: defaultdict[str, list[str]] = defaultdict(list)
@@ -125,6 +127,17 @@ class GraphIndex:
     def event_match(self, node: str, title: str) -> Expression | None:
         """What a node asks of an event that it waits for."""
         return self._formulas[node].get(MATCH + title)
+
+    def text(self, node: str, name: str) -> Expression | None:
+        """A text of a notice, if it has holes to be filled in."""
+        return self._formulas[node].get(name)
+
+    def form(self, node: str) -> Form | None:
+        """The form of a question, if it has one; made ready when the first answer comes."""
+        op = self.graph.nodes[node].op
+        if node not in self._forms and isinstance(op, Human) and op.form is not None:
+            self._forms[node] = Form(op.form)
+        return self._forms.get(node)
 
     def waiting_for(self, signal: str) -> tuple[str, ...]:
         """The nodes that wait for a signal of this name."""

@@ -200,6 +200,29 @@ class TakeEvents(_Command, frozen=True, kw_only=True):
     events: list[Published] = []
 
 
+class RemindTask(_Command, frozen=True, kw_only=True):
+    """It is time to remind those who are asked."""
+
+    step: int
+
+
+class EscalateTask(_Command, frozen=True, kw_only=True):
+    """Nobody has answered for as long as a rung of the ladder says."""
+
+    step: int
+
+
+class EndNotice(_Command, frozen=True, kw_only=True):
+    """What became of a notice."""
+
+    step: int
+    key: str
+    channel: str
+    to: str
+    error: str = ""
+    """Why it could not be delivered; empty if it was."""
+
+
 Command: TypeAlias = (
     StartWorkflow
     | BeginWorkflow
@@ -223,6 +246,9 @@ Command: TypeAlias = (
     | PeopleFound
     | TakeEvents
     | Repair
+    | RemindTask
+    | EscalateTask
+    | EndNotice
 )
 
 

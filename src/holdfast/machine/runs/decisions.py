@@ -31,6 +31,7 @@ from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undo
 from holdfast.machine.runs.nodes.events import decline, take_events
 from holdfast.machine.runs.nodes.task import failed, returned
 from holdfast.machine.runs.nodes.wait import signal
+from holdfast.machine.runs.notices import end_notice
 from holdfast.machine.runs.pauses import REPEATED, expire, go_on, hold_answered, is_repeated, pause, resume
 from holdfast.machine.runs.refusals import Refusal, already_terminal, refused
 from holdfast.machine.runs.repair import repair, requeue, return_to_save_point
@@ -50,6 +51,7 @@ from holdfast.machine.runs.rollback import (
     work_of,
 )
 from holdfast.machine.runs.state import ROOT, Executed, State, Step
+from holdfast.machine.runs.task_times import escalate, remind
 from holdfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
 from holdfast.machine.runs.turn import Turn
 
@@ -105,7 +107,7 @@ def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Momen
         return REPEATED
     if isinstance(command, c.AnswerStep) and command.step in state.decided:
         return _answered_before(state, command, moment)
-    if not state.is_terminal or isinstance(command, c.RetryCompensation) or _frees(state, command):
+    if not state.is_terminal or isinstance(command, c.RetryCompensation | c.EndNotice) or _frees(state, command):
         return None
     if isinstance(command, c.CompleteStep | c.FailStep | c.TakeEvents):
         return _late_end(Turn(routes, state, moment, kind_of), command)
@@ -259,7 +261,7 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Rejection | None:
     node = None if step is None or step.of is not None else turn.routes.node(step.node)
     if step is None or node is None or not node.op.answers:
         return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for an answer")
-    barred = answer_refusal(node, turn.moment.actor)
+    barred = answer_refusal(node, turn.moment.actor, step.added)
     if barred is not None:
         return barred
     if command.outcome not in node.op.answers:
@@ -276,7 +278,8 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Rejection | None:
 def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Answer:
     """What a second answer to the same question comes to: the same one by the same actor is no news, and the first one stands."""
     known = state.decided[command.step]
-    if (known["status"], known["decided_by"], known["data"]) == (command.outcome, moment.actor.id, command.data):
+    before = (known["status"], known["decided_by"], known.get("given", known["data"]))
+    if before == (command.outcome, moment.actor.id, command.data):
         return Ignored(reason="this was answered before, in the same way and by the same actor")
     told = f"{known['status']} by {known['decided_by']!r} at {known['decided_at']}"
     return refused(Refusal.ALREADY_DECIDED, f"step {command.step} was {told}, and an answer stands")
@@ -439,4 +442,7 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.TakeEvents: take_events,
     **dict.fromkeys(REPAIRS, _repair),
     ForkWorkflow: fork,
+    c.RemindTask: remind,
+    c.EscalateTask: escalate,
+    c.EndNotice: end_notice,
 }

@@ -76,4 +76,22 @@ class FindEvents(_Errand, frozen=True, kw_only=True):
     """What the conditions may look at: the data of the token."""
 
 
-Errand: TypeAlias = FindPeople | FindEvents
+class Notify(_Errand, frozen=True, kw_only=True):
+    """Tell somebody something by one channel; what became of it is told by EndNotice, if it failed or is waited for."""
+
+    step: int
+    node: str
+    key: str
+    """The same whenever the same is to be told to the same by the same channel, and different from every other of the run."""
+    channel: str
+    kind: Literal["user", "role"] = "user"
+    to: str
+    """The id of a user, an address with an @, or the name of a role."""
+    subject: str
+    body: str = ""
+    html: str = ""
+    waits: bool = False
+    """Whether the step waits until it is delivered."""
+
+
+Errand: TypeAlias = FindPeople | FindEvents | Notify

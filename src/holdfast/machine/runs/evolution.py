@@ -10,6 +10,7 @@ from holdfast.machine.runs import holding
 from holdfast.machine.runs.answers import merged, name_of, without
 from holdfast.machine.runs.arrivals import ARRIVALS
 from holdfast.machine.runs.branches import shorten, undoable
+from holdfast.machine.runs.notice_folds import FOLDS as NOTICE_FOLDS
 from holdfast.machine.runs.repaired import REPAIRED
 from holdfast.machine.runs.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
 from holdfast.machine.runs.tokens import enter
@@ -42,6 +43,7 @@ def _step_started(routes: GraphIndex, state: State, event: e.StepStarted) -> Non
         effect=event.effect,
         first=event.first,
         retry_of=event.retry_of,
+        asked_at=event.asked_at,
     )
     state.chain += event.effect is not None
     enter(routes, state, event)
@@ -292,7 +294,7 @@ def _branches_undone(_routes: GraphIndex, state: State, _event: e.BranchesUndone
 
 def _answered(_routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     state.chain = 0
-    state.decided[event.step] = decision_of(event)
+    state.decided[event.step] = decision_of(event) | ({"given": event.given} if event.is_filled else {})
     if len(state.decided) > MOST_DECIDED:
         del state.decided[next(iter(state.decided))]
 
@@ -481,4 +483,5 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.WorkflowAborted: _aborted,
     **ARRIVALS,
     **REPAIRED,
+    **NOTICE_FOLDS,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.state import Pause, Resumed, State
@@ -39,6 +41,8 @@ def resumed(_routes: GraphIndex, state: State, event: e.WorkflowResumed) -> None
     state.status, state.reason, state.error, state.chain, state.pause = "running", "", "", 0, None
     for token in state.tokens.values():
         token.stay = None
+    if event.shift_ms:
+        _shift(state, timedelta(milliseconds=event.shift_ms))
     if event.data is None and not event.trigger_id:
         return
     known = state.resumed = state.resumed or Resumed()
@@ -46,3 +50,10 @@ def resumed(_routes: GraphIndex, state: State, event: e.WorkflowResumed) -> None
         known.data = event.data
     if event.trigger_id:
         known.triggers = [*known.triggers[1 - MOST_TRIGGERS :], event.trigger_id]
+
+
+def _shift(state: State, by: timedelta) -> None:
+    """The times of open questions count from as much later as their clocks stood still."""
+    for step in state.open.values():
+        if step.asked_at:
+            step.asked_at = (datetime.fromisoformat(step.asked_at) + by).isoformat()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import OK, Graph, Human, Node
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.refusals import Refusal, refused
 
 _EVERYTHING = "*"
@@ -39,10 +42,12 @@ def override_refusal(graph: Graph, actor: Actor) -> Rejection | None:
     return _without(actor, OVERRIDE, f"override an open question of {graph.name!r}")
 
 
-def answer_refusal(node: Node, actor: Actor) -> Rejection | None:
-    """Why an actor may not answer a node: it needs the node's capability, and has to be one of those who are asked."""
+def answer_refusal(node: Node, actor: Actor, added: Sequence[Person] = ()) -> Rejection | None:
+    """Why an actor may not answer a node: it needs the node's capability, and has to be one of those who are asked, or were added to them."""
     role = node.op.role if isinstance(node.op, Human) else ""
-    if role and not actor.is_one_of(frozenset((role,))) and not actor.may(_EVERYTHING):
+    roles = frozenset((role, *(each.name for each in added if each.kind == "role")))
+    is_added = any(each.kind == "user" and each.name == actor.id for each in added)
+    if role and not is_added and not actor.is_one_of(roles) and not actor.may(_EVERYTHING):
         return refused(
             Refusal.NOT_ALLOWED, f"{actor.id!r} may not answer {node.id!r}: it asks those with the role {role!r}"
         )

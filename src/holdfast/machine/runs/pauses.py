@@ -6,6 +6,7 @@ gives up meanwhile has no consequences yet. Decisions of people are taken. All o
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 import msgspec
@@ -36,6 +37,8 @@ from holdfast.machine.runs.turn import Turn
 
 REQUESTED: Final = "requested"
 APPROVED: Final = "approved"
+
+_MILLISECOND = timedelta(milliseconds=1)
 
 REPEATED = Ignored(reason="this request was carried out before")
 _LATE = Ignored(reason="the pause has ended already")
@@ -173,9 +176,11 @@ def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
     pause = state.pause
     held = [(token, token.stay) for token in state.tokens.values() if token.stay is not None]
     turn.cancel_timer(RESUME)
-    turn.emit(event or WorkflowResumed())
+    shift = _standstill(turn, pause)
+    event = event or WorkflowResumed()
+    turn.emit(msgspec.structs.replace(event, shift_ms=shift // _MILLISECOND) if shift else event)
     if pause is not None:
-        _set_timers(turn, pause)
+        _set_timers(turn, pause, shift)
     failed = [step for step in state.frozen.values() if step.has_failed]
     for step in list(state.frozen.values()):
         if not step.has_failed:
@@ -192,11 +197,15 @@ def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
         look_at_branches(turn, number)
 
 
-def _set_timers(turn: Turn, pause: Pause) -> None:
+def _standstill(turn: Turn, pause: Pause | None) -> timedelta:
+    """How long the clocks have stood still."""
+    return turn.moment.now - pause.at if pause is not None and pause.clock == "stand_still" else timedelta(0)
+
+
+def _set_timers(turn: Turn, pause: Pause, shift: timedelta) -> None:
     """Set the timers again that the pause took away: due when they were, or as much later as the pause was long."""
-    shift = turn.moment.now - pause.at if pause.clock == "stand_still" else None
     for key, due_at in pause.held.items():
-        turn.set_timer_at(key, due_at if shift is None else due_at + shift, command_of(key))
+        turn.set_timer_at(key, due_at + shift, command_of(key))
 
 
 def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:
@@ -240,7 +249,7 @@ def _answer(turn: Turn, step: Step, command: ResumeWorkflow) -> StepAnswered:
     op = turn.routes.node(step.node).op
     assert isinstance(op, Human)
     told = AnswerStep(step=step.number, outcome=op.approval, comment=command.reason, data=command.data)
-    return msgspec.structs.replace(answer_of(turn, step, told), overridden=True)
+    return msgspec.structs.replace(answer_of(turn, step, told, told.data), overridden=True)
 
 
 def _override(turn: Turn, step: Step, answer: StepAnswered) -> None:

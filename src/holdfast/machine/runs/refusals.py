@@ -25,6 +25,8 @@ class Refusal(StrEnum):
     """The step has no such outcome; the message names those that it has."""
     NO_TRANSITION = "no_transition"
     """The ways that this outcome leads to are open, but not for this actor."""
+    INVALID_FORM = "invalid_form"
+    """What came with the answer is not what the form of the step asks for; the message lists every fault with its place."""
     ALREADY_DECIDED = "already_decided"
     """The step was answered before, in another way or by another actor, and the first answer stands."""
     TOO_LARGE = "too_large"

@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.machine.runs.errands import Person
+
 Data = dict[str, object]
 
 ROOT = "0"
@@ -77,6 +79,16 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """What events have brought that it waits for, by their names there."""
     missed: int | None = None
     """Number of the effect whose handler nobody had, as the history says; None if that was never so."""
+    asked_at: str = ""
+    """From when the times of a question count, as ISO 8601; a pause that stops clocks moves it."""
+    reminded: int = 0
+    """How often those who are asked were reminded."""
+    level: int = 0
+    """How many rungs of its ladder it has gone up."""
+    added: list[Person] = []
+    """Who is asked besides those that the question was put to, because they did not answer."""
+    notices: list[str] = []
+    """Keys of the notices that it waits for."""
 
 
 class Executed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):

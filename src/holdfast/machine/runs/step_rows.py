@@ -6,6 +6,7 @@ They are made from events alone, so they can be made again: that is how a run is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from holdfast.kernel.records import (
     StepMoved,
     StepOpened,
     SubscriptionClosed,
+    TaskOpened,
 )
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Node
@@ -112,8 +114,15 @@ def _step_started(view: Projection, event: e.StepStarted) -> list[Record]:
             wait_kind=rows.wait_kind,
             input=_encode(data),
         ),
-        *rows.opened(view.routes, node, event.step, data=data),
+        *(_dated(each, event) for each in rows.opened(view.routes, node, event.step, data=data)),
     ]
+
+
+def _dated(record: Record, event: e.StepStarted) -> Record:
+    """The row of a question that is due at some time."""
+    if not event.due_at or not isinstance(record, TaskOpened):
+        return record
+    return msgspec.structs.replace(record, due_at=datetime.fromisoformat(event.due_at))
 
 
 def _step_completed(view: Projection, event: e.StepCompleted) -> list[Record]:

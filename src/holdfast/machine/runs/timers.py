@@ -8,20 +8,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from holdfast.machine.runs.commands import BeginWorkflow, Command, EndGrace, PassDeadline, TimeOut
+from holdfast.machine.runs.commands import (
+    BeginWorkflow,
+    Command,
+    EndGrace,
+    EscalateTask,
+    PassDeadline,
+    RemindTask,
+    TimeOut,
+)
 
 START: Final = "start"
 GRACE: Final = "grace"
 DEADLINE: Final = "deadline"
 STEP: Final = "step"
+TASK: Final = "task"
+_REMIND, _ESCALATE = "remind", "escalate"
 RESUME: Final = "resume"
 """The timer that ends a pause; the only one that a pause does not hold."""
+
+
+def _of_task(step: str, what: str) -> Command:
+    return RemindTask(step=int(step)) if what == _REMIND else EscalateTask(step=int(step))
+
 
 _BRINGS: Final[dict[str, Callable[[str], Command]]] = {
     START: lambda _rest: BeginWorkflow(),
     GRACE: lambda _rest: EndGrace(),
     DEADLINE: lambda _rest: PassDeadline(),
     STEP: lambda number: TimeOut(step=int(number)),
+    TASK: lambda rest: _of_task(*rest.split(":")),
 }
 """By the part of a key before its first colon; the function gets what follows it. Whoever has timers of another kind adds a line."""
 
@@ -29,6 +45,16 @@ _BRINGS: Final[dict[str, Callable[[str], Command]]] = {
 def step_timer(step: int) -> str:
     """The key of the timer of a step."""
     return f"{STEP}:{step}"
+
+
+def reminder_timer(step: int) -> str:
+    """The key of the timer of the next reminder of a question."""
+    return f"{TASK}:{step}:{_REMIND}"
+
+
+def escalation_timer(step: int) -> str:
+    """The key of the timer of the next rung of a question's ladder."""
+    return f"{TASK}:{step}:{_ESCALATE}"
 
 
 def command_of(key: str) -> Command:

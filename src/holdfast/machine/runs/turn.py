@@ -22,7 +22,7 @@ from holdfast.machine.runs.evolution import evolve
 from holdfast.machine.runs.namespaces import namespaces_of
 from holdfast.machine.runs.state import Executed, State, Step, Token
 from holdfast.machine.runs.step_rows import NodeRows, Projection
-from holdfast.machine.runs.timers import step_timer
+from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
 
 Ending = Literal["undo", "drop", "abort"]
 """How work is stopped: it will be undone, and its end is waited for; it is not wanted any more; or everything ends at once."""
@@ -201,7 +201,16 @@ class Turn:
         """The number that the next effect will get."""
         return self.moment.issued + len(self._effects)
 
-    def open_step(self, token: Token, node: Node, *, effect: int | None = None, delay_ms: int = 0) -> Step:
+    def open_step(
+        self,
+        token: Token,
+        node: Node,
+        *,
+        effect: int | None = None,
+        delay_ms: int = 0,
+        asked_at: str = "",
+        due_at: str = "",
+    ) -> Step:
         """A step for a node that takes time."""
         number = self.next_step
         visit = token.visits.get(node.id, 0) + 1
@@ -215,6 +224,8 @@ class Turn:
                 retry_of=token.retry_of,
                 first=token.first,
                 delay_ms=delay_ms,
+                asked_at=asked_at,
+                due_at=due_at,
             )
         )
         if node.timeout_ms is not None:
@@ -280,7 +291,8 @@ class Turn:
     def cancel_step_timer(self, step: Step) -> None:
         """The time of a step does not run any more."""
         if self.moment.pending_timers or self._rarely is not None or self.state.pause is not None:
-            self.cancel_timer(step_timer(step.number))
+            for timer in (step_timer, reminder_timer, escalation_timer):
+                self.cancel_timer(timer(step.number))
 
     def wait_after(self, retry: Retry, attempt: int) -> timedelta:
         """How long to wait after the failure of a call; what is left to chance is the same each time this is decided."""

@@ -180,6 +180,24 @@ create table holdfast.migrations (
     constraint migrations_pkey PRIMARY KEY (number)
 );
 
+create table holdfast.notifications (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    key text not null,
+    kind text not null,
+    recipient text not null,
+    instance uuid not null,
+    step integer not null,
+    subject text not null,
+    body text not null,
+    created_at timestamp with time zone not null,
+    read_at timestamp with time zone,
+    constraint notifications_tenant_key_key UNIQUE (tenant, key),
+    constraint notifications_pkey PRIMARY KEY (id),
+    constraint notifications_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'role'::text]))),
+    constraint notifications_tenant_check CHECK ((tenant <> ''::text))
+);
+
 create table holdfast.observations (
     id bigint not null generated always as identity,
     tenant text not null,
@@ -371,6 +389,9 @@ CREATE INDEX instances_by_pause_reason ON holdfast.instances USING btree (tenant
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX instances_events_by_end ON holdfast.instances USING btree (ended_at) WHERE ((kind = 'event'::text) AND (ended_at IS NOT NULL));
 CREATE INDEX instances_late ON holdfast.instances USING btree (reason, paused_at) WHERE (paused_at IS NOT NULL);
+CREATE INDEX notifications_by_instance ON holdfast.notifications USING btree (instance);
+CREATE INDEX notifications_by_recipient ON holdfast.notifications USING btree (tenant, kind, recipient, id);
+CREATE INDEX notifications_unread ON holdfast.notifications USING btree (tenant, kind, recipient, id) WHERE (read_at IS NULL);
 CREATE INDEX observations_by_instance ON holdfast.observations USING btree (instance, id);
 CREATE UNIQUE INDEX pauses_standing ON holdfast.pauses USING btree (tenant, definition, version, step) WHERE (ended_at IS NULL);
 CREATE INDEX pauses_walking ON holdfast.pauses USING btree (id) WHERE ((ended_at IS NULL) OR (walks < 2));
@@ -390,6 +411,7 @@ alter table holdfast.human_tasks enable row level security, force row level secu
 alter table holdfast.inbox enable row level security, force row level security;
 alter table holdfast.instances enable row level security, force row level security;
 alter table holdfast.meta enable row level security, force row level security;
+alter table holdfast.notifications enable row level security, force row level security;
 alter table holdfast.observations enable row level security, force row level security;
 alter table holdfast.pauses enable row level security, force row level security;
 alter table holdfast.projections enable row level security, force row level security;
@@ -419,6 +441,8 @@ create policy engine on holdfast.instances as permissive for all to holdfast_eng
 create policy tenant on holdfast.instances as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.meta as permissive for all to holdfast_engine using (true) with check (true);
 create policy identity on holdfast.meta as permissive for select to holdfast_tenant using ((name = 'identity'::text));
+create policy engine on holdfast.notifications as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.notifications as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.observations as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.observations as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.pauses as permissive for all to holdfast_engine using (true) with check (true);
@@ -584,6 +608,8 @@ grant usage on sequence holdfast.dead_letters_id_seq to holdfast_engine;
 grant usage on sequence holdfast.dead_letters_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.inbox_id_seq to holdfast_engine;
 grant usage on sequence holdfast.inbox_id_seq to holdfast_tenant;
+grant usage on sequence holdfast.notifications_id_seq to holdfast_engine;
+grant usage on sequence holdfast.notifications_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.observations_id_seq to holdfast_engine;
 grant usage on sequence holdfast.observations_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.pauses_id_seq to holdfast_engine;
@@ -606,6 +632,8 @@ grant select on table holdfast.instances to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.meta to holdfast_engine;
 grant select on table holdfast.meta to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.migrations to holdfast_engine;
+grant delete, insert, select, update on table holdfast.notifications to holdfast_engine;
+grant select on table holdfast.notifications to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.observations to holdfast_engine;
 grant select on table holdfast.observations to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.pauses to holdfast_engine;

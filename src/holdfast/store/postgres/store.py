@@ -30,6 +30,7 @@ from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.keeping import PostgresKeeper
+from holdfast.store.postgres.notifications import PostgresNotifications
 from holdfast.store.postgres.pauses import PostgresPauses
 from holdfast.store.postgres.reads import PostgresReader, reading
 from holdfast.store.postgres.resuming import PostgresResumes
@@ -87,6 +88,10 @@ class PostgresParts:
     def pauses(self) -> PostgresPauses:
         """For those who pause, and for the walk."""
         return PostgresPauses(self._next_line())
+
+    def notifications(self) -> PostgresNotifications:
+        """For those who tell people something, and for those people."""
+        return PostgresNotifications(self._next_line())
 
 
 class PostgresLine(PostgresParts):

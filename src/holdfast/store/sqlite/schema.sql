@@ -156,6 +156,21 @@ CREATE TABLE meta (
     value text not null
 ) strict, without rowid;
 
+CREATE TABLE notifications (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> ''),
+    key        text not null,
+    kind       text not null check (kind in ('user', 'role')),
+    recipient  text not null,
+    instance   text not null,
+    step       integer not null,
+    subject    text not null,
+    body       text not null,
+    created_at text not null,
+    read_at    text,
+    unique (tenant, key)
+) strict;
+
 CREATE TABLE observations (
     id          integer primary key autoincrement,
     tenant      text not null check (tenant <> ''),
@@ -346,6 +361,12 @@ CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
 CREATE INDEX instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
 
 CREATE INDEX instances_late on instances (reason, paused_at) where paused_at is not null;
+
+CREATE INDEX notifications_by_instance on notifications (instance);
+
+CREATE INDEX notifications_by_recipient on notifications (tenant, kind, recipient, id);
+
+CREATE INDEX notifications_unread on notifications (tenant, kind, recipient, id) where read_at is null;
 
 CREATE INDEX observations_by_instance on observations (instance, id);
 

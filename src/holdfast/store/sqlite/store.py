@@ -21,6 +21,7 @@ from holdfast.store.sqlite.definitions import SQLiteDefinitions
 from holdfast.store.sqlite.faults import is_missing, translated
 from holdfast.store.sqlite.feed import SQLiteFeed
 from holdfast.store.sqlite.keeping import SQLiteKeeper
+from holdfast.store.sqlite.notifications import SQLiteNotifications
 from holdfast.store.sqlite.pauses import SQLitePauses
 from holdfast.store.sqlite.reads import SQLiteReader
 from holdfast.store.sqlite.resuming import SQLiteResumes
@@ -75,6 +76,10 @@ class SQLiteParts:
     def pauses(self) -> SQLitePauses:
         """For those who pause, and for the walk."""
         return SQLitePauses(self._database)
+
+    def notifications(self) -> SQLiteNotifications:
+        """For those who tell people something, and for those people."""
+        return SQLiteNotifications(self._database)
 
     def close(self) -> None:
         """Nothing to let go of: the connections are the file's."""

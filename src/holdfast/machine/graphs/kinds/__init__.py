@@ -11,6 +11,7 @@ from holdfast.machine.graphs.kinds.events import WaitEvents
 from holdfast.machine.graphs.kinds.human import Human
 from holdfast.machine.graphs.kinds.join import Join
 from holdfast.machine.graphs.kinds.marker import NoReturn, SavePoint
+from holdfast.machine.graphs.kinds.notice import Notice
 from holdfast.machine.graphs.kinds.split import Split
 from holdfast.machine.graphs.kinds.task import Task
 from holdfast.machine.graphs.kinds.wait import WaitEvent, WaitTimer
@@ -22,6 +23,7 @@ __all__ = [
     "Human",
     "Join",
     "NoReturn",
+    "Notice",
     "Op",
     "SavePoint",
     "Split",
@@ -32,5 +34,17 @@ __all__ = [
 ]
 
 Op: TypeAlias = (
-    Task | Condition | Split | Join | SavePoint | NoReturn | Human | WaitTimer | WaitEvent | WaitEvents | Call | End
+    Task
+    | Condition
+    | Split
+    | Join
+    | SavePoint
+    | NoReturn
+    | Human
+    | WaitTimer
+    | WaitEvent
+    | WaitEvents
+    | Call
+    | Notice
+    | End
 )

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal, get_args
 
 from holdfast.errors import Diagnostic
-from holdfast.machine.graphs.findings import name_findings, plain_findings, word_findings
+from holdfast.machine.graphs.findings import listed, name_findings, plain_findings, word_findings
+from holdfast.machine.graphs.forms import form_findings
 from holdfast.machine.graphs.kinds.kind import ERROR, TIMEOUT, Execution, Formula, NodeOp, Plain, Shape, Stored
+from holdfast.machine.graphs.times import Times
 
 CONFIRMED, REJECTED = "confirmed", "rejected"
 """Answers that need no edge: the way of a confirmed question may end there, and for a rejected one the policies say what follows."""
@@ -30,7 +32,9 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     outcomes: tuple[str, ...] = (CONFIRMED, REJECTED)
     """The answers that a person can give, in the order in which they are offered."""
     form: dict[str, Plain] | None = None
-    """What a person is asked to give with the answer, as whoever shows the question understands it; the machine does not read it."""
+    """What a person has to give with the answer, as JSON Schema."""
+    form_for: tuple[str, ...] = ()
+    """The outcomes that the form must be filled in for; none given means all but the rejection."""
     subject: str = ""
     """The question, as its author wrote it; empty means the name of the node."""
     template: Stored | None = None
@@ -41,6 +45,10 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     """Who may answer: those who have this role. Empty means anybody who has the capability of the node."""
     on_reject: OnReject | None = None
     """What follows a rejection that no edge leads on from; None means what the policies say."""
+    times: Times | None = None
+    """When it is due, when people are reminded, and what becomes of it if nobody answers."""
+    channels: tuple[str, ...] = ()
+    """How those who are asked are told that they are; none given means that they look for themselves."""
 
     word: ClassVar[str] = "human"
     shape: ClassVar[Shape] = Shape(('[/"', '"/]'), "shape=parallelogram, style=filled")
@@ -78,6 +86,12 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
         """The question, and who is asked."""
         return ", ".join(each for each in (self.subject, self.role) if each)
 
+    def needs_form(self, outcome: str) -> bool:
+        """Whether the form must be filled in for an outcome."""
+        if self.form is None:
+            return False
+        return outcome in self.form_for if self.form_for else outcome != REJECTED
+
     def formulas(self, node: str) -> Iterator[Formula]:
         """The subject with its holes, and what is shown."""
         if self.template is not None:
@@ -98,8 +112,20 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
             if outcome in _RESERVED:
                 message = f"{node!r} names the outcome {outcome!r}, which is kept for the engine; take another word"
                 yield Diagnostic("outcomes", message, node)
-        if self.form is not None:
-            yield from plain_findings(node, "form", self.form)
+        yield from self._form_findings(node)
+        if self.times is not None:
+            yield from self.times.findings(node, self.outcomes)
+        for channel in self.channels:
+            yield from name_findings(node, "channel", f"a channel of {node!r}", channel)
         if self.on_reject is not None:
             what = f"what follows a rejection of {node!r}"
             yield from word_findings(node, "on_reject", what, self.on_reject, words=REFUSALS)
+
+    def _form_findings(self, node: str) -> Iterator[Diagnostic]:
+        if self.form is not None:
+            yield from list(plain_findings(node, "form", self.form)) or form_findings(node, self.form)
+        elif self.form_for:
+            yield Diagnostic("form", f"{node!r} says for which outcomes it has a form, and has none; give one", node)
+        for outcome in sorted(set(self.form_for) - set(self.outcomes)):
+            message = f"the form of {node!r} is for the outcome {outcome!r}; there are {listed(self.outcomes)}"
+            yield Diagnostic("form", message, node)

@@ -7,6 +7,13 @@ from typing import TypeAlias
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.arrival import EventDeclined, EventReceived, EventsSought
 from holdfast.machine.runs.events.happening import Data, Happening
+from holdfast.machine.runs.events.notice import (
+    NotificationDelivered,
+    NotificationFailed,
+    NotificationsSent,
+    TaskEscalated,
+    TaskReminded,
+)
 from holdfast.machine.runs.events.pause import (
     Clock,
     FailureHeld,
@@ -91,6 +98,9 @@ __all__ = [
     "JoinArrived",
     "MoveBackStarted",
     "MovedBack",
+    "NotificationDelivered",
+    "NotificationFailed",
+    "NotificationsSent",
     "PauseReason",
     "Repairing",
     "RollbackPlanned",
@@ -110,6 +120,8 @@ __all__ = [
     "StepStarted",
     "StepStopped",
     "StepWithdrawn",
+    "TaskEscalated",
+    "TaskReminded",
     "TimedOut",
     "TimerHeld",
     "TokenEnded",
@@ -276,4 +288,9 @@ Event: TypeAlias = (
     | MoveBackStarted
     | MovedBack
     | WorkflowForked
+    | TaskReminded
+    | TaskEscalated
+    | NotificationsSent
+    | NotificationFailed
+    | NotificationDelivered
 )

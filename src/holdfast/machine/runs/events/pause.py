@@ -72,3 +72,5 @@ class WorkflowResumed(Happening, frozen=True, kw_only=True):
     """What tells this request from others, so that the same one twice is one."""
     data: Data | None = None
     """What conditions find from now on under `resume`."""
+    shift_ms: int = 0
+    """How long the clocks of the run stood still; 0 if they ran on."""

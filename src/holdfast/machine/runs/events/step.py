@@ -22,6 +22,10 @@ class StepStarted(Happening, frozen=True, kw_only=True):
     """The step whose idempotency key it shares, because it does the same work again; 0 means its own."""
     delay_ms: int = 0
     """How long its first call waits."""
+    asked_at: str = ""
+    """When a question was asked, as ISO 8601, if reminders or a ladder count from then; empty otherwise."""
+    due_at: str = ""
+    """When an answer is due, as ISO 8601; empty if nobody says."""
 
 
 @message(name="step_completed")
@@ -119,7 +123,11 @@ class StepAnswered(Happening, frozen=True, kw_only=True):
     """Whom the actor stood in for; empty if it acted for itself."""
     comment: str = ""
     data: object = None
-    """What came with the answer."""
+    """What came with the answer, and what its form fills in."""
+    is_filled: bool = False
+    """Whether the form has filled something in."""
+    given: object = None
+    """What came with the answer then."""
     overridden: bool = False
     """Whether it was given past those who were asked."""
 

@@ -10,6 +10,7 @@ from holdfast.machine.graphs.graph import (
     Join,
     Node,
     NoReturn,
+    Notice,
     Op,
     SavePoint,
     Split,
@@ -25,6 +26,7 @@ from holdfast.machine.runs.nodes.events import WaitEventsKind
 from holdfast.machine.runs.nodes.human import HumanKind
 from holdfast.machine.runs.nodes.join import JoinKind
 from holdfast.machine.runs.nodes.marker import MarkerKind
+from holdfast.machine.runs.nodes.notice import NoticeKind
 from holdfast.machine.runs.nodes.split import SplitKind
 from holdfast.machine.runs.nodes.task import TaskKind
 from holdfast.machine.runs.nodes.wait import WaitEventKind, WaitTimerKind
@@ -42,6 +44,7 @@ _KINDS: dict[type[Op], NodeKind] = {
     WaitEvent: WaitEventKind(),
     WaitEvents: WaitEventsKind(),
     Call: CallKind(),
+    Notice: NoticeKind(),
     End: EndKind(),
 }
 

@@ -74,7 +74,7 @@ class WaitEventsKind(Kind):
             return too_large(turn.routes, f"the answer to {step.node!r}")
         if is_barred(turn, token, step.node, OK, data=data):
             return no_transition(step.node, OK, turn.moment.actor.id)
-        turn.emit(answer_of(turn, step, command))
+        turn.emit(answer_of(turn, step, command, command.data))
         turn.cancel_step_timer(step)
         finish(turn, step, output=command.data)
         return None

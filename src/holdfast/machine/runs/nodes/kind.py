@@ -36,6 +36,7 @@ class Kind:
     def time_out(self, turn: Turn, step: Step) -> None:
         """Leave by `timeout` if an edge says so; otherwise the step has failed."""
         turn.emit(TimedOut(step=step.number))
+        turn.cancel_step_timer(step)
         self.stop(turn, step, "drop")
         if way_out(turn, turn.state.tokens[step.token], step.node, TIMEOUT) is not None:
             finish(turn, step, TIMEOUT)
@@ -59,8 +60,9 @@ class Kind:
         return ()
 
 
-def answer_of(turn: Turn, step: Step, command: AnswerStep) -> StepAnswered:
-    """What is told of an answer."""
+def answer_of(turn: Turn, step: Step, command: AnswerStep, data: object) -> StepAnswered:
+    """What is told of an answer with this data, in which a form may have filled in what was left out."""
+    is_filled = data != command.data
     actor = turn.moment.actor
     return StepAnswered(
         step=step.number,
@@ -69,7 +71,9 @@ def answer_of(turn: Turn, step: Step, command: AnswerStep) -> StepAnswered:
         at=turn.moment.now.isoformat(),
         on_behalf_of=actor.on_behalf_of,
         comment=command.comment,
-        data=command.data,
+        data=data,
+        is_filled=is_filled,
+        given=command.data if is_filled else None,
     )
 
 

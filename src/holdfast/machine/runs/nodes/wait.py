@@ -96,7 +96,7 @@ class WaitEventKind(Kind):
         """Whoever was given the step itself tells that what it waits for has happened; no signal is needed."""
         refusal = _refusal(turn, step, command.data, f"the answer to {step.node!r}")
         if refusal is None:
-            turn.emit(answer_of(turn, step, command))
+            turn.emit(answer_of(turn, step, command, command.data))
             _go_on(turn, step, command.data)
         return refusal
 

@@ -426,6 +426,25 @@ create table holdfast.observations (
 );
 create index observations_by_instance on holdfast.observations (instance, id);
 
+-- What people are told in the application; the key sees to it that everything is told once.
+create table holdfast.notifications (
+    id         bigint generated always as identity primary key,
+    tenant     text not null check (tenant <> ''),
+    key        text not null,
+    kind       text not null check (kind in ('user', 'role')),
+    recipient  text not null,
+    instance   uuid not null,
+    step       integer not null,
+    subject    text not null,
+    body       text not null,
+    created_at timestamptz not null,
+    read_at    timestamptz,
+    unique (tenant, key)
+);
+create index notifications_by_recipient on holdfast.notifications (tenant, kind, recipient, id);
+create index notifications_unread on holdfast.notifications (tenant, kind, recipient, id) where read_at is null;
+create index notifications_by_instance on holdfast.notifications (instance);
+
 -- A partition per month of birth, made ahead of time by the engine's housekeeping. A month that has rows in the default partition
 -- already, because somebody's clock was ahead, stays there; one that another process has just made is made.
 
@@ -513,7 +532,7 @@ declare
 begin
     foreach name in array array[
         'definitions', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
-        'human_tasks', 'subscriptions', 'published_events', 'resume_requests', 'observations', 'pauses'
+        'human_tasks', 'subscriptions', 'published_events', 'resume_requests', 'observations', 'pauses', 'notifications'
     ] loop
         perform holdfast.wall_off(name);
     end loop;
@@ -534,7 +553,8 @@ grant select, insert, update, delete on all tables in schema holdfast to holdfas
 revoke update on holdfast.events from holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.subscriptions,
-    holdfast.published_events, holdfast.resume_requests, holdfast.observations, holdfast.pauses to holdfast_tenant;
+    holdfast.published_events, holdfast.resume_requests, holdfast.observations, holdfast.pauses, holdfast.notifications
+    to holdfast_tenant;
 grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;
 revoke execute on function holdfast.make_partitions, holdfast.instances_having from public;

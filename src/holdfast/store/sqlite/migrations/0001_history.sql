@@ -391,3 +391,22 @@ create table observations (
     at          text not null
 ) strict;
 create index observations_by_instance on observations (instance, id);
+
+-- What people are told in the application; the key sees to it that everything is told once.
+create table notifications (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> ''),
+    key        text not null,
+    kind       text not null check (kind in ('user', 'role')),
+    recipient  text not null,
+    instance   text not null,
+    step       integer not null,
+    subject    text not null,
+    body       text not null,
+    created_at text not null,
+    read_at    text,
+    unique (tenant, key)
+) strict;
+create index notifications_by_recipient on notifications (tenant, kind, recipient, id);
+create index notifications_unread on notifications (tenant, kind, recipient, id) where read_at is null;
+create index notifications_by_instance on notifications (instance);

@@ -61,6 +61,9 @@ delete from dead_letters where instance = ?;
 -- name: delete_observations
 delete from observations where instance = ?;
 
+-- name: delete_notifications
+delete from notifications where instance = ?;
+
 -- name: prune_receipts
 delete from receipts where (tenant, scope, key) in (select tenant, scope, key from receipts where created_at < ? limit ?);
 

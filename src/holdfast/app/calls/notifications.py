@@ -1,0 +1,86 @@
+"""Calls of people: what they were told in the application."""
+
+from __future__ import annotations
+
+from heapq import merge
+from itertools import islice
+
+from holdfast.app import workflow_views as views
+from holdfast.app.desk import Desk, checked_after, checked_limit
+from holdfast.errors import NotFoundError
+from holdfast.runtime.replies import Reply
+from holdfast.store.notifications import Recipient
+from holdfast.store.port import Parts
+
+_LAST = 2**63 - 1
+"""No id is higher."""
+
+
+class FutureNotifications:
+    """What the actor of these calls (`acting`) was told, by name or by role."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def mine(
+        self, *, unread: bool = False, after: views.Notification | int | None = None, limit: int = 100
+    ) -> Reply[list[views.Notification]]:
+        """What the actor was told, newest first; with `unread` only what was not read. Give the last one as `after` for the next page."""
+
+        def read() -> list[views.Notification]:
+            last = after.id if isinstance(after, views.Notification) else after
+            before = _LAST if last is None else checked_after(last)
+            most, tenant = checked_limit(limit), self._desk.tenant
+            lists = self._desk.service.survey(
+                lambda parts: [
+                    parts.notifications().page(tenant, each, unread=unread, before=before, limit=most)
+                    for each in self._lists()
+                ]
+            )
+            newest = islice(merge(*lists, key=lambda each: -each.id), most)
+            return [views.notification(each) for each in newest]
+
+        return self._desk.read(read)
+
+    def count_unread(self) -> Reply[int]:
+        """How much the actor was told and has not read."""
+
+        def count() -> int:
+            return self._desk.service.survey(
+                lambda parts: sum(parts.notifications().count_unread(self._desk.tenant, each) for each in self._lists())
+            )
+
+        return self._desk.read(count)
+
+    def mark_read(self, notification: views.Notification | int) -> Reply[None]:
+        """The actor has read this; NotFoundError if it was told to somebody else."""
+
+        def mark() -> None:
+            number = checked_after(notification.id if isinstance(notification, views.Notification) else notification)
+            now = self._desk.service.shared.clock.now()
+
+            def is_there(parts: Parts) -> bool:
+                side = parts.notifications()
+                return any(side.mark_read(self._desk.tenant, each, number, now) for each in self._lists())
+
+            if not self._desk.service.operate(is_there, may_repeat=True):
+                raise NotFoundError("notification", number)
+
+        return self._desk.read(mark)
+
+    def mark_all_read(self) -> Reply[int]:
+        """The actor has read everything; how much of it was not read before."""
+
+        def mark() -> int:
+            now = self._desk.service.shared.clock.now()
+            return self._desk.service.operate(
+                lambda parts: sum(
+                    parts.notifications().mark_all_read(self._desk.tenant, each, now) for each in self._lists()
+                )
+            )
+
+        return self._desk.read(mark)
+
+    def _lists(self) -> list[Recipient]:
+        actor = self._desk.request.actor
+        return [Recipient("user", actor.id), *(Recipient("role", each) for each in sorted(actor.roles))]

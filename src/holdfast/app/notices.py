@@ -1,0 +1,52 @@
+"""The channels that an engine brings along, and how they reach what they need."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import cast
+
+from holdfast.errors import ConfigurationError
+from holdfast.people.notices.deliveries import EMAIL, Deliveries
+from holdfast.people.notices.in_app import InApp
+from holdfast.people.notices.log import Log
+from holdfast.people.notices.mail import Mail, Tls
+from holdfast.runtime.service import Service
+from holdfast.runtime.settings import Settings
+from holdfast.store.notifications import NewNotification
+
+
+def deliveries_of(service: Service, settings: Settings) -> Deliveries:
+    """All channels that need nothing but the settings."""
+    clock = service.shared.clock
+
+    def write(told: NewNotification) -> bool:
+        now = clock.now()
+        return service.operate(lambda parts: parts.notifications().add(told, now), may_repeat=True)
+
+    deliveries = Deliveries(InApp(write), clock=clock.now)
+    deliveries.add("log", Log())
+    if settings.mail_host:
+        deliveries.add(EMAIL, _mail(settings))
+    return deliveries
+
+
+def _mail(settings: Settings) -> Mail:
+    return Mail(
+        settings.mail_host,
+        sender=settings.mail_from,
+        port=settings.mail_port,
+        user=settings.mail_user,
+        password=lambda: _secret(settings.mail_password_from),
+        tls=cast("Tls", settings.mail_tls),
+    )
+
+
+def _secret(reference: str) -> str:
+    """The password, looked up each time: whoever changes it need not start anything anew."""
+    where, _, name = reference.partition(":")
+    if where == "file":
+        return Path(name).read_text(encoding="utf-8").strip()
+    if name not in os.environ:
+        raise ConfigurationError(f"there is no variable {name!r} in the environment; mail_password_from names it")
+    return os.environ[name]

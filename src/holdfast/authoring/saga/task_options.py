@@ -1,0 +1,92 @@
+"""The options of a question, in the words of the builder: its form, its times, and how people are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypedDict, cast
+
+import msgspec
+
+from holdfast.authoring.saga.notices import texts
+from holdfast.authoring.saga.options import Duration, milliseconds
+from holdfast.authoring.saga.parts import Parts
+from holdfast.machine.graphs.graph import Human, Plain, Rung, Times
+from holdfast.machine.graphs.kinds.notice import ROLE
+
+_NO_TIMES = Times()
+
+
+class Escalation(msgspec.Struct, frozen=True):
+    """A rung of the ladder that a question goes up while nobody answers."""
+
+    after: Duration
+    """How long after the question was asked."""
+    to: str = ""
+    """Who is asked besides: a user, or a role as `role:finance`."""
+    outcome: str = ""
+    """What the question ends by instead."""
+    timeout: Duration | None = None
+    """How long those who are asked now have: the time of the question begins anew with this length."""
+
+
+class TaskOptions(TypedDict, total=False):
+    """What else can be said of a question."""
+
+    form: dict[str, Plain]
+    """What has to be given with the answer, as JSON Schema (draft 2020-12); defaults are filled in."""
+    form_for: str | Sequence[str]
+    """The outcomes that the form must be filled in for; all but the rejection otherwise."""
+    due: Duration
+    """How long after it is asked an answer is due; shown to whoever sees the question."""
+    remind: Duration | Sequence[Duration]
+    """How long after it is asked people are reminded, once or several times."""
+    remind_every: Duration
+    """People are reminded each time that so much time has gone by."""
+    escalate: Escalation | Sequence[Escalation]
+    """What happens while nobody answers, rung by rung."""
+    notify: str | Sequence[str]
+    """The channels by which those who are asked are told so, and reminded; reminders alone go by `in_app`."""
+
+
+def with_options(parts: Parts, name: str, op: Human, options: TaskOptions) -> Human:
+    """A question with its options; what is wrong with them becomes a finding."""
+    known = TaskOptions.__annotations__
+    for unknown in sorted(options.keys() - known.keys()):
+        message = f"{name!r} has the option {unknown!r}, which does not exist; there are {', '.join(known)}"
+        parts.find("unknown_option", message, name)
+    times = Times(
+        due_ms=_optional(options.get("due")),
+        reminders_ms=tuple(milliseconds(each) for each in _several(options.get("remind", ()))),
+        every_ms=_optional(options.get("remind_every")),
+        escalation=tuple(_rung(parts, name, each) for each in _several(options.get("escalate", ()))),
+    )
+    return msgspec.structs.replace(
+        op,
+        form=options.get("form"),
+        form_for=texts(options.get("form_for", ())),
+        times=None if times == _NO_TIMES else times,
+        channels=texts(options.get("notify", ())),
+    )
+
+
+def _optional(duration: Duration | None) -> int | None:
+    return None if duration is None else milliseconds(duration)
+
+
+def _several(given: Any) -> Sequence[Any]:
+    return cast("Sequence[Any]", given) if isinstance(given, list | tuple) else (given,)
+
+
+def _rung(parts: Parts, name: str, given: object) -> Rung:
+    if not isinstance(given, Escalation):
+        message = f"{name!r} escalates by {given!r}; give Escalation(after=…, to='role:…'), or a list of them"
+        parts.find("escalate", message, name)
+        return Rung(after_ms=1)
+    is_role = given.to.startswith(ROLE)
+    return Rung(
+        after_ms=milliseconds(given.after),
+        role=given.to.removeprefix(ROLE) if is_role else "",
+        user="" if is_role else given.to,
+        outcome=given.outcome,
+        timeout_ms=_optional(given.timeout),
+    )

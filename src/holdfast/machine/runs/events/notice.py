@@ -1,0 +1,56 @@
+"""What can happen to questions that nobody answers, and to notices."""
+
+from __future__ import annotations
+
+from holdfast.kernel.vocabulary import message
+from holdfast.machine.runs.errands import Person
+from holdfast.machine.runs.events.happening import Happening
+
+
+@message(name="task_reminded")
+class TaskReminded(Happening, frozen=True, kw_only=True):
+    """Those who are asked were reminded."""
+
+    step: int
+    count: int
+    """Which reminder it was; those that were missed, because nobody worked then, are counted and not made up for."""
+
+
+@message(name="task_escalated")
+class TaskEscalated(Happening, frozen=True, kw_only=True):
+    """Nobody has answered for so long that somebody else is asked too, or that the question ends."""
+
+    step: int
+    level: int
+    """Which rung of the ladder it was, from 1."""
+    people: list[Person] = []  # noqa: RUF012 - every struct gets one of its own
+    """Who is asked besides."""
+    outcome: str = ""
+    """What the question ends by; empty if it goes on."""
+
+
+@message(name="notifications_sent")
+class NotificationsSent(Happening, frozen=True, kw_only=True):
+    """A step waits until these notices are delivered."""
+
+    step: int
+    keys: list[str]
+
+
+@message(name="notification_delivered")
+class NotificationDelivered(Happening, frozen=True, kw_only=True):
+    """A notice that a step waits for is delivered."""
+
+    step: int
+    key: str
+
+
+@message(name="notification_failed")
+class NotificationFailed(Happening, frozen=True, kw_only=True):
+    """Somebody could not be told something."""
+
+    step: int
+    key: str
+    channel: str
+    to: str
+    error: str

@@ -1,0 +1,108 @@
+"""Notices: what a run has people told, and what becomes of that. Nobody waits for it, unless the definition says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from holdfast.errors import ExpressionError
+from holdfast.kernel.decision import Answer, Ignored
+from holdfast.machine.graphs.graph import Human
+from holdfast.machine.runs.commands import EndNotice
+from holdfast.machine.runs.errands import Notify, Person
+from holdfast.machine.runs.events import NotificationDelivered, NotificationFailed
+from holdfast.machine.runs.failures import give_up
+from holdfast.machine.runs.leaving import finish
+from holdfast.machine.runs.state import Step
+from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.wording import subject_of
+
+IN_APP = "in_app"
+"""The channel of questions that name none."""
+LONGEST_SUBJECT = 200
+"""Characters of a subject with its holes filled in; it is one line, whatever the data holds."""
+LONGEST_BODY = 100_000
+"""Of a body; what goes beyond it is not told."""
+_PREFIXES = {"opened": "", "reminded": "Reminder: ", "escalated": "Escalated: "}
+_UNAWAITED = Ignored(reason="nobody waits for this notice")
+
+
+class Words(NamedTuple):
+    """What is told."""
+
+    subject: str
+    body: str = ""
+    html: str = ""
+
+
+def send(
+    turn: Turn,
+    place: tuple[int, str],
+    words: Words,
+    people: Sequence[Person],
+    *,
+    channels: Sequence[str],
+    occasion: str,
+    waits: bool = False,
+) -> list[str]:
+    """Have each of these people told by each of these channels; the keys of the notices. The place is a step, by number and node."""
+    keys = []
+    number, node = place
+    for channel in dict.fromkeys(channels):
+        for person in people:
+            keys.append(f"{number}/{occasion}/{channel}/{person.kind}:{person.name}")
+            turn.send_out(
+                Notify(
+                    step=number,
+                    node=node,
+                    key=keys[-1],
+                    channel=channel,
+                    kind=person.kind,
+                    to=person.name,
+                    subject=" ".join(words.subject.split())[:LONGEST_SUBJECT],
+                    body=words.body[:LONGEST_BODY],
+                    html=words.html[:LONGEST_BODY],
+                    waits=waits,
+                )
+            )
+    return keys
+
+
+def asked(turn: Turn, step: Step) -> list[Person]:
+    """Those whom a question was put to, and those who were added to them."""
+    op = turn.routes.node(step.node).op
+    assert isinstance(op, Human)
+    return [*([Person(kind="role", name=op.role)] if op.role else []), *step.added]
+
+
+def tell_of_task(turn: Turn, step: Step, people: Sequence[Person], occasion: str, *, count: int = 1) -> None:
+    """Tell people of a question: that it is `opened`, that they are `reminded` of it, or that it has `escalated` to them."""
+    node = turn.routes.node(step.node)
+    assert isinstance(node.op, Human)
+    try:
+        subject = subject_of(turn.routes, node, turn.state.tokens[step.token].data)
+    except ExpressionError:  # It was asked before the data changed: what its author wrote still tells what it is about.
+        subject = node.op.subject
+    words = Words(f"{_PREFIXES[occasion]}{subject}")
+    channels = node.op.channels or (IN_APP,)
+    send(turn, (step.number, step.node), words, people, channels=channels, occasion=f"{occasion}:{count}")
+
+
+def end_notice(turn: Turn, command: EndNotice) -> Answer | None:
+    """What became of a notice: the step that waits for it goes on, or fails; that somebody could not be told is told always."""
+    step = turn.state.open.get(command.step)
+    is_awaited = step is not None and command.key in step.notices
+    if command.error:
+        told = NotificationFailed(
+            step=command.step, key=command.key, channel=command.channel, to=command.to, error=command.error
+        )
+        turn.emit(told)
+        if step is not None and is_awaited:
+            give_up(turn, step, f"{command.to!r} could not be told by {command.channel!r}: {command.error}")
+    elif step is None or not is_awaited:
+        return _UNAWAITED
+    else:
+        turn.emit(NotificationDelivered(step=command.step, key=command.key))
+        if not step.notices:
+            finish(turn, step)
+    return None

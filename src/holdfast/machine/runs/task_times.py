@@ -1,0 +1,135 @@
+"""The times of a question that nobody has answered: reminders and the ladder of escalation.
+
+Each sort has one timer at a time. All times count from when the question was asked, which its step remembers, so that a late one does not
+put off those behind it; what was missed while nobody worked is done once.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from holdfast.kernel.actor import SYSTEM
+from holdfast.kernel.decision import Answer, Ignored
+from holdfast.machine.graphs.graph import Human, Node, Rung, Times
+from holdfast.machine.runs.commands import EscalateTask, RemindTask, TimeOut
+from holdfast.machine.runs.conclusions import conclude
+from holdfast.machine.runs.errands import Person
+from holdfast.machine.runs.events import TaskEscalated, TaskReminded
+from holdfast.machine.runs.notices import asked, tell_of_task
+from holdfast.machine.runs.state import Step
+from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
+from holdfast.machine.runs.turn import Turn
+
+_NO_TIMES = Times()
+_LATE = Ignored(reason="the question is not open any more")
+
+
+def due_at(turn: Turn, node: Node) -> str:
+    """When an answer to a question that is asked now is due; empty if nobody says."""
+    due_ms = _times(node).due_ms
+    return "" if due_ms is None else (turn.moment.now + timedelta(milliseconds=due_ms)).isoformat()
+
+
+def asked_at(turn: Turn, node: Node) -> str:
+    """From when the times of a question count that is asked now; empty if it has none."""
+    assert isinstance(node.op, Human)
+    return "" if node.op.times is None else turn.moment.now.isoformat()
+
+
+def begin(turn: Turn, step: Step, node: Node) -> None:
+    """A question was asked: its times begin to run, and those who are asked are told, if they want to be."""
+    assert isinstance(node.op, Human)
+    if node.op.times is not None:
+        _set_reminder(turn, step)
+        _set_escalation(turn, step)
+    if node.op.channels:
+        tell_of_task(turn, step, asked(turn, step), "opened")
+
+
+def remind(turn: Turn, command: RemindTask) -> Answer | None:
+    """Remind those who are asked, and set the next time."""
+    step = turn.state.open.get(command.step)
+    if step is None or turn.moment.fired_timer != reminder_timer(command.step):
+        return _LATE
+    count = _last_passed(turn, step)
+    turn.emit(TaskReminded(step=step.number, count=count))
+    tell_of_task(turn, step, asked(turn, step), "reminded", count=count)
+    _set_reminder(turn, step)
+    return None
+
+
+def escalate(turn: Turn, command: EscalateTask) -> Answer | None:
+    """Go up a rung: ask somebody besides, or end the question."""
+    step = turn.state.open.get(command.step)
+    if step is None or turn.moment.fired_timer != escalation_timer(command.step):
+        return _LATE
+    level = step.level + 1
+    rung = _times(turn.routes.node(step.node)).escalation[step.level]
+    if rung.outcome:
+        turn.emit(TaskEscalated(step=step.number, level=level, outcome=rung.outcome))
+        conclude(turn, step, rung.outcome, _verdict(turn, rung.outcome))
+        return None
+    people = [_person(rung, level)]
+    turn.emit(TaskEscalated(step=step.number, level=level, people=people))
+    if rung.timeout_ms is not None:
+        turn.set_timer(step_timer(step.number), rung.timeout_ms, TimeOut(step=step.number))
+    tell_of_task(turn, step, people, "escalated", count=level)
+    _set_escalation(turn, step)
+    return None
+
+
+def _verdict(turn: Turn, outcome: str) -> dict[str, object]:
+    """What the steps behind find of a question that nobody has answered."""
+    return {
+        "status": outcome,
+        "decided_by": SYSTEM.id,
+        "decided_at": turn.moment.now.isoformat(),
+        "comment": "nobody answered in time",
+        "data": None,
+    }
+
+
+def _person(rung: Rung, level: int) -> Person:
+    return Person(kind="role" if rung.role else "user", name=rung.role or rung.user, via=f"escalation {level}")
+
+
+def _times(node: Node) -> Times:
+    assert isinstance(node.op, Human)
+    return node.op.times or _NO_TIMES
+
+
+def _set_reminder(turn: Turn, step: Step) -> None:
+    after_ms = _reminder_ms(_times(turn.routes.node(step.node)), step.reminded + 1)
+    if after_ms is not None:
+        turn.set_timer(reminder_timer(step.number), _left_ms(turn, step, after_ms), RemindTask(step=step.number))
+
+
+def _reminder_ms(times: Times, count: int) -> int | None:
+    """How long after the question a reminder comes; None if there is none of this number."""
+    if times.every_ms is not None:
+        return times.every_ms * count
+    return times.reminders_ms[count - 1] if count <= len(times.reminders_ms) else None
+
+
+def _last_passed(turn: Turn, step: Step) -> int:
+    """The last reminder whose time has come: after a standstill people are reminded once."""
+    times, count = _times(turn.routes.node(step.node)), step.reminded + 1
+    if times.every_ms is not None:
+        passed = turn.moment.now - datetime.fromisoformat(step.asked_at)
+        return max(count, passed // timedelta(milliseconds=times.every_ms))
+    while (after_ms := _reminder_ms(times, count + 1)) is not None and _left_ms(turn, step, after_ms) <= 0:
+        count += 1
+    return count
+
+
+def _set_escalation(turn: Turn, step: Step) -> None:
+    ladder = _times(turn.routes.node(step.node)).escalation
+    if step.level < len(ladder):
+        after_ms = _left_ms(turn, step, ladder[step.level].after_ms)
+        turn.set_timer(escalation_timer(step.number), after_ms, EscalateTask(step=step.number))
+
+
+def _left_ms(turn: Turn, step: Step, after_ms: int) -> int:
+    """How long it is until then."""
+    left = datetime.fromisoformat(step.asked_at) + timedelta(milliseconds=after_ms) - turn.moment.now
+    return left // timedelta(milliseconds=1)

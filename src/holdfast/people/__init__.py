@@ -1,0 +1,1 @@
+"""People: how they are found, and how they are told."""

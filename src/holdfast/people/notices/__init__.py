@@ -1,0 +1,1 @@
+"""How notices reach people: a module for each channel."""

@@ -1,0 +1,93 @@
+"""Delivers notices: finds the channel and the addresses, and says what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, cast
+
+import msgspec
+
+from holdfast.errors import ConfigurationError
+from holdfast.kernel.vocabulary import name_flaw
+from holdfast.machine.runs.commands import EndNotice
+from holdfast.machine.runs.errands import Notify
+from holdfast.people.notices.notice import Addresses, Channel, Notice, own_address
+from holdfast.runtime.handlers import EffectContext, Fail
+
+IN_APP: Final = "in_app"
+EMAIL: Final = "email"
+
+Sending = Callable[[Notice], object]
+
+
+class Deliveries:
+    """The channels of one process."""
+
+    def __init__(self, in_app: Channel, *, clock: Callable[[], datetime], addresses: Addresses = own_address) -> None:
+        self.addresses = addresses
+        """Who knows where people are reached."""
+        self._clock = clock
+        self._channels: dict[str, Channel | Sending] = {IN_APP: in_app}
+
+    def add(self, name: str, channel: Channel | Sending) -> None:
+        """Have notices of this channel sent by an object with `send`, or by a function."""
+        if flaw := name_flaw(name):
+            raise ConfigurationError(f"the channel's name {name!r} {flaw}; steps find it by that")
+        if name == IN_APP:
+            raise ConfigurationError(f"{IN_APP!r} is the engine's own channel; take another name")
+        if not callable(getattr(channel, "send", channel)):
+            told = f"the channel {name!r} is of type {type(channel).__name__}; give a function of a notice, or an object with such a `send`"
+            raise ConfigurationError(told)
+        self._channels[name] = channel
+
+    def run(self, context: EffectContext, errand: Notify) -> EndNotice | None:
+        """Deliver a notice, or raise. What comes back is for a step that waits for it, or tells of what was left undone."""
+        channel = self._channels.get(errand.channel)
+        if channel is None:
+            raise Fail(f"there is no channel {errand.channel!r} here; {_remedy(errand.channel)}")
+        notice = self._notice(context, errand)
+        if getattr(channel, "needs_address", False) and not notice.addresses:
+            self._send(self._channels[IN_APP], notice)
+            return _ended(
+                errand, f"nobody knows an address of {errand.kind} {errand.to!r}; told in the application only"
+            )
+        self._send(channel, notice)
+        return _ended(errand) if errand.waits else None
+
+    def _notice(self, context: EffectContext, errand: Notify) -> Notice:
+        notice = Notice(
+            key=f"{context.instance}/{errand.key}",
+            tenant=context.tenant,
+            kind=errand.kind,
+            to=errand.to,
+            subject=errand.subject,
+            body=errand.body,
+            html=errand.html,
+            instance=context.instance,
+            definition=context.decider,
+            step=errand.step,
+            node=errand.node,
+            at=self._clock(),
+        )
+        found = tuple(dict.fromkeys(self.addresses(context.tenant, notice.recipient)))
+        return notice if not found else msgspec.structs.replace(notice, addresses=found)
+
+    @staticmethod
+    def _send(channel: Channel | Sending, notice: Notice) -> None:
+        sending = cast("Sending", getattr(channel, "send", channel))
+        result = sending(notice)
+        if inspect.iscoroutine(result):  # A handler of the engine's has a thread of its own.
+            asyncio.run(result)
+
+
+def _ended(errand: Notify, error: str = "") -> EndNotice:
+    return EndNotice(step=errand.step, key=errand.key, channel=errand.channel, to=errand.to, error=error)
+
+
+def _remedy(channel: str) -> str:
+    if channel == EMAIL:
+        return "give Settings(mail_host=…, mail_from=…), or a channel of your own under this name"
+    return f"register it in every process that works: engine.channel({channel!r}, …)"

@@ -1,0 +1,72 @@
+"""What people are told in the application itself: a list for each user and each role, in which everything stands once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, NamedTuple, Protocol
+
+import msgspec
+
+from holdfast.kernel.ids import InstanceId
+
+
+class Recipient(NamedTuple):
+    """Whose list it is."""
+
+    kind: Literal["user", "role"]
+    name: str
+
+
+class NewNotification(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to be told."""
+
+    tenant: str
+    key: str
+    """Whatever has the same key, of one tenant, is told once."""
+    kind: Literal["user", "role"]
+    recipient: str
+    instance: InstanceId
+    step: int
+    subject: str
+    body: str
+
+
+class StoredNotification(NewNotification, frozen=True, kw_only=True):
+    """Something that was told."""
+
+    id: int
+    """Rises with time."""
+    created_at: datetime
+    read_at: datetime | None
+
+
+class Notifications(Protocol):
+    """The lists of all tenants. Any thread may ask."""
+
+    def add(self, notification: NewNotification, now: datetime) -> bool:
+        """Tell somebody something; False if it was told before."""
+        ...
+
+    def page(self, tenant: str, of: Recipient, *, unread: bool, before: int, limit: int) -> list[StoredNotification]:
+        """A page of a list, newest first, of those with an id below this one."""
+        ...
+
+    def count_unread(self, tenant: str, of: Recipient) -> int:
+        """How many of a list were not read."""
+        ...
+
+    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime) -> bool:
+        """One of a list was read, if it was not before; False if there is no such one in it."""
+        ...
+
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime) -> int:
+        """All of a list were read; how many had not been."""
+        ...
+
+
+class Notifying(Protocol):
+    """A source of the side of a store that this is about."""
+
+    def notifications(self) -> Notifications:
+        """For those who tell people something, and for those people."""
+        ...

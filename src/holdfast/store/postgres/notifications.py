@@ -1,0 +1,67 @@
+"""What people are told in the application, in the database."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import cast
+
+import msgspec
+from psycopg.types.numeric import Int4, Int8
+
+from holdfast.store.notifications import NewNotification, Recipient, StoredNotification
+from holdfast.store.postgres import rows
+from holdfast.store.postgres.connections import Line
+from holdfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    add: str
+    page: str
+    unread_page: str
+    count_unread: str
+    mark_read: str
+    mark_all_read: str
+
+
+_sql = read_numbered(_Sql, __package__, "notifications.sql")
+_COLUMNS = ("id", "tenant", "key", "kind", "recipient", "instance", "step", "subject", "body", "created_at", "read_at")
+
+
+class PostgresNotifications:
+    """The lists of all tenants."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def add(self, notification: NewNotification, now: datetime) -> bool:
+        """Tell somebody something, once."""
+        told = msgspec.structs.replace(notification, step=Int4(notification.step))
+        with self._line.use() as connection:
+            return connection.execute(_sql.add, [*msgspec.structs.astuple(told), now]).rowcount == 1
+
+    def page(self, tenant: str, of: Recipient, *, unread: bool, before: int, limit: int) -> list[StoredNotification]:
+        """A page of a list, newest first."""
+        statement = _sql.unread_page if unread else _sql.page
+        with self._line.use() as connection:
+            found = connection.execute(statement, [tenant, *of, Int8(before), Int8(limit)]).fetchall()
+        return [_notification(cast("rows.Row", row)) for row in found]
+
+    def count_unread(self, tenant: str, of: Recipient) -> int:
+        """How many were not read."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.count_unread, [tenant, *of]).fetchone()
+        return int(cast("rows.Row", row)[0])
+
+    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime) -> bool:
+        """One was read."""
+        with self._line.use() as connection:
+            return connection.execute(_sql.mark_read, [now, tenant, *of, Int8(number)]).rowcount == 1
+
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime) -> int:
+        """All were read."""
+        with self._line.use() as connection:
+            return connection.execute(_sql.mark_all_read, [now, tenant, *of]).rowcount
+
+
+def _notification(row: rows.Row) -> StoredNotification:
+    return StoredNotification(**dict(zip(_COLUMNS, row, strict=True)))

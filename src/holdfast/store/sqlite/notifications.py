@@ -1,0 +1,77 @@
+"""What people are told in the application, in the file."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from holdfast.store.notifications import NewNotification, Recipient, StoredNotification
+from holdfast.store.sqlite import rows
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.rows import text
+from holdfast.store.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    add: str
+    page: str
+    unread_page: str
+    count_unread: str
+    mark_read: str
+    mark_all_read: str
+
+
+_sql = read_statements(_Sql, __package__, "notifications.sql")
+
+
+class SQLiteNotifications:
+    """The lists of all tenants."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, notification: NewNotification, now: datetime) -> bool:
+        """Tell somebody something, once."""
+        told = msgspec.structs.replace(notification, instance=str(notification.instance))
+        values = msgspec.structs.astuple(told)
+        with self._database.writing() as connection:
+            return connection.execute(_sql.add, (*values, text(now))).rowcount == 1
+
+    def page(self, tenant: str, of: Recipient, *, unread: bool, before: int, limit: int) -> list[StoredNotification]:
+        """A page of a list, newest first."""
+        statement = _sql.unread_page if unread else _sql.page
+        with self._database.reading() as connection:
+            found = connection.execute(statement, (tenant, *of, before, limit)).fetchall()
+        return [_notification(row) for row in found]
+
+    def count_unread(self, tenant: str, of: Recipient) -> int:
+        """How many were not read."""
+        with self._database.reading() as connection:
+            return int(connection.execute(_sql.count_unread, (tenant, *of)).fetchone()[0])
+
+    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime) -> bool:
+        """One was read."""
+        with self._database.writing() as connection:
+            return connection.execute(_sql.mark_read, (text(now), tenant, *of, number)).rowcount == 1
+
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime) -> int:
+        """All were read."""
+        with self._database.writing() as connection:
+            return connection.execute(_sql.mark_all_read, (text(now), tenant, *of)).rowcount
+
+
+def _notification(row: rows.Row) -> StoredNotification:
+    return StoredNotification(
+        id=row[0],
+        tenant=row[1],
+        key=row[2],
+        kind=row[3],
+        recipient=row[4],
+        instance=rows.instance_id(row[5]),
+        step=row[6],
+        subject=row[7],
+        body=row[8],
+        created_at=rows.instant(row[9]),
+        read_at=rows.instant_or_none(row[10]),
+    )
