@@ -30,6 +30,8 @@ MODULES = (
     "runs",
     "deciders",
     "tasks",
+    "directory",
+    "chains",
     "dead_letters",
     "definitions",
     "instances",

@@ -18,6 +18,7 @@ from holdfast.app.desk import Desk, checked_request, checked_tenant
 from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.life import Life
+from holdfast.app.office import Office
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, described, unbuilt
 from holdfast.app.registry import Registry
@@ -34,6 +35,9 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GRAPH_LANGUAGE
+from holdfast.machine.runs.errands import FindPeople
+from holdfast.people.directory import Directory
+from holdfast.people.resolvers import Resolver
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.collector import OWN_PROCESS, collect_after
@@ -134,6 +138,7 @@ class Engine(EngineCalls):
         clock: Clock | None = None,
         chance: Chance | None = None,
         threads: bool = True,
+        directory: Directory | None = None,
     ) -> None:
         checked_tenant(tenant)
         self.settings = _checked_settings(settings)
@@ -158,12 +163,22 @@ class Engine(EngineCalls):
             )
             self.errands = Errands(self.service.shared.handlers)
             """Who does what runs have the engine itself do."""
+            self.office = Office(self.service, directory)
+            """Who finds the people that runs ask for."""
+            self.errands.add(FindPeople, self.office.finder.find)
             self.runtime = Runtime(self.service)
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             request = RequestContext(tenant=tenant, actor=SYSTEM)
-            self._desk = Desk(self.service, self.registry, endings, self._readers_of_all, request=request)
+            self._desk = Desk(
+                self.service,
+                self.registry,
+                endings,
+                self._readers_of_all,
+                directory=self.office.directory,
+                request=request,
+            )
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers_of_all, leave=self._leave)
             if not threads:
@@ -298,6 +313,25 @@ class Engine(EngineCalls):
         self._check_open()
         made = definition if isinstance(definition, Definition) else definition_of(definition)
         return self._register_workflow(made, request and checked_request(request))
+
+    def resolve_people(self, name: str, function: Resolver) -> Self:
+        """Register a resolver: a function that finds those who are asked, by the name that definitions know it by.
+
+        It is given a PeopleRequest (the data, the requester, the tenant) and gives the id of a user, `role:<name>`, a list of such, or
+        None. What it raises has it tried again. Every process that works needs it.
+        """
+        self._check_open()
+        self.office.resolvers.add(name, function)
+        return self
+
+    def resolver(self, name: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """Decorator: register a function as the resolver that definitions name; its own name if none is given."""
+
+        def add(function: Callable[P, T]) -> Callable[P, T]:
+            self.resolve_people(name or handler_name(function), cast("Resolver", function))
+            return function
+
+        return add
 
     @contextmanager
     def within(self, connection: object, *, request: RequestContext | None = None) -> Iterator[UnitOfWork]:

@@ -117,6 +117,10 @@ class DirectoryLook(Protocol):
         """Everybody, by id, after one of them."""
         ...
 
+    def inactive(self) -> list[str]:
+        """Those who are deactivated, by id."""
+        ...
+
     def grants(self, *, principals: Sequence[str] = (), role: str = "", at: datetime) -> list[Grant]:
         """The grants to somebody, or of a role, that are not over, oldest first; those that have not begun are among them."""
         ...
@@ -127,10 +131,6 @@ class DirectoryLook(Protocol):
 
     def absences(self, principals: Sequence[str], *, at: datetime) -> list[Absence]:
         """The absences of these that are not over, oldest first; those that have not begun are among them."""
-        ...
-
-    def changes(self, *, principal: str, before: int, limit: int) -> list[DirectoryChange]:
-        """What was changed, newest first, about one of them if named, before a change if its number is not 0."""
         ...
 
 
@@ -179,4 +179,8 @@ class People(Protocol):
 
     def changing(self, tenant: str) -> AbstractContextManager[DirectoryUnit]:
         """A transaction on them: committed at the end of the block, rolled back when it raises."""
+        ...
+
+    def changes(self, tenant: str, *, principal: str, before: int, limit: int) -> list[DirectoryChange]:
+        """What was changed, newest first, about one of them if named, before a change if its number is not 0."""
         ...

@@ -8,9 +8,11 @@ from typing import Any, overload
 from msgspec.structs import replace
 
 from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import FutureDeciders
 from holdfast.app.calls.definitions import FutureDefinitions
+from holdfast.app.calls.directory import FutureDirectory
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
 from holdfast.app.calls.projections import FutureProjections
@@ -37,6 +39,10 @@ class FutureCalls:
     """Commands to deciders, and questions about their instances."""
     tasks: FutureTasks
     """Questions to people, and their answers."""
+    directory: FutureDirectory
+    """People: who there is, what they may do, who stands in for whom."""
+    chains: FutureChains
+    """Approval chains."""
     dead_letters: FutureDeadLetters
     """What gave up, and what is to become of it."""
     definitions: FutureDefinitions
@@ -52,6 +58,8 @@ class FutureCalls:
         self.runs = FutureRuns(desk)
         self.deciders = FutureDeciders(desk)
         self.tasks = FutureTasks(desk)
+        self.directory = FutureDirectory(desk)
+        self.chains = FutureChains(desk)
         self.dead_letters = FutureDeadLetters(desk)
         self.definitions = FutureDefinitions(desk)
         self.instances = FutureInstances(desk)

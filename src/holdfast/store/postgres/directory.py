@@ -23,6 +23,7 @@ class _Sql(msgspec.Struct, frozen=True):
     is_empty: str
     principals: str
     page: str
+    inactive: str
     grants_to: str
     grants_of: str
     delegations_by: str
@@ -67,6 +68,16 @@ class PostgresPeople:
             connection.execute(_sql.hold, [tenant])
             yield PostgresDirectory(connection, tenant)
 
+    def changes(self, tenant: str, *, principal: str, before: int, limit: int) -> list[DirectoryChange]:
+        """What was changed, newest first."""
+        page = [tenant, Int8(before or _LAST)]
+        with self._line.use() as connection:
+            if principal:
+                found = connection.execute(_sql.changes_about, [*page, principal, Int8(limit)]).fetchall()
+            else:
+                found = connection.execute(_sql.changes, [*page, Int8(limit)]).fetchall()
+        return [_change(row) for row in cast("list[Row]", found)]
+
 
 class PostgresDirectory:
     """The people of one tenant, on a connection that looks, or that writes."""
@@ -87,6 +98,10 @@ class PostgresDirectory:
         """Everybody, by id."""
         return [_principal(row) for row in self._all(_sql.page, after, Int8(limit))]
 
+    def inactive(self) -> list[str]:
+        """Those who are deactivated."""
+        return [row[0] for row in self._all(_sql.inactive)]
+
     def grants(self, *, principals: Sequence[str] = (), role: str = "", at: datetime) -> list[Grant]:
         """Grants that are not over."""
         if role:
@@ -102,13 +117,6 @@ class PostgresDirectory:
     def absences(self, principals: Sequence[str], *, at: datetime) -> list[Absence]:
         """Absences that are not over."""
         return [_absence(row) for row in self._all(_sql.absences, Texts(principals), at)]
-
-    def changes(self, *, principal: str, before: int, limit: int) -> list[DirectoryChange]:
-        """What was changed, newest first."""
-        last = Int8(before or _LAST)
-        if principal:
-            return [_change(row) for row in self._all(_sql.changes_about, last, principal, Int8(limit))]
-        return [_change(row) for row in self._all(_sql.changes, last, Int8(limit))]
 
     def put(self, principal: Principal) -> None:
         """Write somebody."""

@@ -393,6 +393,7 @@ CREATE UNIQUE INDEX instances_by_key ON holdfast.instances USING btree (tenant, 
 CREATE INDEX instances_by_parent ON holdfast.instances USING btree (parent, id) WHERE (parent IS NOT NULL);
 CREATE INDEX instances_by_status ON holdfast.instances USING btree (tenant, kind, status, begun, id) WHERE (created_at < 'infinity'::timestamp with time zone);
 CREATE INDEX observations_by_instance ON holdfast.observations USING btree (instance, id);
+CREATE INDEX principals_inactive ON holdfast.principals USING btree (tenant, id) WHERE (NOT is_active);
 CREATE INDEX receipts_by_age ON holdfast.receipts USING brin (created_at);
 CREATE INDEX role_grants_by_principal ON holdfast.role_grants USING btree (tenant, principal, role);
 CREATE INDEX role_grants_by_role ON holdfast.role_grants USING btree (tenant, role, principal);

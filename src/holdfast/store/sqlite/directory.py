@@ -21,6 +21,7 @@ class _Sql(msgspec.Struct, frozen=True):
     is_empty: str
     principals: str
     page: str
+    inactive: str
     grants_to: str
     grants_of: str
     delegations_by: str
@@ -64,6 +65,16 @@ class SQLitePeople:
         with self._database.writing() as connection:
             yield SQLiteDirectory(connection, tenant)
 
+    def changes(self, tenant: str, *, principal: str, before: int, limit: int) -> list[DirectoryChange]:
+        """What was changed, newest first."""
+        page = (tenant, before or _LAST)
+        with self._database.reading() as connection:
+            if principal:
+                found = connection.execute(_sql.changes_about, (*page, principal, limit)).fetchall()
+            else:
+                found = connection.execute(_sql.changes, (*page, limit)).fetchall()
+        return [_change(row) for row in found]
+
 
 class SQLiteDirectory:
     """The people of one tenant, on a connection that looks, or that writes."""
@@ -84,6 +95,10 @@ class SQLiteDirectory:
         """Everybody, by id."""
         return [_principal(row) for row in self._run(_sql.page, (self._tenant, after, limit))]
 
+    def inactive(self) -> list[str]:
+        """Those who are deactivated."""
+        return [row[0] for row in self._run(_sql.inactive, (self._tenant,))]
+
     def grants(self, *, principals: Sequence[str] = (), role: str = "", at: datetime) -> list[Grant]:
         """Grants that are not over."""
         if role:
@@ -99,13 +114,6 @@ class SQLiteDirectory:
     def absences(self, principals: Sequence[str], *, at: datetime) -> list[Absence]:
         """Absences that are not over."""
         return [_absence(row) for row in self._run(_sql.absences, self._of(principals, at))]
-
-    def changes(self, *, principal: str, before: int, limit: int) -> list[DirectoryChange]:
-        """What was changed, newest first."""
-        page = (self._tenant, before or _LAST)
-        if principal:
-            return [_change(row) for row in self._run(_sql.changes_about, (*page, principal, limit))]
-        return [_change(row) for row in self._run(_sql.changes, (*page, limit))]
 
     def put(self, principal: Principal) -> None:
         """Write somebody."""

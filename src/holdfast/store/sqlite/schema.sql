@@ -360,6 +360,8 @@ CREATE INDEX instances_by_status on instances (tenant, kind, status, begun, id);
 
 CREATE INDEX observations_by_instance on observations (instance, id);
 
+CREATE INDEX principals_inactive on principals (tenant, id) where is_active = 0;
+
 CREATE INDEX receipts_by_age on receipts (created_at);
 
 CREATE INDEX role_grants_by_principal on role_grants (tenant, principal, role);

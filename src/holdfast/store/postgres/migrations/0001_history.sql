@@ -373,6 +373,7 @@ create table holdfast.principals (
     attributes text not null,
     primary key (tenant, id)
 );
+create index principals_inactive on holdfast.principals (tenant, id) where not is_active;
 
 create table holdfast.role_grants (
     id        bigint generated always as identity primary key,

@@ -13,6 +13,9 @@ from holdfast.principals where tenant = ?::text and id = any(?::text[]) order by
 select id, kind, name, email, is_active, manager, attributes
 from holdfast.principals where tenant = ?::text and id > ?::text order by id limit ?::bigint
 
+-- name: inactive
+select id from holdfast.principals where tenant = ?::text and not is_active order by id
+
 -- name: grants_to
 select id, begins_at, ends_at, principal, role from holdfast.role_grants
 where tenant = ?::text and principal = any(?::text[]) and (ends_at is null or ends_at > ?::timestamptz) order by id
@@ -30,7 +33,8 @@ select id, begins_at, ends_at, giver, receiver, role, definition, reason
 from holdfast.delegations where tenant = ?::text and receiver = ?::text and (ends_at is null or ends_at > ?::timestamptz) order by id
 
 -- name: delegation
-select id, begins_at, ends_at, giver, receiver, role, definition, reason from holdfast.delegations where tenant = ?::text and id = ?::bigint
+select id, begins_at, ends_at, giver, receiver, role, definition, reason
+from holdfast.delegations where tenant = ?::text and id = ?::bigint
 
 -- name: absences
 select id, begins_at, ends_at, principal, reason from holdfast.absences
@@ -48,19 +52,22 @@ select id, principal, action, details, actor, on_behalf_of, at from holdfast.dir
 where tenant = ?::text and id < ?::bigint and principal = ?::text order by id desc limit ?::bigint
 
 -- name: put
-insert into holdfast.principals (tenant, id, kind, name, email, is_active, manager, attributes) values (?::text, ?::text, ?::text, ?::text, ?::text, ?::boolean, ?::text, ?::text)
+insert into holdfast.principals (tenant, id, kind, name, email, is_active, manager, attributes)
+values (?::text, ?::text, ?::text, ?::text, ?::text, ?::boolean, ?::text, ?::text)
 on conflict (tenant, id) do update set kind = excluded.kind, name = excluded.name, email = excluded.email,
     is_active = excluded.is_active, manager = excluded.manager, attributes = excluded.attributes
 
 -- name: grant
-insert into holdfast.role_grants (tenant, principal, role, begins_at, ends_at) values (?::text, ?::text, ?::text, ?::timestamptz, ?::timestamptz) returning id
+insert into holdfast.role_grants (tenant, principal, role, begins_at, ends_at)
+values (?::text, ?::text, ?::text, ?::timestamptz, ?::timestamptz) returning id
 
 -- name: delegate
 insert into holdfast.delegations (tenant, giver, receiver, role, definition, reason, begins_at, ends_at)
 values (?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::timestamptz, ?::timestamptz) returning id
 
 -- name: absent
-insert into holdfast.absences (tenant, principal, reason, begins_at, ends_at) values (?::text, ?::text, ?::text, ?::timestamptz, ?::timestamptz) returning id
+insert into holdfast.absences (tenant, principal, reason, begins_at, ends_at)
+values (?::text, ?::text, ?::text, ?::timestamptz, ?::timestamptz) returning id
 
 -- name: end_grant
 update holdfast.role_grants set ends_at = ?::timestamptz where tenant = ?::text and id = ?::bigint
@@ -72,4 +79,5 @@ update holdfast.delegations set ends_at = ?::timestamptz where tenant = ?::text 
 update holdfast.absences set ends_at = ?::timestamptz where tenant = ?::text and id = ?::bigint
 
 -- name: note
-insert into holdfast.directory_changes (tenant, principal, action, details, actor, on_behalf_of, at) values (?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::timestamptz)
+insert into holdfast.directory_changes (tenant, principal, action, details, actor, on_behalf_of, at)
+values (?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::timestamptz)

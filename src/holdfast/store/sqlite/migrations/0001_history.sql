@@ -338,6 +338,7 @@ create table principals (
     attributes text not null,
     primary key (tenant, id)
 ) strict, without rowid;
+create index principals_inactive on principals (tenant, id) where is_active = 0;
 
 create table role_grants (
     id        integer primary key autoincrement,

@@ -9,6 +9,9 @@ from json_each(?2) as i cross join principals p on p.tenant = ?1 and p.id = i.va
 select id, kind, name, email, is_active, manager, attributes
 from principals where tenant = ? and id > ? order by id limit ?;
 
+-- name: inactive
+select id from principals where tenant = ? and is_active = 0 order by id;
+
 -- name: grants_to
 select g.id, g.begins_at, g.ends_at, g.principal, g.role
 from json_each(?2) as i cross join role_grants g on g.tenant = ?1 and g.principal = i.value
