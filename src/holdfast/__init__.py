@@ -53,19 +53,27 @@ from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejecti
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import message
+from holdfast.machine.runs.errands import Ask, Stage
+from holdfast.people.chains import Chain
+from holdfast.people.directory import Directory
+from holdfast.people.resolvers import PeopleRequest
 from holdfast.runtime.handlers import EffectContext, Fail, Retry
 from holdfast.runtime.health import Health
 from holdfast.runtime.loops.projections import ProjectedEvent, Projection
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
+from holdfast.store.directory import Absence, Delegation, DirectoryChange, Grant, Principal
 
 __all__ = [
+    "Absence",
     "Actor",
+    "Ask",
     "AsyncCalls",
     "AsyncRun",
     "Backlog",
     "Branch",
     "Calls",
+    "Chain",
     "Codec",
     "CommandError",
     "ConfigurationError",
@@ -78,7 +86,10 @@ __all__ = [
     "Definition",
     "DefinitionError",
     "DefinitionInfo",
+    "Delegation",
     "Diagnostic",
+    "Directory",
+    "DirectoryChange",
     "Effect",
     "EffectContext",
     "Engine",
@@ -86,6 +97,7 @@ __all__ = [
     "Fail",
     "Failure",
     "ForbiddenError",
+    "Grant",
     "Health",
     "HeldError",
     "HistoryEntry",
@@ -105,6 +117,8 @@ __all__ = [
     "Observation",
     "Page",
     "PayloadError",
+    "PeopleRequest",
+    "Principal",
     "ProjectedEvent",
     "Projection",
     "ProjectionInfo",
@@ -122,6 +136,7 @@ __all__ = [
     "SagaDefinition",
     "SchemaMismatchError",
     "Settings",
+    "Stage",
     "StateInfo",
     "StateMachineDefinition",
     "StateMachineView",

@@ -8,6 +8,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from holdfast.app.desk import Desk, checked_key
+from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import TASKS
 from holdfast.machine.runs.errands import Person
@@ -69,7 +70,11 @@ def _sent(looked: Reply[Desk], send: Callable[[Desk], Reply[T]]) -> Reply[T]:
     if error is not None:
         reply.set_error(error)
         return reply
-    return send(looked.result())
+    try:
+        return send(looked.result())
+    except HoldfastError as refused:  # Whoever waits hears of it, and not the thread that brings it.
+        reply.set_error(refused)
+        return reply
 
 
 def _pass_on(answer: Reply[T], reply: Reply[T]) -> None:

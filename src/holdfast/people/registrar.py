@@ -75,7 +75,7 @@ class Registrar:
         self._known(principal)
         held = [each for each in self._unit.grants(principals=[principal], at=self._now) if each.role == role]
         for each in held:
-            self._unit.end("grant", each.id, max(self._now, _begin(each)))
+            self._unit.end("grant", each.id, self._now)
         if held:
             self._note(principal, "revoke", {"role": role})
         return bool(held)
@@ -133,7 +133,7 @@ class Registrar:
             raise NotFoundError(kind, number, hint=f"`engine.directory.{kind}s` lists those that there are")
         if found.ends_at is not None and found.ends_at <= self._now:
             return False
-        self._unit.end(kind, number, max(self._now, _begin(found)))
+        self._unit.end(kind, number, self._now)
         self._note(principal, f"end_{kind}", {kind: number})
         return True
 
