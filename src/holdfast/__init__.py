@@ -51,6 +51,7 @@ from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
 from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejection, Timer
 from holdfast.kernel.moment import Moment
+from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.errands import Ask, Stage
@@ -62,7 +63,6 @@ from holdfast.runtime.health import Health
 from holdfast.runtime.loops.projections import ProjectedEvent, Projection
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
-from holdfast.store.directory import Absence, Delegation, DirectoryChange, Grant, Principal
 
 __all__ = [
     "Absence",

@@ -44,7 +44,7 @@ def office(place: Place) -> ManualEngine:
 # -- at the edge
 
 
-@pytest.mark.row("G-12")
+@pytest.mark.row("E-664")
 def test_roles_of_the_directory_count_when_somebody_decides(place: Place) -> None:
     """Whoever has the role there needs no context that says it; once it is revoked they are refused."""
     engine = office(place)
@@ -67,7 +67,6 @@ def test_what_the_context_says_counts_too(place: Place) -> None:
         engine.acting(Actor(id=name, roles=frozenset({"finance"}))).tasks.approve(question)
 
 
-@pytest.mark.row("G-13")
 def test_a_deactivated_person_cannot_decide(place: Place) -> None:
     """Whatever roles the context gives; nothing is written."""
     engine = office(place)
@@ -80,7 +79,6 @@ def test_a_deactivated_person_cannot_decide(place: Place) -> None:
     assert len(run.history()) == before
 
 
-@pytest.mark.row("EO-04", "G-12")
 def test_who_stands_in_decides_with_both_names(place: Place) -> None:
     """During the delegation, and no longer; both names are in the history."""
     engine = office(place)
@@ -95,7 +93,6 @@ def test_who_stands_in_decides_with_both_names(place: Place) -> None:
         engine.acting("bob").tasks.approve(late)
 
 
-@pytest.mark.row("EO-04")
 def test_whoever_stands_in_for_several_says_for_whom(place: Place) -> None:
     """One of those who are asked, and nobody else."""
     engine = office(place)

@@ -26,7 +26,6 @@ MANAGER = Stage(name="manager", asks=[Ask(by="manager")])
 FINANCE = Stage(asks=[Ask(by="role", of="finance", pick="all")], agree="n", least=2)
 
 
-@pytest.mark.row("E-662")
 def test_a_question_gets_the_newest_version_of_its_chain(place: Place) -> None:
     """It is told the stages and the version, so that it can keep to them, and nobody is looked for before their stage."""
     asked = Inquirer(place.engine(Settings(retry=AT_ONCE)))
@@ -40,7 +39,6 @@ def test_a_question_gets_the_newest_version_of_its_chain(place: Place) -> None:
     assert "is asked alone" in asked.found(Ask(by="chain", of="spend"), Ask(by="user", of="ann")).error
 
 
-@pytest.mark.row("E-662")
 def test_versions_stay_what_they_were(place: Place) -> None:
     """Each can be read for ever, and says who published it and when; the same again is no new version."""
     engine = place.engine()

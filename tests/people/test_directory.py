@@ -116,7 +116,6 @@ def test_managers_are_found(place: Place) -> None:
     assert engine.directory.manager_of("ann") is None
 
 
-@pytest.mark.row("E-683")
 def test_every_change_says_who_made_it_and_when(place: Place) -> None:
     """An auditor sees the actor, whom they acted for, the instant and what was changed; pages lead on."""
     engine = staffed(place)
@@ -142,7 +141,6 @@ def test_what_was_changed_is_never_rewritten(place: Place, statement: str) -> No
     assert len(engine.directory.changes()) == 4
 
 
-@pytest.mark.row("EO-04")
 def test_a_delegation_holds_for_its_period_and_can_be_ended(place: Place) -> None:
     """It is listed with both until it is over; ended, it is over."""
     engine = staffed(place)
@@ -156,7 +154,6 @@ def test_a_delegation_holds_for_its_period_and_can_be_ended(place: Place) -> Non
     assert [each[1] for each in told(engine, "ann")] == ["put", "delegate", "end_delegation"]
 
 
-@pytest.mark.row("EO-04")
 def test_an_absence_holds_for_its_period_and_can_be_ended(place: Place) -> None:
     """Whoever comes back early is back."""
     engine = staffed(place)
@@ -266,7 +263,6 @@ def test_delegations_that_never_meet_make_no_circle(place: Place) -> None:
     assert len(engine.directory.delegations("ann")) == len(engine.directory.delegations("cat")) == 2
 
 
-@pytest.mark.row("G-13")
 def test_the_directory_is_changed_by_those_who_may(place: Place) -> None:
     """It takes a capability; what is one's own, an absence or a delegation, takes none; a deactivated person changes nothing."""
     engine = staffed(place)

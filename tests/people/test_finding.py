@@ -39,7 +39,6 @@ def test_a_user_is_asked_by_name(place: Place) -> None:
     assert asked.names(Ask(by="user", of="ann"), Ask(by="user", of="eve")) == ["ann", "eve"]
 
 
-@pytest.mark.row("EO-04")
 def test_who_is_away_is_replaced_by_who_stands_in(place: Place) -> None:
     """Only while both hold, and only in matters that the delegation is about."""
     asked = office(place)
@@ -118,7 +117,6 @@ def test_all_holders_of_a_role_can_be_asked(place: Place) -> None:
     assert asked.names(role("all")) == ["ann", "dan for cat"]
 
 
-@pytest.mark.row("E-682")
 @pytest.mark.parametrize("pick", ["any", "all", "in_turn"])
 def test_a_role_without_holders_finds_nobody(place: Place, pick: str) -> None:
     """So it fails closed: nobody is asked, and the answer says why."""
@@ -183,7 +181,6 @@ def test_whoever_has_no_manager_finds_nobody(place: Place, requester: str, note:
 # -- several asks
 
 
-@pytest.mark.row("E-683")
 def test_everybody_is_asked_once_and_the_answer_says_why(place: Place) -> None:
     """In the order of the question, themselves rather than for others; each part says by which resolver, with what, and who was found."""
     asked = office(place)

@@ -27,6 +27,8 @@ class Desk:
         self.feed = parts.feed()
         self.keeper = parts.keeper()
         self.definitions = parts.definitions()
+        self.people = parts.people()
+        self.chains = parts.chains()
         self.reader = store.reader(DEFAULT_TENANT)
 
     def another(self) -> Desk:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from holdfast.store.directory import Delegation
+from holdfast.kernel.people import Delegation
 
 
 def circles_of(managers: Mapping[str, str]) -> Iterator[list[str]]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from holdfast.people.files import Roster, read_roster
-from holdfast.store.directory import Absence, Delegation, DirectoryLook, Grant, Principal
 from holdfast.store.shapes import DEFAULT_TENANT
 
 _EMPTY = Roster()

@@ -12,8 +12,8 @@ import msgspec
 import yaml
 
 from holdfast.errors import ConfigurationError
+from holdfast.kernel.people import Absence, Delegation, Grant, Principal
 from holdfast.people.circles import circles_of, delegation_circle
-from holdfast.store.directory import Absence, Delegation, Grant, Principal
 
 _TOP = ("people", "delegations", "absences")
 _PERSON = ("name", "email", "kind", "active", "manager", "roles", "attributes")

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from holdfast.errors import ForbiddenError, NotFoundError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import NOT_ALLOWED
+from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.people.circles import delegation_circle, manager_circle
 from holdfast.people.refusals import PeopleRefusal, forbidden, refused
-from holdfast.store.directory import Absence, Delegation, DirectoryChange, DirectoryUnit, Grant, Principal
+from holdfast.store.directory import DirectoryUnit
 
 P = TypeVar("P", Grant, Delegation, Absence)
 

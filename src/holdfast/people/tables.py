@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
+from holdfast.kernel.people import DirectoryLook
 from holdfast.people.directory import Directory
-from holdfast.store.directory import DirectoryLook
 from holdfast.store.port import Store
 
 _MEMORY = timedelta(seconds=1)

@@ -11,12 +11,12 @@ from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, c
 from holdfast.app.step_handlers import plain
 from holdfast.app.workflow_views import HumanTask, human_task
 from holdfast.errors import ConfigurationError, NotFoundError, PayloadError
+from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.people.directory import Look
 from holdfast.people.registrar import Registrar
 from holdfast.people.stranded import stranded
 from holdfast.people.tables import TableDirectory
 from holdfast.runtime.replies import Reply
-from holdfast.store.directory import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.store.port import Parts
 
 T = TypeVar("T")

@@ -46,11 +46,11 @@ from holdfast.authoring.definition import I, R, TypedDefinition
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
+from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.runs.errands import Stage
 from holdfast.people.chains import Chain
-from holdfast.store.directory import Absence, Delegation, DirectoryChange, Principal
 
 
 class Run(Handle, Generic[R]):

@@ -11,7 +11,7 @@ from typing import Literal, cast
 import msgspec
 from psycopg.types.numeric import Int8
 
-from holdfast.store.directory import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.packing import Texts
 from holdfast.store.postgres.rows import Row

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.store.directory import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import Row, instant, instant_or_none, text, text_or_none
 from holdfast.store.statements import read_statements
