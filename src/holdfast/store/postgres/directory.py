@@ -106,17 +106,17 @@ class PostgresDirectory:
         """Grants that are not over."""
         if role:
             return [_grant(row) for row in self._all(_sql.grants_of, role, at)]
-        return [_grant(row) for row in self._all(_sql.grants_to, Texts(principals), at)]
+        return [_grant(row) for row in self._each(_sql.grants_to, Texts(principals), at)]
 
     def delegations(self, *, givers: Sequence[str] = (), receiver: str = "", at: datetime) -> list[Delegation]:
         """Delegations that are not over."""
         if receiver:
             return [_delegation(row) for row in self._all(_sql.delegations_to, receiver, at)]
-        return [_delegation(row) for row in self._all(_sql.delegations_by, Texts(givers), at)]
+        return [_delegation(row) for row in self._each(_sql.delegations_by, Texts(givers), at)]
 
     def absences(self, principals: Sequence[str], *, at: datetime) -> list[Absence]:
         """Absences that are not over."""
-        return [_absence(row) for row in self._all(_sql.absences, Texts(principals), at)]
+        return [_absence(row) for row in self._each(_sql.absences, Texts(principals), at)]
 
     def put(self, principal: Principal) -> None:
         """Write somebody."""
@@ -156,6 +156,9 @@ class PostgresDirectory:
 
     def _all(self, statement: str, *values: object) -> list[Row]:
         return cast("list[Row]", self._connection.execute(statement, [self._tenant, *values]).fetchall())
+
+    def _each(self, statement: str, names: Texts, at: datetime) -> list[Row]:
+        return cast("list[Row]", self._connection.execute(statement, [names, self._tenant, at]).fetchall())
 
     def _run(self, statement: str, *values: object) -> None:
         self._connection.execute(statement, [self._tenant, *values])

@@ -17,16 +17,21 @@ from holdfast.principals where tenant = ?::text and id > ?::text order by id lim
 select id from holdfast.principals where tenant = ?::text and not is_active order by id
 
 -- name: grants_to
-select id, begins_at, ends_at, principal, role from holdfast.role_grants
-where tenant = ?::text and principal = any(?::text[]) and (ends_at is null or ends_at > ?::timestamptz) order by id
+-- Person by person: a planner without statistics would rather read all rows of the tenant than look for several people.
+select found.* from unnest(?::text[]) as u (name) cross join lateral (
+    select id, begins_at, ends_at, principal, role from holdfast.role_grants
+    where tenant = ?::text and principal = u.name and (ends_at is null or ends_at > ?::timestamptz) order by id
+) as found order by found.id
 
 -- name: grants_of
 select id, begins_at, ends_at, principal, role
 from holdfast.role_grants where tenant = ?::text and role = ?::text and (ends_at is null or ends_at > ?::timestamptz) order by id
 
 -- name: delegations_by
-select id, begins_at, ends_at, giver, receiver, role, definition, reason from holdfast.delegations
-where tenant = ?::text and giver = any(?::text[]) and (ends_at is null or ends_at > ?::timestamptz) order by id
+select found.* from unnest(?::text[]) as u (name) cross join lateral (
+    select id, begins_at, ends_at, giver, receiver, role, definition, reason from holdfast.delegations
+    where tenant = ?::text and giver = u.name and (ends_at is null or ends_at > ?::timestamptz) order by id
+) as found order by found.id
 
 -- name: delegations_to
 select id, begins_at, ends_at, giver, receiver, role, definition, reason
@@ -37,8 +42,10 @@ select id, begins_at, ends_at, giver, receiver, role, definition, reason
 from holdfast.delegations where tenant = ?::text and id = ?::bigint
 
 -- name: absences
-select id, begins_at, ends_at, principal, reason from holdfast.absences
-where tenant = ?::text and principal = any(?::text[]) and (ends_at is null or ends_at > ?::timestamptz) order by id
+select found.* from unnest(?::text[]) as u (name) cross join lateral (
+    select id, begins_at, ends_at, principal, reason from holdfast.absences
+    where tenant = ?::text and principal = u.name and (ends_at is null or ends_at > ?::timestamptz) order by id
+) as found order by found.id
 
 -- name: absence
 select id, begins_at, ends_at, principal, reason from holdfast.absences where tenant = ?::text and id = ?::bigint

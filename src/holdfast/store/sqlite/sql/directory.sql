@@ -10,7 +10,7 @@ select id, kind, name, email, is_active, manager, attributes
 from principals where tenant = ? and id > ? order by id limit ?;
 
 -- name: inactive
-select id from principals where tenant = ? and is_active = 0 order by id;
+select id from principals indexed by principals_inactive where tenant = ? and is_active = 0 order by id;
 
 -- name: grants_to
 select g.id, g.begins_at, g.ends_at, g.principal, g.role
