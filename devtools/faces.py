@@ -31,6 +31,8 @@ MODULES = (
     "deciders",
     "tasks",
     "notifications",
+    "directory",
+    "chains",
     "dead_letters",
     "definitions",
     "events",

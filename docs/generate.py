@@ -21,6 +21,7 @@ import sys
 import tokenize
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from typing import NamedTuple
 import holdfast
 from holdfast.errors import HoldfastError
 from holdfast.machine.runs.refusals import Refusal
+from holdfast.people.refusals import PeopleRefusal
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -290,26 +292,34 @@ def settings_page() -> str:
 
 
 def rejections_page() -> str:
-    """Every code of a rejection with its meaning, from the source of `Refusal`."""
-    tree = ast.parse((ROOT / "src/holdfast/machine/runs/refusals.py").read_text(encoding="utf-8"))
-    declared = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Refusal")
-    body = [
-        (f"`{Refusal[ast.unparse(member.targets[0])].value}`", text.value.value)
-        for member, text in pairwise(declared.body)
-        if isinstance(member, ast.Assign)
-        and isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
-        and isinstance(text.value.value, str)
-    ]
-    if len(body) != len(Refusal):
-        raise PageError("every member of Refusal needs a sentence below it that says what it means")
+    """Every code of a rejection with its meaning, from the sources of the lists."""
     lines = ["# Rejections of workflows", "", NOTICE, ""]
     lines += ["A command that a workflow refuses raises RejectedError, whose `reason` is one of these codes;"]
     lines += [
         "`not_allowed` raises its subclass ForbiddenError. Nothing is written. Deciders of yours have codes of their own.",
         "",
     ]
-    return "\n".join(lines + table(("code", "meaning"), body)) + "\n"
+    lines += table(("code", "meaning"), refusal_rows("machine/runs/refusals.py", Refusal))
+    lines += ["", "## People", "", "The codes of the directory and of approval chains, and of who acts for whom:", ""]
+    lines += table(("code", "meaning"), refusal_rows("people/refusals.py", PeopleRefusal))
+    return "\n".join(lines) + "\n"
+
+
+def refusal_rows(module: str, codes: type[StrEnum]) -> list[tuple[str, ...]]:
+    """Each code of a list with the sentence below it."""
+    tree = ast.parse((ROOT / "src/holdfast" / module).read_text(encoding="utf-8"))
+    declared = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == codes.__name__)
+    body: list[tuple[str, ...]] = [
+        (f"`{codes[ast.unparse(member.targets[0])].value}`", text.value.value)
+        for member, text in pairwise(declared.body)
+        if isinstance(member, ast.Assign)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    ]
+    if len(body) != len(codes):
+        raise PageError(f"every member of {codes.__name__} needs a sentence below it that says what it means")
+    return body
 
 
 PAGES: dict[str, Callable[[], str]] = {

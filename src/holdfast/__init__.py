@@ -66,11 +66,16 @@ from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
 from holdfast.kernel.decider import Decider, Failure, Status
 from holdfast.kernel.decision import Decision, Effect, Ignored, Message, Rejection, Timer
 from holdfast.kernel.moment import Moment
+from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import message
+from holdfast.machine.runs.errands import Ask, Stage
+from holdfast.people.chains import Chain
+from holdfast.people.directory import Directory
 from holdfast.people.notices.mail import Mail
 from holdfast.people.notices.notice import Channel, Notice
 from holdfast.people.notices.webhook import Webhook
+from holdfast.people.resolvers import PeopleRequest
 from holdfast.runtime.handlers import EffectContext, Fail, Retry
 from holdfast.runtime.health import Health
 from holdfast.runtime.loops.projections import ProjectedEvent, Projection
@@ -78,12 +83,15 @@ from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
 
 __all__ = [
+    "Absence",
     "Actor",
+    "Ask",
     "AsyncCalls",
     "AsyncRun",
     "Backlog",
     "Branch",
     "Calls",
+    "Chain",
     "Channel",
     "Codec",
     "CommandError",
@@ -97,7 +105,10 @@ __all__ = [
     "Definition",
     "DefinitionError",
     "DefinitionInfo",
+    "Delegation",
     "Diagnostic",
+    "Directory",
+    "DirectoryChange",
     "Effect",
     "EffectContext",
     "Engine",
@@ -107,6 +118,7 @@ __all__ = [
     "Failure",
     "ForbiddenError",
     "ForkPreview",
+    "Grant",
     "Health",
     "HeldError",
     "HistoryEntry",
@@ -131,6 +143,8 @@ __all__ = [
     "Page",
     "PauseInfo",
     "PayloadError",
+    "PeopleRequest",
+    "Principal",
     "ProjectedEvent",
     "Projection",
     "ProjectionInfo",
@@ -153,6 +167,7 @@ __all__ = [
     "SagaDefinition",
     "SchemaMismatchError",
     "Settings",
+    "Stage",
     "StateInfo",
     "StateMachineDefinition",
     "StateMachineView",

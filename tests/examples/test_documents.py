@@ -25,6 +25,7 @@ RUNNABLE = [
     "docs/reference/deciders.md",
     "docs/how-to/project-events.md",
     "docs/how-to/own-transaction.md",
+    "docs/how-to/people.md",
 ]
 
 

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from holdfast.kernel.records import DeadLetterRaised, TaskOpened
 from holdfast.store.opening import open_store
 from holdfast.store.postgres import claims as postgres_claims
@@ -246,6 +247,35 @@ def test_questions_look_at_little(desk: Desk, question: str) -> None:
     with effort.of(reader):
         ask(reader)
     assert effort.is_small, f"{effort.spent}"
+
+
+PEOPLE: dict[str, tuple[Callable[[DirectoryLook], Sequence[object]], int]] = {
+    "some of them": (lambda look: look.principals(["p7", "p8", "nobody"]), 2),
+    "a page": (lambda look: look.page(after="p5", limit=3), 3),
+    "deactivated ones": (lambda look: look.inactive(), 1),
+    "roles of somebody": (lambda look: look.grants(principals=["p7"], at=NOW), 1),
+    "holders of a role": (lambda look: look.grants(role="boss", at=NOW), 1),
+    "delegations by somebody": (lambda look: look.delegations(givers=["p7"], at=NOW), 1),
+    "delegations to somebody": (lambda look: look.delegations(receiver="p8", at=NOW), 1),
+    "absences of somebody": (lambda look: look.absences(["p7"], at=NOW), 1),
+}
+
+
+def test_people_are_found_among_many(desk: Desk) -> None:
+    """Whoever acts is looked up by a few rows, however large the house is."""
+    with desk.people.changing("default") as unit:
+        for number in range(MANY):
+            who = f"p{number}"
+            unit.put(Principal(id=who, is_active=number != 7))
+            unit.grant(Grant(principal=who, role="boss" if number == 7 else "clerk", begins_at=NOW))
+            unit.delegate(Delegation(giver=who, receiver=f"p{number + 1}", begins_at=NOW))
+            unit.absent(Absence(principal=who, begins_at=NOW))
+    for name, (ask, expected) in PEOPLE.items():
+        effort = Effort(desk)
+        with effort.of(desk.people), desk.people.looking("default") as look:
+            found = ask(look)
+        assert (name, len(found)) == (name, expected)
+        assert effort.is_small, f"{name}: {effort.spent}"
 
 
 def test_the_letters_of_an_instance_are_found_at_once(desk: Desk) -> None:

@@ -15,7 +15,9 @@ import pytest
 from psycopg import sql
 
 from holdfast.errors import ConfigurationError
+from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
+from holdfast.store.chains import StoredChain
 from holdfast.store.opening import open_store
 from holdfast.store.pauses import Pause, Scope
 from holdfast.store.postgres.commits import PostgresUnit
@@ -50,7 +52,8 @@ WITHOUT_TENANT = {"meta", "workers", "projections"}
 
 SEEN_BY_TENANTS = {
     "definitions", "instances", "events", "snapshots", "effects", "timers", "inbox", "dead_letters", "steps", "human_tasks",
-    "subscriptions", "observations", "pauses",
+    "subscriptions", "observations", "pauses", "principals", "role_grants", "delegations", "absences", "directory_changes",
+    "chains",
 }  # fmt: skip
 
 Connection = psycopg.Connection[Any]
@@ -78,6 +81,16 @@ def full(desk: Desk, tenant: str) -> None:
     definition = f"'{tenant}', 'order', '1', 'saga', '', '', 'h', '1', 'draft', '', '', 'ada', '{NOW}'"
     desk.run(f"insert into {{}}definitions values ({definition})")
     desk.pauses.begin(Pause(scope=Scope(tenant, "order"), paused_by="ada", paused_at=NOW))
+    with desk.people.changing(tenant) as unit:
+        unit.put(Principal(id="ann"))
+        unit.grant(Grant(principal="ann", role="finance", begins_at=NOW))
+        unit.delegate(Delegation(giver="ann", receiver="bob", begins_at=NOW))
+        unit.absent(Absence(principal="ann", begins_at=NOW))
+        unit.note(DirectoryChange(principal="ann", action="put", details={}, actor="ada", at=NOW))
+    chain = StoredChain(
+        tenant=tenant, name="c", version=0, stages=b"[]", description="", published_by="", published_at=NOW
+    )
+    desk.chains.publish(chain)
 
 
 @pytest.fixture(scope="module")

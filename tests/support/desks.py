@@ -28,6 +28,8 @@ class Desk:
         self.keeper = parts.keeper()
         self.definitions = parts.definitions()
         self.pauses = parts.pauses()
+        self.people = parts.people()
+        self.chains = parts.chains()
         self.reader = store.reader(DEFAULT_TENANT)
 
     def another(self) -> Desk:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Codec, Engine, RetryPolicy, Settings
+from holdfast.people.directory import Directory
 from holdfast.runtime.clock import ManualClock
 from holdfast.store.opening import open_store
 from holdfast.store.port import Store
@@ -46,10 +47,12 @@ class Place:
         self._seeds = count(1)
         self._engines: list[ManualEngine] = []
 
-    def engine(self, settings: Settings | None = None) -> ManualEngine:
+    def engine(self, settings: Settings | None = None, *, directory: Directory | None = None) -> ManualEngine:
         """Another engine, as another process would have it: nothing is shared but the database and the time."""
         seed = next(self._seeds)
-        engine = ManualEngine(store=self.store, settings=settings, clock=self.clock, seed=seed, is_alone=False)
+        engine = ManualEngine(
+            store=self.store, settings=settings, clock=self.clock, seed=seed, is_alone=False, directory=directory
+        )
         self._engines.append(engine)
         return engine
 

@@ -15,8 +15,8 @@ from holdfast.machine.graphs.compiler import graph_bytes, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
 from holdfast.machine.machine import GraphMachine
 from holdfast.runtime.service import Service
+from holdfast.store.definitions import Definitions
 from holdfast.store.findings import PublishedDefinition
-from holdfast.store.port import Definitions
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
 
 _ID = re.compile(r"(?=-v)")

@@ -11,6 +11,7 @@ from holdfast.app.waiters import Endings
 from holdfast.errors import HoldfastError, PayloadError, StoppedError
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.vocabulary import is_whole
+from holdfast.people.directory import Directory
 from holdfast.runtime.commit.cache import CachedInstance, folded
 from holdfast.runtime.commit.limits import check_key, check_text
 from holdfast.runtime.commit.submissions import Outcome
@@ -40,10 +41,13 @@ class Desk:
         endings: Endings,
         readers: Readers | None,
         *,
+        directory: Directory,
         request: RequestContext,
         connection: object = None,
     ) -> None:
         self.service = service
+        self.directory = directory
+        """Where people are looked up."""
         self.registry = registry
         self.endings = endings
         self._readers = readers
@@ -57,12 +61,21 @@ class Desk:
 
     def acting(self, request: RequestContext) -> Desk:
         """The desk of another request."""
-        return Desk(self.service, self.registry, self.endings, self._readers, request=request)
+        return self._another(request, None)
 
     def within(self, connection: object) -> Desk:
         """The desk of the same request in a transaction that the caller has open."""
+        return self._another(self.request, connection)
+
+    def _another(self, request: RequestContext, connection: object) -> Desk:
         return Desk(
-            self.service, self.registry, self.endings, self._readers, request=self.request, connection=connection
+            self.service,
+            self.registry,
+            self.endings,
+            self._readers,
+            directory=self.directory,
+            request=request,
+            connection=connection,
         )
 
     @property

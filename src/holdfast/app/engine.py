@@ -19,6 +19,7 @@ from holdfast.app.errands import Errands
 from holdfast.app.faces.blocking import EngineCalls
 from holdfast.app.life import Life
 from holdfast.app.notices import deliveries_of
+from holdfast.app.office import Office
 from holdfast.app.publications import Publications
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, described, unbuilt
@@ -36,8 +37,10 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.machine.publications import PublicationDecider
-from holdfast.machine.runs.errands import Notify
+from holdfast.machine.runs.errands import FindPeople, Notify
+from holdfast.people.directory import Directory
 from holdfast.people.notices.notice import Channel, Notice
+from holdfast.people.resolvers import Resolver
 from holdfast.runtime.chance import Chance, SystemChance
 from holdfast.runtime.clock import Clock, DatabaseClock
 from holdfast.runtime.collector import OWN_PROCESS, collect_after
@@ -131,6 +134,7 @@ class Engine(EngineCalls):
         clock: Clock | None = None,
         chance: Chance | None = None,
         threads: bool = True,
+        directory: Directory | None = None,
     ) -> None:
         checked_tenant(tenant)
         self.settings = _checked_settings(settings)
@@ -157,12 +161,22 @@ class Engine(EngineCalls):
             self.deliveries = deliveries_of(self.service, self.settings)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
+            self.office = Office(self.service, directory)
+            """Who finds the people that runs ask for."""
+            self.errands.add(FindPeople, self.office.finder.find)
             self.runtime = Runtime(self.service)
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
             request = RequestContext(tenant=tenant, actor=SYSTEM)
-            self._desk = Desk(self.service, self.registry, endings, self._readers_of_all, request=request)
+            self._desk = Desk(
+                self.service,
+                self.registry,
+                endings,
+                self._readers_of_all,
+                directory=self.office.directory,
+                request=request,
+            )
             Publications(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = Life(self.service, self.runtime, endings, self._readers_of_all, leave=self._leave)
@@ -286,6 +300,25 @@ class Engine(EngineCalls):
             self.handle(name, function)
         self.registry.library.publish(definition)
         return self
+
+    def resolve_people(self, name: str, function: Resolver) -> Self:
+        """Register a resolver: a function that finds those who are asked, by the name that definitions know it by.
+
+        It is given a PeopleRequest (the data, the requester, the tenant) and gives the id of a user, `role:<name>`, a list of such, or
+        None. What it raises has it tried again. Every process that works needs it.
+        """
+        self._check_open()
+        self.office.resolvers.add(name, function)
+        return self
+
+    def resolver(self, name: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """Decorator: register a function as the resolver that definitions name; its own name if none is given."""
+
+        def add(function: Callable[P, T]) -> Callable[P, T]:
+            self.resolve_people(name or handler_name(function), cast("Resolver", function))
+            return function
+
+        return add
 
     @contextmanager
     def within(self, connection: object, *, request: RequestContext | None = None) -> Iterator[UnitOfWork]:

@@ -1,1 +1,1 @@
-"""People: how they are found, and how they are told."""
+"""People: who there is, who is asked, who may decide for whom, and how they are told. What they do is decided by the machine."""

@@ -12,7 +12,10 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.findings import Backlog, Beat, Due, PublishedDefinition, Remains, Unhandled, WaitingWord
+from holdfast.store.chains import Chains
+from holdfast.store.definitions import Definitions
+from holdfast.store.directory import People
+from holdfast.store.findings import Backlog, Beat, Due, Remains, Unhandled, WaitingWord
 from holdfast.store.notifications import Notifying
 from holdfast.store.pauses import Pauses
 from holdfast.store.ranks import DEFAULT_AGEING
@@ -31,7 +34,6 @@ from holdfast.store.shapes import (
     Observation,
     Receipt,
     ReceiptKey,
-    StoredDefinition,
     StoredEffect,
     StoredMessage,
     TimerClaim,
@@ -341,33 +343,6 @@ class Keeper(Protocol):
         ...
 
 
-class Definitions(Protocol):
-    """The definitions of all tenants. Any thread may ask: a definition is met wherever an instance of it is."""
-
-    def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
-        """Store a definition; what is stored under its name and version afterwards: the caller compares the hashes.
-
-        A version that exists stays as it is, whoever stored it; one that is shared is not stored again for a tenant.
-        """
-        ...
-
-    def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
-        """One version: the tenant's own, or else the shared one."""
-        ...
-
-    def versions(self, tenant: str, name: str) -> list[str]:
-        """The versions of a tenant's own definition, oldest first."""
-        ...
-
-    def names(self) -> set[str]:
-        """The names of all definitions, whosever they are."""
-        ...
-
-    def listed(self, tenant: str) -> list[PublishedDefinition]:
-        """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
-        ...
-
-
 class Parts(ResumingParts, Notifying, Protocol):
     """The sides of a store. Objects from one source share its connection, so they are for one thread at a time."""
 
@@ -405,6 +380,14 @@ class Parts(ResumingParts, Notifying, Protocol):
 
     def pauses(self) -> Pauses:
         """For those who pause, and for the walk that follows them."""
+        ...
+
+    def people(self) -> People:
+        """For whoever asks who is asked."""
+        ...
+
+    def chains(self) -> Chains:
+        """For whoever resolves approval chains."""
         ...
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from typing import Self
 from holdfast.app.engine import Engine
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.codecs import Codec, JsonCodec
+from holdfast.people.directory import Directory
 from holdfast.runtime.chance import SeededChance
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.settings import Settings
@@ -43,6 +44,7 @@ class ManualEngine(Engine):
         clock: ManualClock | None = None,
         seed: int | None = None,
         is_alone: bool = True,
+        directory: Directory | None = None,
     ) -> None:
         self.clock = clock or ManualClock(START)
         opened = store or open_store(url, codec=(codec or JsonCodec()).name)
@@ -57,6 +59,7 @@ class ManualEngine(Engine):
                 clock=self.clock,
                 chance=SeededChance(seed),
                 threads=False,
+                directory=directory,
             )
         except BaseException:
             if store is None:

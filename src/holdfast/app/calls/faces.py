@@ -8,9 +8,11 @@ from typing import Any, overload
 from msgspec.structs import replace
 
 from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import FutureDeciders
 from holdfast.app.calls.definitions import FutureDefinitions
+from holdfast.app.calls.directory import FutureDirectory
 from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
@@ -42,6 +44,10 @@ class FutureCalls:
     """Questions to people, and their answers."""
     notifications: FutureNotifications
     """What people were told in the application."""
+    directory: FutureDirectory
+    """People: who there is, what they may do, who stands in for whom."""
+    chains: FutureChains
+    """Approval chains."""
     dead_letters: FutureDeadLetters
     """What gave up, and what is to become of it."""
     definitions: FutureDefinitions
@@ -62,6 +68,8 @@ class FutureCalls:
         self.deciders = FutureDeciders(desk)
         self.tasks = FutureTasks(desk)
         self.notifications = FutureNotifications(desk)
+        self.directory = FutureDirectory(desk)
+        self.chains = FutureChains(desk)
         self.dead_letters = FutureDeadLetters(desk)
         self.definitions = FutureDefinitions(desk, owner=desk.request)
         self.events = FutureEvents(desk)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 
 from holdfast.app import workflow_views as views
+from holdfast.app.authorities import on_question
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.references import StepLike, checked_step
 from holdfast.app.step_handlers import plain
@@ -46,12 +47,17 @@ class FutureTasks:
         """Answer no: the short way of `decide(task, "rejected")`."""
         return self.decide(task, "rejected", comment=comment, data=data)
 
-    def decide(self, task: StepLike, decision: str, *, comment: str = "", data: object = None) -> Reply[None]:
+    def decide(
+        self, task: StepLike, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
+    ) -> Reply[None]:
         """Answer a step that waits for a person; `task` is the question, the step, or the id that both give.
 
         `decision` is one of the outcomes that its definition names, in sagas `confirmed` or `rejected`; ForbiddenError if the actor
         lacks the role or the capability that the step asks for. The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
         what was given here. The same answer by the same person again does nothing; any other is refused.
+
+        Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
+        says for whom, if there are several. A deactivated person cannot decide.
         """
         try:
             instance, number = checked_step(task)
@@ -63,4 +69,10 @@ class FutureTasks:
         holds = not self._desk.service.shared.settings.auto_resume_after_approval
         command = c.AnswerStep(step=number, outcome=decision, comment=comment, data=given, holds=holds)
         address = Address(tenant=self._desk.tenant, instance=instance)
-        return self._desk.command(address, command, nothing, comment=comment, may_create=False)
+        return on_question(
+            self._desk,
+            instance,
+            number,
+            lambda desk: desk.command(address, command, nothing, comment=comment, may_create=False),
+            on_behalf_of=on_behalf_of,
+        )

@@ -7,13 +7,15 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, overload
+from typing import Any, Generic, Literal, overload
 
 from holdfast.app import workflow_views as views
 from holdfast.app.calls.admin import FutureAdmin
+from holdfast.app.calls.chains import FutureChains
 from holdfast.app.calls.dead_letters import FutureDeadLetters
 from holdfast.app.calls.deciders import AnyKind, C, E, F, FutureDeciders, Kind, S
 from holdfast.app.calls.definitions import FutureDefinitions
+from holdfast.app.calls.directory import FutureDirectory
 from holdfast.app.calls.events import FutureEvents
 from holdfast.app.calls.faces import FutureCalls, FutureEngineCalls
 from holdfast.app.calls.inbox import FutureInbox
@@ -47,13 +49,17 @@ from holdfast.app.reasons import Why
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, StepLike, Untyped
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
+from holdfast.app.workflow_views import HumanTask
 from holdfast.authoring.definition import Definition, I, R, TypedDefinition
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
+from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 from holdfast.kernel.records import DeadLetterSource, ResumeTrigger
 from holdfast.machine.graphs.graph import Graph
+from holdfast.machine.runs.errands import Stage
 from holdfast.machine.runs.events import Clock
+from holdfast.people.chains import Chain
 from holdfast.store.pauses import PauseClock
 
 
@@ -424,14 +430,19 @@ class AsyncTasks:
         """Answer no: the short way of `decide(task, "rejected")`."""
         await self._futures.reject(task, comment=comment, data=data)
 
-    async def decide(self, task: StepLike, decision: str, *, comment: str = "", data: object = None) -> None:
+    async def decide(
+        self, task: StepLike, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
+    ) -> None:
         """Answer a step that waits for a person; `task` is the question, the step, or the id that both give.
 
         `decision` is one of the outcomes that its definition names, in sagas `confirmed` or `rejected`; ForbiddenError if the actor
         lacks the role or the capability that the step asks for. The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
         what was given here. The same answer by the same person again does nothing; any other is refused.
+
+        Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
+        says for whom, if there are several. A deactivated person cannot decide.
         """
-        await self._futures.decide(task, decision, comment=comment, data=data)
+        await self._futures.decide(task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of)
 
 
 class AsyncNotifications:
@@ -457,6 +468,154 @@ class AsyncNotifications:
     async def mark_all_read(self) -> int:
         """The actor has read everything; how much of it was not read before."""
         return await self._futures.mark_all_read()
+
+
+class AsyncDirectory:
+    """What can be asked of people, and changed. Who changes it is the actor of these calls (`acting`), and every change is kept.
+
+    Changes take the capability `directory:change`; one's own absences and delegations take none.
+    """
+
+    def __init__(self, futures: FutureDirectory) -> None:
+        self._futures = futures
+
+    async def put(
+        self,
+        person: str,
+        *,
+        name: str | None = None,
+        email: str | None = None,
+        kind: Literal["user", "service"] | None = None,
+        manager: str | None = None,
+        attributes: Mapping[str, object] | None = None,
+    ) -> Principal:
+        """Write somebody into the directory, or change them: what is not given stays as it is."""
+        return await self._futures.put(
+            person, name=name, email=email, kind=kind, manager=manager, attributes=attributes
+        )
+
+    async def get(self, person: str) -> Principal:
+        """Somebody; NotFoundError if the directory does not know them."""
+        return await self._futures.get(person)
+
+    async def list(self, *, after: str | Principal = "", limit: int = 100) -> builtins.list[Principal]:
+        """Everybody, by id; give the last one as `after` for the next page."""
+        return await self._futures.list(after=after, limit=limit)
+
+    async def deactivate(self, person: str) -> None:
+        """From now on somebody can neither decide nor be asked. What they did stays, and delegations of theirs hold."""
+        await self._futures.deactivate(person)
+
+    async def activate(self, person: str) -> None:
+        """Somebody can decide and be asked again."""
+        await self._futures.activate(person)
+
+    async def set_manager(self, person: str, manager: str) -> None:
+        """Say whom somebody reports to; nobody if it is empty. RejectedError if that would be a circle."""
+        await self._futures.set_manager(person, manager)
+
+    async def grant(
+        self, person: str, role: str, *, begins_at: datetime | None = None, ends_at: datetime | None = None
+    ) -> None:
+        """Give somebody a role, from now on unless it says when. To give it again changes nothing."""
+        await self._futures.grant(person, role, begins_at=begins_at, ends_at=ends_at)
+
+    async def revoke(self, person: str, role: str) -> bool:
+        """Take a role from somebody, at once; False if they did not have it."""
+        return await self._futures.revoke(person, role)
+
+    async def delegate(
+        self,
+        giver: str,
+        to: str,
+        *,
+        begins_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        role: str = "",
+        definition: str = "",
+        reason: str = "",
+    ) -> Delegation:
+        """Let somebody decide for the giver, for a period: in everything, or only as holder of a role, or in one workflow.
+
+        Both names are on every decision. RejectedError for a delegation to oneself, in a circle, or for a period that ends before it begins.
+        """
+        return await self._futures.delegate(
+            giver, to, begins_at=begins_at, ends_at=ends_at, role=role, definition=definition, reason=reason
+        )
+
+    async def end_delegation(self, delegation: int | Delegation) -> bool:
+        """Have a delegation end now; False if it was over."""
+        return await self._futures.end_delegation(delegation)
+
+    async def delegations(self, person: str) -> builtins.list[Delegation]:
+        """The delegations by and to somebody that are not over, those that are only to come included."""
+        return await self._futures.delegations(person)
+
+    async def absent(
+        self, person: str, *, begins_at: datetime | None = None, ends_at: datetime | None = None, reason: str = ""
+    ) -> Absence:
+        """Say that somebody is away, from now on unless it says when: who stands in for them is asked instead."""
+        return await self._futures.absent(person, begins_at=begins_at, ends_at=ends_at, reason=reason)
+
+    async def end_absence(self, absence: int | Absence) -> bool:
+        """Say that somebody is back now; False if they were."""
+        return await self._futures.end_absence(absence)
+
+    async def absences(self, person: str) -> builtins.list[Absence]:
+        """The absences of somebody that are not over, those that are only to come included."""
+        return await self._futures.absences(person)
+
+    async def holders(self, role: str) -> builtins.list[Principal]:
+        """Those who have a role now and are active, by id."""
+        return await self._futures.holders(role)
+
+    async def roles_of(self, person: str) -> builtins.list[str]:
+        """The roles that somebody has now, by name."""
+        return await self._futures.roles_of(person)
+
+    async def manager_of(self, person: str) -> Principal | None:
+        """Whom somebody reports to; None if nobody."""
+        return await self._futures.manager_of(person)
+
+    async def open_tasks_of_inactive(self) -> builtins.list[HumanTask]:
+        """Open questions that only deactivated people can decide, for whom nobody stands in, oldest first: reassign them."""
+        return await self._futures.open_tasks_of_inactive()
+
+    async def changes(
+        self, person: str = "", *, before: int | DirectoryChange = 0, limit: int = 100
+    ) -> builtins.list[DirectoryChange]:
+        """Who changed what and when, newest first, about one person if named; give the last one as `before` for the next page."""
+        return await self._futures.changes(person, before=before, limit=limit)
+
+
+class AsyncChains:
+    """What can be asked of approval chains, and published. To publish takes the capability `chains:publish`."""
+
+    def __init__(self, futures: FutureChains) -> None:
+        self._futures = futures
+
+    async def publish(
+        self, name: str, stages: Sequence[Stage | Mapping[str, object]], *, description: str = ""
+    ) -> Chain:
+        """Publish a chain, as the version behind the newest one; if that one says the same, it stays the newest.
+
+        A stage is a Stage, or a mapping such as `{"asks": ["manager"]}` or `{"asks": ["role:finance"], "agree": "n", "least": 2}`.
+        Questions take the newest version when they are asked, and keep it. RejectedError for a chain without stages, or one whose
+        stage asks nobody.
+        """
+        return await self._futures.publish(name, stages, description=description)
+
+    async def get(self, name: str, version: int = 0) -> Chain:
+        """One version of a chain, the newest if none is given."""
+        return await self._futures.get(name, version)
+
+    async def list(self) -> builtins.list[Chain]:
+        """The newest version of each chain, by name."""
+        return await self._futures.list()
+
+    async def versions(self, name: str) -> builtins.list[Chain]:
+        """All versions of a chain, oldest first."""
+        return await self._futures.versions(name)
 
 
 class AsyncDeadLetters:
@@ -774,6 +933,10 @@ class AsyncCalls:
     """Questions to people, and their answers."""
     notifications: AsyncNotifications
     """What people were told in the application."""
+    directory: AsyncDirectory
+    """People: who there is, what they may do, who stands in for whom."""
+    chains: AsyncChains
+    """Approval chains."""
     dead_letters: AsyncDeadLetters
     """What gave up, and what is to become of it."""
     definitions: AsyncDefinitions
@@ -795,6 +958,8 @@ class AsyncCalls:
         self.deciders = AsyncDeciders(futures.deciders)
         self.tasks = AsyncTasks(futures.tasks)
         self.notifications = AsyncNotifications(futures.notifications)
+        self.directory = AsyncDirectory(futures.directory)
+        self.chains = AsyncChains(futures.chains)
         self.dead_letters = AsyncDeadLetters(futures.dead_letters)
         self.definitions = AsyncDefinitions(futures.definitions)
         self.events = AsyncEvents(futures.events)

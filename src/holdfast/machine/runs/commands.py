@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from holdfast.machine.runs.errands import Errand, Person
+from holdfast.machine.runs.errands import Errand, Person, Stage
 from holdfast.machine.runs.events.pause import Clock, Trigger
 from holdfast.machine.runs.published import Published
 from holdfast.machine.runs.repair_commands import Repair
@@ -189,6 +189,9 @@ class PeopleFound(_Command, frozen=True, kw_only=True):
     """In the order of the question, each once; empty if there is nobody."""
     why: list[Data] = []
     """For each part of the question: what was asked, and what came of it. It is kept with the question."""
+    stages: list[Stage] = []
+    """What an approval chain consists of: its stages are asked one after the other, and nobody is asked before."""
+    chain_version: str = ""
     error: str = ""
     """Why nobody could be looked for; empty if somebody has looked."""
 

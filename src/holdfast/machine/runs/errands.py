@@ -28,6 +28,16 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     """Of several: each of them is asked, or they share one question, or one of them is asked, in turn (round robin)."""
 
 
+class Stage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One stage of an approval chain: it is asked once the stage before has agreed."""
+
+    name: str = ""
+    asks: list[Ask]
+    agree: Literal["any", "all", "n", "weight"] = "any"
+    least: int = 0
+    """How many, or how much weight, `n` and `weight` take."""
+
+
 class Person(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Somebody who is asked: one user, or whoever has a role."""
 

@@ -2,6 +2,30 @@
 
 create schema holdfast;
 
+create table holdfast.absences (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    principal text not null,
+    reason text not null,
+    begins_at timestamp with time zone not null,
+    ends_at timestamp with time zone,
+    constraint absences_pkey PRIMARY KEY (id),
+    constraint absences_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
+create table holdfast.chains (
+    tenant text not null,
+    name text not null,
+    version integer not null,
+    stages bytea not null,
+    description text not null,
+    published_by text not null,
+    published_at timestamp with time zone not null,
+    constraint chains_pkey PRIMARY KEY (tenant, name, version),
+    constraint chains_name_check CHECK ((name <> ''::text)),
+    constraint chains_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.dead_letters (
     id bigint not null generated always as identity,
     tenant text not null,
@@ -50,6 +74,34 @@ create table holdfast.definitions (
     constraint definitions_pkey PRIMARY KEY (tenant, name, version),
     constraint definitions_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'published'::text, 'retired'::text]))),
     constraint definitions_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.delegations (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    giver text not null,
+    receiver text not null,
+    role text not null,
+    definition text not null,
+    reason text not null,
+    begins_at timestamp with time zone not null,
+    ends_at timestamp with time zone,
+    constraint delegations_pkey PRIMARY KEY (id),
+    constraint delegations_check CHECK ((receiver <> giver)),
+    constraint delegations_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
+create table holdfast.directory_changes (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    principal text not null,
+    action text not null,
+    details text not null,
+    actor text not null,
+    on_behalf_of text not null,
+    at timestamp with time zone not null,
+    constraint directory_changes_pkey PRIMARY KEY (id),
+    constraint directory_changes_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
 create table holdfast.effects (
@@ -232,6 +284,22 @@ create table holdfast.pauses (
     constraint pauses_tenant_check CHECK ((tenant <> ''::text))
 );
 
+create table holdfast.principals (
+    tenant text not null,
+    id text not null,
+    kind text not null,
+    name text not null,
+    email text not null,
+    is_active boolean not null,
+    manager text not null,
+    attributes text not null,
+    constraint principals_pkey PRIMARY KEY (tenant, id),
+    constraint principals_check CHECK ((manager <> id)),
+    constraint principals_id_check CHECK ((id <> ''::text)),
+    constraint principals_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'service'::text]))),
+    constraint principals_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
+);
+
 create table holdfast.projections (
     name text not null,
     "position" bigint not null,
@@ -285,6 +353,18 @@ create table holdfast.resume_requests (
     constraint resume_requests_outcome_check CHECK ((outcome = ANY (ARRAY['open'::text, 'executed'::text, 'refused'::text]))),
     constraint resume_requests_tenant_check CHECK ((tenant <> ''::text)),
     constraint resume_requests_triggered_by_check CHECK ((triggered_by = ANY (ARRAY['manual'::text, 'approval'::text, 'event'::text, 'timeout'::text])))
+);
+
+create table holdfast.role_grants (
+    id bigint not null generated always as identity,
+    tenant text not null,
+    principal text not null,
+    role text not null,
+    begins_at timestamp with time zone not null,
+    ends_at timestamp with time zone,
+    constraint role_grants_pkey PRIMARY KEY (id),
+    constraint role_grants_role_check CHECK ((role <> ''::text)),
+    constraint role_grants_tenant_check CHECK (((tenant <> ''::text) AND (tenant <> '*'::text)))
 );
 
 create table holdfast.snapshots (
@@ -368,8 +448,13 @@ create table holdfast.workers (
 create table holdfast.events_default partition of holdfast.events DEFAULT;
 create table holdfast.steps_default partition of holdfast.steps DEFAULT with (fillfactor=70);
 
+CREATE INDEX absences_by_principal ON holdfast.absences USING btree (tenant, principal, id);
 CREATE INDEX dead_letters_by_instance ON holdfast.dead_letters USING btree (instance, source, number);
 CREATE INDEX dead_letters_by_tenant ON holdfast.dead_letters USING btree (tenant, id);
+CREATE INDEX delegations_by_giver ON holdfast.delegations USING btree (tenant, giver, id);
+CREATE INDEX delegations_by_receiver ON holdfast.delegations USING btree (tenant, receiver, id);
+CREATE INDEX directory_changes_by_principal ON holdfast.directory_changes USING btree (tenant, principal, id);
+CREATE INDEX directory_changes_by_tenant ON holdfast.directory_changes USING btree (tenant, id);
 CREATE INDEX effects_claimed ON holdfast.effects USING btree (tenant, instance) WHERE ((owner IS NOT NULL) AND (fence > 0));
 CREATE INDEX effects_held ON holdfast.effects USING btree (tenant, definition) WHERE (held_at IS NOT NULL);
 CREATE INDEX effects_parked ON holdfast.effects USING btree (parked_until) WHERE (parked_until IS NOT NULL);
@@ -395,16 +480,23 @@ CREATE INDEX notifications_unread ON holdfast.notifications USING btree (tenant,
 CREATE INDEX observations_by_instance ON holdfast.observations USING btree (instance, id);
 CREATE UNIQUE INDEX pauses_standing ON holdfast.pauses USING btree (tenant, definition, version, step) WHERE (ended_at IS NULL);
 CREATE INDEX pauses_walking ON holdfast.pauses USING btree (id) WHERE ((ended_at IS NULL) OR (walks < 2));
+CREATE INDEX principals_inactive ON holdfast.principals USING btree (tenant, id) WHERE (NOT is_active);
 CREATE INDEX published_events_by_key ON holdfast.published_events USING btree (tenant, event, correlation, published_at, instance);
 CREATE INDEX published_events_by_time ON holdfast.published_events USING btree (tenant, published_at, instance);
 CREATE INDEX receipts_by_age ON holdfast.receipts USING brin (created_at);
 CREATE INDEX resume_requests_open ON holdfast.resume_requests USING btree (requested_at, instance) WHERE (outcome = 'open'::text);
+CREATE INDEX role_grants_by_principal ON holdfast.role_grants USING btree (tenant, principal, role);
+CREATE INDEX role_grants_by_role ON holdfast.role_grants USING btree (tenant, role, principal);
 CREATE INDEX subscriptions_by_name ON holdfast.subscriptions USING btree (tenant, kind, name, correlation, instance, number, place);
 CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at) WHERE (held_at IS NULL);
 CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHERE (held_at IS NOT NULL);
 
+alter table holdfast.absences enable row level security, force row level security;
+alter table holdfast.chains enable row level security, force row level security;
 alter table holdfast.dead_letters enable row level security, force row level security;
 alter table holdfast.definitions enable row level security, force row level security;
+alter table holdfast.delegations enable row level security, force row level security;
+alter table holdfast.directory_changes enable row level security, force row level security;
 alter table holdfast.effects enable row level security, force row level security;
 alter table holdfast.events enable row level security, force row level security;
 alter table holdfast.human_tasks enable row level security, force row level security;
@@ -414,21 +506,31 @@ alter table holdfast.meta enable row level security, force row level security;
 alter table holdfast.notifications enable row level security, force row level security;
 alter table holdfast.observations enable row level security, force row level security;
 alter table holdfast.pauses enable row level security, force row level security;
+alter table holdfast.principals enable row level security, force row level security;
 alter table holdfast.projections enable row level security, force row level security;
 alter table holdfast.published_events enable row level security, force row level security;
 alter table holdfast.receipts enable row level security, force row level security;
 alter table holdfast.resume_requests enable row level security, force row level security;
+alter table holdfast.role_grants enable row level security, force row level security;
 alter table holdfast.snapshots enable row level security, force row level security;
 alter table holdfast.steps enable row level security, force row level security;
 alter table holdfast.subscriptions enable row level security, force row level security;
 alter table holdfast.timers enable row level security, force row level security;
 alter table holdfast.workers enable row level security, force row level security;
 
+create policy engine on holdfast.absences as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.absences as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.chains as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.chains as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.dead_letters as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.dead_letters as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.definitions as permissive for all to holdfast_engine using (true) with check (true);
 create policy shared on holdfast.definitions as permissive for select to holdfast_tenant using ((tenant = '*'::text));
 create policy tenant on holdfast.definitions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.delegations as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.delegations as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.directory_changes as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.directory_changes as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.effects as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.effects as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.events as permissive for all to holdfast_engine using (true) with check (true);
@@ -447,6 +549,8 @@ create policy engine on holdfast.observations as permissive for all to holdfast_
 create policy tenant on holdfast.observations as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.pauses as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.pauses as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.principals as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.principals as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.projections as permissive for all to holdfast_engine using (true) with check (true);
 create policy engine on holdfast.published_events as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.published_events as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
@@ -454,6 +558,8 @@ create policy engine on holdfast.receipts as permissive for all to holdfast_engi
 create policy tenant on holdfast.receipts as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.resume_requests as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.resume_requests as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.role_grants as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.role_grants as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.snapshots as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.snapshots as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.steps as permissive for all to holdfast_engine using (true) with check (true);
@@ -589,7 +695,9 @@ begin
 end $function$
 ;
 
+CREATE TRIGGER chains_never_change BEFORE DELETE OR UPDATE ON holdfast.chains FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
 CREATE TRIGGER definitions_immutable BEFORE UPDATE ON holdfast.definitions FOR EACH ROW WHEN (((old.status <> 'draft'::text) AND ((new.source <> old.source) OR (new.media_type <> old.media_type) OR (new.compiled <> old.compiled) OR (new.hash <> old.hash) OR (new.kind <> old.kind) OR (new.compiler <> old.compiler) OR (new.status = 'draft'::text) OR (new.tenant <> old.tenant) OR (new.name <> old.name) OR (new.version <> old.version)))) EXECUTE FUNCTION holdfast.refuse('HF102', 'a published definition never changes');
+CREATE TRIGGER directory_changes_never_change BEFORE DELETE OR UPDATE ON holdfast.directory_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse('HF120', 'what was changed in the directory is never rewritten');
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON holdfast.events FOR EACH ROW EXECUTE FUNCTION holdfast.keep_events();
 CREATE TRIGGER human_tasks_final BEFORE UPDATE ON holdfast.human_tasks FOR EACH ROW WHEN ((old.closed_at IS NOT NULL)) EXECUTE FUNCTION holdfast.refuse('HF106', 'a decision that was made never changes');
 CREATE TRIGGER instances_history BEFORE UPDATE OF version ON holdfast.instances FOR EACH ROW WHEN ((new.version < old.version)) EXECUTE FUNCTION holdfast.refuse('HF103', 'the identity of an instance never changes');
@@ -604,8 +712,14 @@ grant execute on function holdfast.instances_having(jsonb) to holdfast_tenant;
 grant execute on function holdfast.make_partitions(timestamp with time zone,integer) to holdfast_engine;
 grant usage on schema holdfast to holdfast_engine;
 grant usage on schema holdfast to holdfast_tenant;
+grant usage on sequence holdfast.absences_id_seq to holdfast_engine;
+grant usage on sequence holdfast.absences_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.dead_letters_id_seq to holdfast_engine;
 grant usage on sequence holdfast.dead_letters_id_seq to holdfast_tenant;
+grant usage on sequence holdfast.delegations_id_seq to holdfast_engine;
+grant usage on sequence holdfast.delegations_id_seq to holdfast_tenant;
+grant usage on sequence holdfast.directory_changes_id_seq to holdfast_engine;
+grant usage on sequence holdfast.directory_changes_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.inbox_id_seq to holdfast_engine;
 grant usage on sequence holdfast.inbox_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.notifications_id_seq to holdfast_engine;
@@ -614,10 +728,20 @@ grant usage on sequence holdfast.observations_id_seq to holdfast_engine;
 grant usage on sequence holdfast.observations_id_seq to holdfast_tenant;
 grant usage on sequence holdfast.pauses_id_seq to holdfast_engine;
 grant usage on sequence holdfast.pauses_id_seq to holdfast_tenant;
+grant usage on sequence holdfast.role_grants_id_seq to holdfast_engine;
+grant usage on sequence holdfast.role_grants_id_seq to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.absences to holdfast_engine;
+grant select on table holdfast.absences to holdfast_tenant;
+grant insert, select on table holdfast.chains to holdfast_engine;
+grant select on table holdfast.chains to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.dead_letters to holdfast_engine;
 grant select on table holdfast.dead_letters to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.definitions to holdfast_engine;
 grant select on table holdfast.definitions to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.delegations to holdfast_engine;
+grant select on table holdfast.delegations to holdfast_tenant;
+grant insert, select on table holdfast.directory_changes to holdfast_engine;
+grant select on table holdfast.directory_changes to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.effects to holdfast_engine;
 grant select on table holdfast.effects to holdfast_tenant;
 grant delete, insert, select on table holdfast.events to holdfast_engine;
@@ -638,12 +762,16 @@ grant delete, insert, select, update on table holdfast.observations to holdfast_
 grant select on table holdfast.observations to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.pauses to holdfast_engine;
 grant select on table holdfast.pauses to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.principals to holdfast_engine;
+grant select on table holdfast.principals to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.projections to holdfast_engine;
 grant delete, insert, select, update on table holdfast.published_events to holdfast_engine;
 grant select on table holdfast.published_events to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.receipts to holdfast_engine;
 grant delete, insert, select, update on table holdfast.resume_requests to holdfast_engine;
 grant select on table holdfast.resume_requests to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.role_grants to holdfast_engine;
+grant select on table holdfast.role_grants to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.snapshots to holdfast_engine;
 grant select on table holdfast.snapshots to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.steps to holdfast_engine;

@@ -15,6 +15,7 @@ from holdfast.errors import ConfigurationError, SchemaMismatchError
 from holdfast.store.foreign import unwrapped
 from holdfast.store.migrating import bring_up, read_migrations
 from holdfast.store.postgres.borrowing import borrowed
+from holdfast.store.postgres.chains import PostgresChains
 from holdfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
 from holdfast.store.postgres.commits import PostgresUnit, PostgresWriter, accept_within
 from holdfast.store.postgres.connections import (
@@ -27,6 +28,7 @@ from holdfast.store.postgres.connections import (
     prepare_reader,
 )
 from holdfast.store.postgres.definitions import PostgresDefinitions
+from holdfast.store.postgres.directory import PostgresPeople
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
 from holdfast.store.postgres.keeping import PostgresKeeper
@@ -92,6 +94,14 @@ class PostgresParts:
     def notifications(self) -> PostgresNotifications:
         """For those who tell people something, and for those people."""
         return PostgresNotifications(self._next_line())
+
+    def people(self) -> PostgresPeople:
+        """For whoever asks who is asked."""
+        return PostgresPeople(self._next_line())
+
+    def chains(self) -> PostgresChains:
+        """For whoever resolves approval chains."""
+        return PostgresChains(self._next_line())
 
 
 class PostgresLine(PostgresParts):

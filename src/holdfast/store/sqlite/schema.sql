@@ -1,5 +1,25 @@
 -- What the migrations come to. Written by docs/schema.py: run `python3 dev.py schema` instead of editing.
 
+CREATE TABLE absences (
+    id        integer primary key autoincrement,
+    tenant    text not null check (tenant <> '' and tenant <> '*'),
+    principal text not null,
+    reason    text not null,
+    begins_at text not null,
+    ends_at   text
+) strict;
+
+CREATE TABLE chains (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    name         text not null check (name <> ''),
+    version      integer not null,
+    stages       blob not null,
+    description  text not null,
+    published_by text not null,
+    published_at text not null,
+    primary key (tenant, name, version)
+) strict, without rowid;
+
 CREATE TABLE dead_letters (
     id                 integer primary key autoincrement,
     tenant             text not null check (tenant <> ''),
@@ -44,6 +64,29 @@ CREATE TABLE definitions (
     published_at text not null,
     primary key (tenant, name, version)
 ) strict, without rowid;
+
+CREATE TABLE delegations (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    giver      text not null,
+    receiver   text not null check (receiver <> giver),
+    role       text not null,
+    definition text not null,
+    reason     text not null,
+    begins_at  text not null,
+    ends_at    text
+) strict;
+
+CREATE TABLE directory_changes (
+    id           integer primary key autoincrement,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    principal    text not null,
+    action       text not null,
+    details      text not null,
+    actor        text not null,
+    on_behalf_of text not null,
+    at           text not null
+) strict;
 
 CREATE TABLE effects (
     instance       text not null,
@@ -200,6 +243,18 @@ CREATE TABLE pauses (
     walks      integer not null default 0
 ) strict;
 
+CREATE TABLE principals (
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    id         text not null check (id <> ''),
+    kind       text not null check (kind in ('user', 'service')),
+    name       text not null,
+    email      text not null,
+    is_active  integer not null,
+    manager    text not null check (manager <> id),
+    attributes text not null,
+    primary key (tenant, id)
+) strict, without rowid;
+
 CREATE TABLE projections (
     name       text not null primary key,
     position   integer not null,
@@ -250,6 +305,15 @@ CREATE TABLE resume_requests (
 ) strict, without rowid;
 
 CREATE TABLE retention (instance text not null primary key) strict, without rowid;
+
+CREATE TABLE role_grants (
+    id        integer primary key autoincrement,
+    tenant    text not null check (tenant <> '' and tenant <> '*'),
+    principal text not null,
+    role      text not null check (role <> ''),
+    begins_at text not null,
+    ends_at   text
+) strict;
 
 CREATE TABLE snapshots (
     instance      text not null primary key,
@@ -323,7 +387,17 @@ CREATE TABLE workers (
     alive_until text not null
 ) strict, without rowid;
 
+CREATE INDEX absences_by_principal on absences (tenant, principal, id);
+
 CREATE INDEX dead_letters_by_instance on dead_letters (instance, source, number);
+
+CREATE INDEX delegations_by_giver on delegations (tenant, giver, id);
+
+CREATE INDEX delegations_by_receiver on delegations (tenant, receiver, id);
+
+CREATE INDEX directory_changes_by_principal on directory_changes (tenant, principal, id);
+
+CREATE INDEX directory_changes_by_tenant on directory_changes (tenant, id);
 
 CREATE INDEX effects_held on effects (tenant, definition) where held_at is not null;
 
@@ -374,6 +448,8 @@ CREATE UNIQUE INDEX pauses_standing on pauses (tenant, definition, version, step
 
 CREATE INDEX pauses_walking on pauses (id) where ended_at is null or walks < 2;
 
+CREATE INDEX principals_inactive on principals (tenant, id) where is_active = 0;
+
 CREATE INDEX published_events_by_key on published_events (tenant, event, correlation, published_at, instance);
 
 CREATE INDEX published_events_by_time on published_events (tenant, published_at, instance);
@@ -382,11 +458,21 @@ CREATE INDEX receipts_by_age on receipts (created_at);
 
 CREATE INDEX resume_requests_open on resume_requests (requested_at, instance) where outcome = 'open';
 
+CREATE INDEX role_grants_by_principal on role_grants (tenant, principal, role);
+
+CREATE INDEX role_grants_by_role on role_grants (tenant, role, principal);
+
 CREATE INDEX subscriptions_by_name on subscriptions (tenant, kind, name, correlation, instance, number, place);
 
 CREATE INDEX timers_due on timers (language, type, version, due_at) where held_at is null;
 
 CREATE INDEX timers_held on timers (tenant, definition) where held_at is not null;
+
+CREATE TRIGGER chains_never_change before update on chains
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+CREATE TRIGGER chains_never_go before delete on chains
+begin select raise(abort, 'HF102 a published definition never changes'); end;
 
 CREATE TRIGGER definitions_immutable before update on definitions
 when old.status <> 'draft' and (
@@ -395,6 +481,12 @@ when old.status <> 'draft' and (
     or new.tenant <> old.tenant or new.name <> old.name or new.version <> old.version
 )
 begin select raise(abort, 'HF102 a published definition never changes'); end;
+
+CREATE TRIGGER directory_changes_never_change before update on directory_changes
+begin select raise(abort, 'HF120 what was changed in the directory is never rewritten'); end;
+
+CREATE TRIGGER directory_changes_never_go before delete on directory_changes
+begin select raise(abort, 'HF120 what was changed in the directory is never rewritten'); end;
 
 CREATE TRIGGER events_never_change before update on events
 begin select raise(abort, 'HF101 events are append-only'); end;

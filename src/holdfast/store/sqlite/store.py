@@ -14,10 +14,12 @@ from holdfast.store.foreign import unwrapped
 from holdfast.store.migrating import Migration, bring_up, read_migrations
 from holdfast.store.shapes import StoredMessage
 from holdfast.store.sqlite.borrowing import borrowed
+from holdfast.store.sqlite.chains import SQLiteChains
 from holdfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
 from holdfast.store.sqlite.commits import SQLiteUnit, SQLiteWriter, accept_within
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.definitions import SQLiteDefinitions
+from holdfast.store.sqlite.directory import SQLitePeople
 from holdfast.store.sqlite.faults import is_missing, translated
 from holdfast.store.sqlite.feed import SQLiteFeed
 from holdfast.store.sqlite.keeping import SQLiteKeeper
@@ -80,6 +82,14 @@ class SQLiteParts:
     def notifications(self) -> SQLiteNotifications:
         """For those who tell people something, and for those people."""
         return SQLiteNotifications(self._database)
+
+    def people(self) -> SQLitePeople:
+        """For whoever asks who is asked."""
+        return SQLitePeople(self._database)
+
+    def chains(self) -> SQLiteChains:
+        """For whoever resolves approval chains."""
+        return SQLiteChains(self._database)
 
     def close(self) -> None:
         """Nothing to let go of: the connections are the file's."""

@@ -445,6 +445,86 @@ create index notifications_by_recipient on holdfast.notifications (tenant, kind,
 create index notifications_unread on holdfast.notifications (tenant, kind, recipient, id) where read_at is null;
 create index notifications_by_instance on holdfast.notifications (instance);
 
+-- People. `principals` are never deleted, they are deactivated; a grant, a delegation or an absence is never deleted either, its period
+-- ends. `directory_changes` says who changed what and when; it is written with the change itself. `chains` are templates of approvals:
+-- a version never changes.
+
+create table holdfast.principals (
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    id         text not null check (id <> ''),
+    kind       text not null check (kind in ('user', 'service')),
+    name       text not null,
+    email      text not null,
+    is_active  boolean not null,
+    manager    text not null check (manager <> id),
+    attributes text not null,
+    primary key (tenant, id)
+);
+create index principals_inactive on holdfast.principals (tenant, id) where not is_active;
+
+create table holdfast.role_grants (
+    id        bigint generated always as identity primary key,
+    tenant    text not null check (tenant <> '' and tenant <> '*'),
+    principal text not null,
+    role      text not null check (role <> ''),
+    begins_at timestamptz not null,
+    ends_at   timestamptz
+);
+create index role_grants_by_role on holdfast.role_grants (tenant, role, principal);
+create index role_grants_by_principal on holdfast.role_grants (tenant, principal, role);
+
+create table holdfast.delegations (
+    id         bigint generated always as identity primary key,
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    giver      text not null,
+    receiver   text not null check (receiver <> giver),
+    role       text not null,
+    definition text not null,
+    reason     text not null,
+    begins_at  timestamptz not null,
+    ends_at    timestamptz
+);
+create index delegations_by_giver on holdfast.delegations (tenant, giver, id);
+create index delegations_by_receiver on holdfast.delegations (tenant, receiver, id);
+
+create table holdfast.absences (
+    id        bigint generated always as identity primary key,
+    tenant    text not null check (tenant <> '' and tenant <> '*'),
+    principal text not null,
+    reason    text not null,
+    begins_at timestamptz not null,
+    ends_at   timestamptz
+);
+create index absences_by_principal on holdfast.absences (tenant, principal, id);
+
+create table holdfast.directory_changes (
+    id           bigint generated always as identity primary key,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    principal    text not null,
+    action       text not null,
+    details      text not null,
+    actor        text not null,
+    on_behalf_of text not null,
+    at           timestamptz not null
+);
+create index directory_changes_by_tenant on holdfast.directory_changes (tenant, id);
+create index directory_changes_by_principal on holdfast.directory_changes (tenant, principal, id);
+create trigger directory_changes_never_change before update or delete on holdfast.directory_changes for each row
+execute function holdfast.refuse('HF120', 'what was changed in the directory is never rewritten');
+
+create table holdfast.chains (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    name         text not null check (name <> ''),
+    version      integer not null,
+    stages       bytea not null,
+    description  text not null,
+    published_by text not null,
+    published_at timestamptz not null,
+    primary key (tenant, name, version)
+);
+create trigger chains_never_change before update or delete on holdfast.chains for each row
+execute function holdfast.refuse('HF102', 'a published definition never changes');
+
 -- A partition per month of birth, made ahead of time by the engine's housekeeping. A month that has rows in the default partition
 -- already, because somebody's clock was ahead, stays there; one that another process has just made is made.
 
@@ -561,3 +641,15 @@ revoke execute on function holdfast.make_partitions, holdfast.instances_having f
 grant execute on function holdfast.make_partitions to holdfast_engine;
 grant execute on function holdfast.instances_having to holdfast_tenant;
 grant usage on all sequences in schema holdfast to holdfast_engine, holdfast_tenant;
+
+-- People are a tenant's own, like everything else.
+do $$
+declare
+    name text;
+begin
+    foreach name in array array['principals', 'role_grants', 'delegations', 'absences', 'directory_changes', 'chains'] loop
+        perform holdfast.wall_off(name);
+        execute format('grant select on holdfast.%I to holdfast_tenant', name);
+    end loop;
+end $$;
+revoke update, delete on holdfast.directory_changes, holdfast.chains from holdfast_engine;

@@ -410,3 +410,87 @@ create table notifications (
 create index notifications_by_recipient on notifications (tenant, kind, recipient, id);
 create index notifications_unread on notifications (tenant, kind, recipient, id) where read_at is null;
 create index notifications_by_instance on notifications (instance);
+
+-- People. `principals` are never deleted, they are deactivated; a grant, a delegation or an absence is never deleted either, its period
+-- ends. `directory_changes` says who changed what and when; it is written with the change itself. `chains` are templates of approvals:
+-- a version never changes.
+
+create table principals (
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    id         text not null check (id <> ''),
+    kind       text not null check (kind in ('user', 'service')),
+    name       text not null,
+    email      text not null,
+    is_active  integer not null,
+    manager    text not null check (manager <> id),
+    attributes text not null,
+    primary key (tenant, id)
+) strict, without rowid;
+create index principals_inactive on principals (tenant, id) where is_active = 0;
+
+create table role_grants (
+    id        integer primary key autoincrement,
+    tenant    text not null check (tenant <> '' and tenant <> '*'),
+    principal text not null,
+    role      text not null check (role <> ''),
+    begins_at text not null,
+    ends_at   text
+) strict;
+create index role_grants_by_role on role_grants (tenant, role, principal);
+create index role_grants_by_principal on role_grants (tenant, principal, role);
+
+create table delegations (
+    id         integer primary key autoincrement,
+    tenant     text not null check (tenant <> '' and tenant <> '*'),
+    giver      text not null,
+    receiver   text not null check (receiver <> giver),
+    role       text not null,
+    definition text not null,
+    reason     text not null,
+    begins_at  text not null,
+    ends_at    text
+) strict;
+create index delegations_by_giver on delegations (tenant, giver, id);
+create index delegations_by_receiver on delegations (tenant, receiver, id);
+
+create table absences (
+    id        integer primary key autoincrement,
+    tenant    text not null check (tenant <> '' and tenant <> '*'),
+    principal text not null,
+    reason    text not null,
+    begins_at text not null,
+    ends_at   text
+) strict;
+create index absences_by_principal on absences (tenant, principal, id);
+
+create table directory_changes (
+    id           integer primary key autoincrement,
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    principal    text not null,
+    action       text not null,
+    details      text not null,
+    actor        text not null,
+    on_behalf_of text not null,
+    at           text not null
+) strict;
+create index directory_changes_by_tenant on directory_changes (tenant, id);
+create index directory_changes_by_principal on directory_changes (tenant, principal, id);
+create trigger directory_changes_never_change before update on directory_changes
+begin select raise(abort, 'HF120 what was changed in the directory is never rewritten'); end;
+create trigger directory_changes_never_go before delete on directory_changes
+begin select raise(abort, 'HF120 what was changed in the directory is never rewritten'); end;
+
+create table chains (
+    tenant       text not null check (tenant <> '' and tenant <> '*'),
+    name         text not null check (name <> ''),
+    version      integer not null,
+    stages       blob not null,
+    description  text not null,
+    published_by text not null,
+    published_at text not null,
+    primary key (tenant, name, version)
+) strict, without rowid;
+create trigger chains_never_change before update on chains
+begin select raise(abort, 'HF102 a published definition never changes'); end;
+create trigger chains_never_go before delete on chains
+begin select raise(abort, 'HF102 a published definition never changes'); end;

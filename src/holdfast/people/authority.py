@@ -1,0 +1,116 @@
+"""Who somebody is when they act: their roles as the directory has them now, and for whom they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.kernel.actor import Actor, RequestContext
+from holdfast.machine.runs.errands import Person
+from holdfast.people.directory import Directory, Look
+from holdfast.people.refusals import PeopleRefusal, forbidden, refused
+
+
+class StandIn(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody for whom the actor may decide now."""
+
+    id: str
+    role: str = ""
+    """Only what they are asked as holder of this role; empty for all."""
+    definition: str = ""
+    """Only in workflows of this name; empty for all."""
+    roles: frozenset[str] = frozenset()
+    """The roles that they have themselves."""
+
+    def role_for(self, person: Person, definition: str) -> str | None:
+        """By which role they are one of those who are asked; empty if by their name, None if they are not, or this is no matter of the actor's."""
+        if self.definition not in {"", definition}:
+            return None
+        if person.kind == "role":
+            is_asked = person.name in self.roles and self.role in {"", person.name}
+            return person.name if is_asked else None
+        return "" if person.name == self.id and not self.role else None
+
+
+class Authority(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody may do as far as the directory knows."""
+
+    actor: Actor
+    """With the roles that were granted, besides those that the request says."""
+    stands_in_for: list[StandIn] = []
+
+    @property
+    def everybody(self) -> list[str]:
+        """The actor, and all for whom they stand in."""
+        return list(dict.fromkeys([self.actor.id, *(each.id for each in self.stands_in_for)]))
+
+    def deciding(self, asked: Iterable[Person], *, definition: str = "", on_behalf_of: str = "") -> Actor:
+        """As whom the actor decides on a question to these people: as themselves if they are asked, else for the one they stand in for.
+
+        RejectedError if that is one of several: `on_behalf_of` says which. ForbiddenError if it is somebody for whom they do not stand in.
+        """
+        actor, people = self.actor, list(asked)
+        if actor.kind == "system":
+            return replace(actor, on_behalf_of=on_behalf_of) if on_behalf_of else actor
+        if on_behalf_of in {"", actor.id} and (actor.on_behalf_of or on_behalf_of or _is_asked(actor, people)):
+            return actor
+        found: dict[str, set[str]] = {}
+        for each in self.stands_in_for:
+            ways = [way for person in people if (way := each.role_for(person, definition)) is not None]
+            if ways and on_behalf_of in {"", each.id}:
+                found.setdefault(each.id, set()).update(filter(None, ways))
+        if on_behalf_of and not found:
+            raise forbidden(PeopleRefusal.NOT_STANDING_IN, self._not_standing_in(on_behalf_of))
+        if len(found) > 1:
+            raise refused(
+                PeopleRefusal.SEVERAL_STOOD_IN_FOR,
+                f"{actor.id!r} stands in for several who are asked: {', '.join(sorted(found))}; say for whom with `on_behalf_of`",
+            )
+        for name, roles in found.items():
+            return replace(actor, on_behalf_of=name, roles=actor.roles | roles)
+        return actor
+
+    def _not_standing_in(self, name: str) -> str:
+        others = ", ".join(repr(each.id) for each in self.stands_in_for) or "nobody"
+        return f"{self.actor.id!r} does not stand in for {name!r} in this matter now; for {others} they do"
+
+
+def authority(directory: Directory, request: RequestContext, now: datetime) -> Authority:
+    """Who the actor of a request is. ForbiddenError if they are deactivated; whoever the directory does not know is as the request says."""
+    actor = request.actor
+    if actor.kind == "system" or directory.is_known_empty(request.tenant, now):
+        return Authority(actor=actor)
+    with directory.looking(request.tenant) as rows:
+        look = Look(rows, now)
+        if look.is_empty():
+            directory.note_empty(request.tenant, now)
+            return Authority(actor=actor)
+        known = look.person(actor.id)
+        if known is not None and not known.is_active:
+            raise forbidden(
+                PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to"
+            )
+        return _known(look, actor)
+
+
+def _known(look: Look, actor: Actor) -> Authority:
+    given = look.delegations_to(actor.id)
+    roles = look.roles([actor.id, *(each.giver for each in given)])
+    own = roles[actor.id]
+    return Authority(
+        actor=replace(actor, roles=actor.roles | own) if own - actor.roles else actor,
+        stands_in_for=[
+            StandIn(id=each.giver, role=each.role, definition=each.definition, roles=roles[each.giver])
+            for each in given
+        ],
+    )
+
+
+def _is_asked(actor: Actor, people: list[Person]) -> bool:
+    return any(
+        each.name in actor.roles if each.kind == "role" else each.name in {actor.id, actor.on_behalf_of}
+        for each in people
+    )

@@ -1,0 +1,118 @@
+"""Approval chains: templates of stages that are asked one after the other, published in versions that never change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.machine.runs.errands import Ask, Stage
+from holdfast.people.refusals import PeopleRefusal, refused
+from holdfast.store.chains import StoredChain
+
+T = TypeVar("T")
+
+_SHORT = ("user", "role", "manager")
+"""What an ask may be written with in short: `{"role": "finance"}`."""
+
+
+class Chain(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of an approval chain."""
+
+    name: str
+    version: int
+    """Counted from 1. Questions that were begun with it keep it, whatever is published later."""
+    stages: list[Stage]
+    """They are asked one after the other, each once the one before has agreed."""
+    description: str = ""
+    published_by: str = ""
+    published_at: datetime
+
+
+def chain_of(stored: StoredChain) -> Chain:
+    """A chain as it is in the database."""
+    return Chain(
+        name=stored.name,
+        version=stored.version,
+        stages=msgspec.json.decode(stored.stages, type=list[Stage]),
+        description=stored.description,
+        published_by=stored.published_by,
+        published_at=stored.published_at,
+    )
+
+
+def stage_bytes(stages: Sequence[Stage]) -> bytes:
+    """Stages as they are stored: the same for the same."""
+    return msgspec.json.encode(stages)
+
+
+def checked_stages(given: object) -> list[Stage]:
+    """Stages as callers give them: as such, or as plain data. RejectedError if no question could be made of them."""
+    if not isinstance(given, list | tuple) or not given:
+        raise refused(PeopleRefusal.EMPTY_CHAIN, "a chain without stages would ask nobody; give at least one stage")
+    return [_stage(each, number) for number, each in enumerate(given, 1)]
+
+
+def _stage(given: object, number: int) -> Stage:
+    where = f"stage {number}"
+    if isinstance(given, Mapping):
+        given = _converted({**given, "asks": [*_asks(given.get("asks", ()))]}, Stage, where)
+    if not isinstance(given, Stage):
+        raise refused(PeopleRefusal.BAD_STAGE, f"{where} is {given!r}; give a Stage, or a mapping with `asks`")
+    if not given.asks:
+        raise refused(PeopleRefusal.EMPTY_STAGE, f"{where} asks nobody; give it at least one ask")
+    for fault in _faults(given):
+        raise refused(PeopleRefusal.BAD_STAGE, f"{where} {fault}")
+    return given
+
+
+def _faults(stage: Stage) -> Iterator[str]:
+    for ask in stage.asks:
+        if not ask.by:
+            yield "has an ask without a resolver; say by which one, such as `role`"
+        if ask.by in {"chain", "rule"}:
+            yield f"asks by {ask.by!r}, which a stage cannot; name users, roles, managers, or resolvers of the application"
+        if ask.by in {"user", "role"} and not ask.of:
+            yield f"asks by {ask.by!r} without saying which; give `of`"
+        if ask.weight < 1:
+            yield f"has an ask with a weight of {ask.weight}; it must be at least 1"
+    if stage.agree in {"n", "weight"} and stage.least < 1:
+        yield f"agrees by {stage.agree!r} without saying how much that takes; give `least`"
+
+
+def _asks(given: object) -> Iterator[object]:
+    """Asks as callers write them in short: `"role:finance"`, `"ann"`, `"manager"`, or `{"role": "finance"}`."""
+    for each in given if isinstance(given, list | tuple) else (given,):
+        if isinstance(each, str):
+            kind, colon, of = each.partition(":")
+            by = kind if colon else each if each == "manager" else "user"
+            yield {"by": by, "of": of if colon else "" if by == "manager" else each}
+        elif (
+            isinstance(each, Mapping) and "by" not in each and len(short := [key for key in _SHORT if key in each]) == 1
+        ):
+            rest = {key: value for key, value in each.items() if key != short[0]}
+            yield {"by": short[0], "of": each[short[0]], **rest}
+        else:
+            yield each
+
+
+def _converted(given: Mapping[object, object], kind: type[T], where: str) -> T:
+    plain = {key: _plain_asks(value) if key == "asks" else value for key, value in given.items()}
+    unknown = sorted(str(key) for key in plain if key not in kind.__struct_fields__)  # type: ignore[attr-defined]
+    if unknown:
+        known = ", ".join(kind.__struct_fields__)  # type: ignore[attr-defined]
+        raise refused(PeopleRefusal.BAD_STAGE, f"{where} has no {', '.join(map(repr, unknown))}; there are {known}")
+    try:
+        return msgspec.convert(plain, kind)
+    except msgspec.ValidationError as error:
+        raise refused(PeopleRefusal.BAD_STAGE, f"{where} cannot be read: {error}") from error
+
+
+def _plain_asks(given: object) -> object:
+    return (
+        [msgspec.to_builtins(each) if isinstance(each, Ask) else each for each in given]
+        if isinstance(given, list)
+        else given
+    )

@@ -1,0 +1,208 @@
+"""Finds those who are to be asked: the errand that a question sends the engine on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.machine.runs.commands import PeopleFound
+from holdfast.machine.runs.errands import Ask, Data, FindPeople, Person
+from holdfast.people.chains import Chain
+from holdfast.people.directory import Crowd, Directory, Look
+from holdfast.people.resolvers import BUILT_IN, PeopleRequest, Resolvers
+from holdfast.runtime.handlers import EffectContext, Fail
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a finder looks."""
+
+    directory: Directory
+    resolvers: Resolvers
+    chain: Callable[[str, str], Chain | None]
+    """The newest version of a tenant's chain."""
+    next_number: Callable[[str], int]
+    """Counts over all processes, for those who are asked in turn."""
+    now: Callable[[], datetime]
+
+
+class Finder:
+    """Does the errand FindPeople; its answer says who is asked, and why."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def find(self, context: EffectContext, errand: FindPeople) -> PeopleFound:
+        """Who is asked. What a resolver of the application raises is raised: the errand is tried again, and then given up."""
+        chained = [ask for ask in errand.asks if ask.by == "chain"]
+        if chained:
+            return self._chain(context.tenant, errand, chained)
+        search = _Search(errand, context.tenant, context.decider)
+        given = {
+            place: self._sources.resolvers.ask(ask.by, search.request(ask))
+            for place, ask in enumerate(errand.asks)
+            if ask.by not in BUILT_IN
+        }
+        turns = {
+            place: self._sources.next_number(f"in turn:{context.tenant}:{ask.by}:{ask.of}")
+            for place, ask in enumerate(errand.asks)
+            if ask.pick == "in_turn"
+        }
+        with self._sources.directory.looking(context.tenant) as rows:
+            search.look = Look(rows, self._sources.now())
+            for place, ask in enumerate(errand.asks):
+                search.answer(ask, given.get(place), turns.get(place))
+        return PeopleFound(step=errand.step, people=_once(search.people), why=search.why)
+
+    def _chain(self, tenant: str, errand: FindPeople, chained: list[Ask]) -> PeopleFound:
+        if len(errand.asks) > 1:
+            raise Fail(
+                f"the approval chain {chained[0].of!r} of {errand.node!r} is asked alone; others go into its stages"
+            )
+        name = chained[0].of
+        chain = self._sources.chain(tenant, name)
+        if chain is None:
+            raise Fail(f"there is no approval chain {name!r}; publish it with `engine.chains.publish`, and ask again")
+        why: Data = {"resolver": "chain", "of": name, "result": [f"version {chain.version}"]}
+        return PeopleFound(step=errand.step, stages=chain.stages, chain_version=str(chain.version), why=[why])
+
+
+class _Search:
+    """One errand under way."""
+
+    def __init__(self, errand: FindPeople, tenant: str, definition: str) -> None:
+        self._errand = errand
+        self._tenant = tenant
+        self._definition = definition
+        self.look: Look
+        """What the directory says; it is looked at once the application's own resolvers have answered, which may take long."""
+        self.people: list[Person] = []
+        self.why: list[Data] = []
+        self._notes: list[str] = []
+        """What is worth knowing about the answer to the present ask."""
+
+    def request(self, ask: Ask) -> PeopleRequest:
+        """What a resolver of the application is asked."""
+        errand = self._errand
+        return PeopleRequest(
+            tenant=self._tenant,
+            definition=self._definition,
+            node=errand.node,
+            of=ask.of,
+            requester=errand.requester,
+            data=errand.data,
+        )
+
+    def answer(self, ask: Ask, given: list[Person] | None, turn: int | None) -> None:
+        """Find those of one ask, and write down how."""
+        self._notes = []
+        if given is not None:
+            found = self._named(given, ask, turn)
+        elif ask.by == "role":
+            found = self._role(ask.of, ask, turn)
+        elif ask.by == "manager":
+            found = self._manager(ask)
+        elif ask.by == "user":
+            found = self._present([ask.of], via="named")
+        else:
+            raise Fail(f"{ask.by!r} is not found by an errand")
+        found = [replace(each, weight=ask.weight) for each in found]
+        self.people += found
+        said: Data = {"resolver": ask.by, "of": ask.of, "pick": ask.pick, "result": [_shown(each) for each in found]}
+        if self._errand.requester:
+            said["requester"] = self._errand.requester
+        self.why.append(said | ({"notes": self._notes} if self._notes else {}))
+
+    def _named(self, given: list[Person], ask: Ask, turn: int | None) -> list[Person]:
+        """Those whom a resolver of the application has named."""
+        users = [each.name for each in given if each.kind == "user"]
+        found = self._present(users, via=f"resolver {ask.by}", turn=turn)
+        for each in given:
+            if each.kind == "role" and not (turn is not None and found):
+                found += self._role(each.name, ask, turn)
+        if not given:
+            self._notes.append(f"the resolver {ask.by!r} found nobody")
+        return found
+
+    def _role(self, role: str, ask: Ask, turn: int | None) -> list[Person]:
+        via = f"role {role}"
+        if self.look.is_empty():
+            self._notes.append("the directory knows nobody, so whoever has the role is asked")
+            return [Person(kind="role", name=role, via=via)]
+        holders = self.look.holders(role)
+        if not holders:
+            self._notes.append(f"nobody has the role {role!r}")
+        if ask.pick != "any":
+            return self._present(holders, via=via, role=role, turn=turn)
+        crowd = self.look.crowd(holders)
+        if any(crowd.is_active(each) or self._stand_in(crowd, each, role) for each in holders):
+            return [Person(kind="role", name=role, via=via)]
+        self._notes += [f"{each!r} is deactivated" for each in holders]
+        return []
+
+    def _manager(self, ask: Ask) -> list[Person]:
+        """The manager, or who stands in for them, or else the manager of that one, and so on."""
+        of = ask.of or self._errand.requester
+        if not of:
+            self._notes.append("nobody wants the run, so there is no manager to ask")
+            return []
+        met = {of}
+        at = of
+        while True:
+            known = self.look.person(at)
+            if known is None or not known.manager or known.manager in met:
+                self._notes.append(f"{at!r} is not in the directory" if known is None else f"{at!r} has no manager")
+                return []
+            at = known.manager
+            met.add(at)
+            crowd = self.look.crowd([at])
+            if crowd.is_here(at):
+                return [Person(name=at, via=f"manager of {of}")]
+            self._notes.append(f"{at!r} is {'away' if crowd.is_active(at) else 'deactivated'}")
+            if other := self._stand_in(crowd, at, ""):
+                return [Person(name=other, via=f"manager of {of}", for_=at)]
+
+    def _present(self, names: Iterable[str], *, via: str, role: str = "", turn: int | None = None) -> list[Person]:
+        """These people, without those who are deactivated; those who are away are replaced by who stands in for them.
+
+        In turn, it is one of those who are here; of those that somebody stands in for, if nobody is; of those who are away, if nobody does.
+        """
+        asked = list(dict.fromkeys(names))
+        crowd = self.look.crowd(asked)
+        here, replaced, away = list[Person](), list[Person](), list[Person]()
+        for name in asked:
+            if crowd.is_here(name):
+                here.append(Person(name=name, via=via))
+            elif other := self._stand_in(crowd, name, role):
+                replaced.append(Person(name=other, via=via, for_=name))
+            elif crowd.is_active(name):
+                self._notes.append(f"{name!r} is away, and nobody stands in")
+                away.append(Person(name=name, via=via))
+            else:
+                self._notes.append(f"{name!r} is deactivated")
+        if turn is None:
+            order = {name: place for place, name in enumerate(asked)}
+            return sorted([*here, *replaced, *away], key=lambda each: order[each.for_ or each.name])
+        first = here or replaced or away
+        return [first[turn % len(first)]] if first else []
+
+    def _stand_in(self, crowd: Crowd, name: str, role: str) -> str:
+        """Who stands in for somebody; not the one who wants something of them."""
+        return crowd.stand_in(name, role=role, definition=self._definition, but=self._errand.requester)
+
+
+def _once(people: list[Person]) -> list[Person]:
+    """Everybody once, themselves rather than in the place of others."""
+    found: dict[tuple[str, str], Person] = {}
+    for each in people:
+        before = found.get((each.kind, each.name))
+        if before is None or (before.for_ and not each.for_):
+            found[each.kind, each.name] = each
+    return list(found.values())
+
+
+def _shown(person: Person) -> str:
+    name = f"role:{person.name}" if person.kind == "role" else person.name
+    return f"{name} for {person.for_}" if person.for_ else name

@@ -1,0 +1,42 @@
+"""Why a change of the directory or of a chain is refused, or somebody may not act: the codes, each with its meaning."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from holdfast.errors import ForbiddenError, RejectedError
+
+
+class PeopleRefusal(StrEnum):
+    """A code of a refusal. The page `docs/reference/rejections.md` lists them too."""
+
+    DEACTIVATED = "deactivated"
+    """The person or program is deactivated: it can neither act nor be given anything; activate it, or take another."""
+    SELF_DELEGATION = "self_delegation"
+    """Nobody can stand in for themselves; name somebody else."""
+    DELEGATION_CIRCLE = "delegation_circle"
+    """The delegation would lead back to the giver while others hold; end one of those, or take another period."""
+    MANAGER_CIRCLE = "manager_circle"
+    """Somebody would be their own manager, directly or by way of others."""
+    EMPTY_PERIOD = "empty_period"
+    """The period ends before it begins, or at the same instant; give an end that lies after the beginning."""
+    NOT_STANDING_IN = "not_standing_in"
+    """The actor does not stand in for the person in this matter; the message names those for whom they do."""
+    SEVERAL_STOOD_IN_FOR = "several_stood_in_for"
+    """The actor stands in for several of those who are asked; `on_behalf_of` names one of them."""
+    EMPTY_CHAIN = "empty_chain"
+    """An approval chain has at least one stage."""
+    EMPTY_STAGE = "empty_stage"
+    """A stage of an approval chain asks at least one person or role."""
+    BAD_STAGE = "bad_stage"
+    """A stage of an approval chain says something that no question could mean."""
+
+
+def refused(code: PeopleRefusal, message: str) -> RejectedError:
+    """A refusal with one of these codes."""
+    return RejectedError(reason=code.value, message=message)
+
+
+def forbidden(code: PeopleRefusal, message: str) -> ForbiddenError:
+    """The same, because of who asks."""
+    return ForbiddenError(reason=code.value, message=message)

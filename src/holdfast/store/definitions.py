@@ -1,0 +1,37 @@
+"""Definitions as the database keeps them: stored once, read for ever."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from holdfast.store.findings import PublishedDefinition
+from holdfast.store.shapes import StoredDefinition
+
+
+class Definitions(Protocol):
+    """The definitions of all tenants. Any thread may ask: a definition is met wherever an instance of it is."""
+
+    def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
+        """Store a definition; what is stored under its name and version afterwards.
+
+        A version that exists already stays as it is, whoever stored it: the caller compares the hashes. One that exists as a shared
+        definition is not stored again for a tenant.
+        """
+        ...
+
+    def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
+        """One version: the tenant's own, or else the shared one."""
+        ...
+
+    def versions(self, tenant: str, name: str) -> list[str]:
+        """The versions of a tenant's own definition, oldest first."""
+        ...
+
+    def names(self) -> set[str]:
+        """The names of all definitions, whosever they are."""
+        ...
+
+    def listed(self, tenant: str) -> list[PublishedDefinition]:
+        """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
+        ...

@@ -1,0 +1,238 @@
+"""Who somebody is when they decide: with the roles of the directory, for themselves or for those they stand in for."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from holdfast import Actor, Definition, Engine, ForbiddenError, RejectedError, Run, Saga
+from holdfast.kernel.actor import SYSTEM, RequestContext
+from holdfast.machine.runs.errands import Person
+from holdfast.people.authority import Authority, StandIn, authority
+from holdfast.testing import ManualEngine
+from support.engines import Live, Place
+
+DAY = timedelta(days=1)
+FINANCE = Person(kind="role", name="finance")
+ANN, BOB = Person(name="ann"), Person(name="bob")
+
+
+def expense() -> Definition:
+    """A question to those who do finance."""
+    return Saga("expense").human("approve", role="finance").build()
+
+
+def asked(engine: Engine) -> tuple[Run[object], str]:
+    """A run that waits for finance, and its question."""
+    run = engine.start("expense")
+    if isinstance(engine, ManualEngine):
+        engine.drain()
+    return run, run.steps()[0].id
+
+
+def office(place: Place) -> ManualEngine:
+    """Ann does finance; Bob and Cat do nothing in particular."""
+    engine = place.engine().register(expense())
+    for name in ("ann", "bob", "cat"):
+        engine.directory.put(name)
+    engine.directory.grant("ann", "finance")
+    return engine
+
+
+# -- at the edge
+
+
+@pytest.mark.row("E-664")
+def test_roles_of_the_directory_count_when_somebody_decides(place: Place) -> None:
+    """Whoever has the role there needs no context that says it; once it is revoked they are refused."""
+    engine = office(place)
+    _, question = asked(engine)
+    with pytest.raises(ForbiddenError) as refused:
+        engine.acting("bob").tasks.approve(question)
+    assert refused.value.reason == "not_allowed"
+    engine.acting("ann").tasks.approve(question)
+    engine.directory.revoke("ann", "finance")
+    _, second = asked(engine)
+    with pytest.raises(ForbiddenError):
+        engine.acting("ann").tasks.approve(second)
+
+
+def test_what_the_context_says_counts_too(place: Place) -> None:
+    """The directory adds roles and takes none away; whoever it does not know is as the context says."""
+    engine = office(place)
+    for name in ("bob", "eve"):
+        _, question = asked(engine)
+        engine.acting(Actor(id=name, roles=frozenset({"finance"}))).tasks.approve(question)
+
+
+def test_a_deactivated_person_cannot_decide(place: Place) -> None:
+    """Whatever roles the context gives; nothing is written."""
+    engine = office(place)
+    run, question = asked(engine)
+    engine.directory.deactivate("ann")
+    before = len(run.history())
+    with pytest.raises(ForbiddenError, match="deactivated") as refused:
+        engine.acting(Actor(id="ann", roles=frozenset({"finance"}))).tasks.approve(question)
+    assert refused.value.reason == "deactivated"
+    assert len(run.history()) == before
+
+
+def test_who_stands_in_decides_with_both_names(place: Place) -> None:
+    """During the delegation, and no longer; both names are in the history."""
+    engine = office(place)
+    engine.directory.delegate("ann", "bob", ends_at=place.clock.now() + DAY)
+    run, question = asked(engine)
+    engine.acting("bob").tasks.approve(question)
+    events = place.store.reader("default").events(run.id)
+    assert {(each.actor, each.on_behalf_of) for each in events} == {("system", ""), ("bob", "ann")}
+    place.clock.move(DAY)
+    _, late = asked(engine)
+    with pytest.raises(ForbiddenError):
+        engine.acting("bob").tasks.approve(late)
+
+
+def test_whoever_stands_in_for_several_says_for_whom(place: Place) -> None:
+    """One of those who are asked, and nobody else."""
+    engine = office(place)
+    engine.directory.grant("cat", "finance")
+    for name in ("ann", "cat"):
+        engine.directory.delegate(name, "bob")
+    _, question = asked(engine)
+    bob = engine.acting("bob")
+    with pytest.raises(RejectedError, match="ann, cat") as several:
+        bob.tasks.decide(question, "confirmed")
+    assert several.value.reason == "several_stood_in_for"
+    with pytest.raises(ForbiddenError, match="does not stand in for 'dan'") as nobody:
+        bob.tasks.decide(question, "confirmed", on_behalf_of="dan")
+    assert nobody.value.reason == "not_standing_in"
+    bob.tasks.decide(question, "confirmed", on_behalf_of="cat")
+
+
+def test_without_a_directory_nothing_is_asked(place: Place) -> None:
+    """A tenant that has nobody in it costs one look in a second; the first one who is put in is heeded at once."""
+    engine = place.engine().register(expense())
+    directory = engine.office.directory
+    request = RequestContext(actor=Actor(id="ann"))
+    assert not directory.is_known_empty("default", place.clock.now())
+    assert authority(directory, request, place.clock.now()) == Authority(actor=request.actor)
+    assert directory.is_known_empty("default", place.clock.now())
+    place.clock.move(timedelta(seconds=1))
+    assert not directory.is_known_empty("default", place.clock.now())
+    authority(directory, request, place.clock.now())
+    engine.directory.put("ann")
+    assert not directory.is_known_empty("default", place.clock.now())
+    engine.directory.deactivate("ann")
+    _, question = asked(engine)
+    with pytest.raises(ForbiddenError, match="deactivated"):
+        engine.acting("ann").tasks.approve(question)
+
+
+def test_every_face_asks_the_directory(live: Live) -> None:
+    """Threads, coroutines and futures are refused alike, and decide alike."""
+    engine = live.engine().register(expense())
+    for name in ("ann", "bob"):
+        engine.directory.put(name)
+    engine.directory.grant("ann", "finance")
+    engine.start_worker()
+    questions = [asked(engine)[1] for _ in range(3)]
+    bob, ann = engine.acting("bob"), engine.acting("ann")
+    with pytest.raises(ForbiddenError):
+        bob.tasks.approve(questions[0])
+    with pytest.raises(ForbiddenError):
+        engine.futures.acting("bob").tasks.approve(questions[0]).result(30)
+    with pytest.raises(ForbiddenError):
+        asyncio.run(_approved(engine, "bob", questions[0]))
+    ann.tasks.approve(questions[0])
+    engine.futures.acting("ann").tasks.approve(questions[1]).result(30)
+    asyncio.run(_approved(engine, "ann", questions[2]))
+    assert engine.tasks.list() == []
+
+
+async def _approved(engine: Engine, actor: str, question: str) -> None:
+    await engine.aio.acting(actor).tasks.approve(question)
+
+
+# -- open questions of those who left
+
+
+def test_questions_that_only_deactivated_people_can_decide_are_found(place: Place) -> None:
+    """Until somebody stands in for them, gets the role, or comes back."""
+    engine = office(place)
+    _, question = asked(engine)
+    engine.directory.grant("cat", "finance")
+    engine.directory.deactivate("ann")
+    found = engine.directory.open_tasks_of_inactive
+    assert found() == []
+    engine.directory.deactivate("cat")
+    assert [each.step_id for each in found()] == [question]
+    delegation = engine.directory.delegate("cat", "bob", role="finance")
+    assert found() == []
+    engine.directory.end_delegation(delegation)
+    engine.directory.grant("bob", "finance")
+    assert found() == []
+    engine.directory.revoke("bob", "finance")
+    assert len(found()) == 1
+    engine.directory.activate("ann")
+    assert found() == []
+
+
+# -- as whom somebody decides
+
+
+def standing(*stands_in_for: StandIn, roles: frozenset[str] = frozenset()) -> Authority:
+    """Eve, and for whom she stands in."""
+    return Authority(actor=Actor(id="eve", roles=roles), stands_in_for=list(stands_in_for))
+
+
+DOES_FINANCE = StandIn(id="ann", roles=frozenset({"finance"}))
+
+
+def test_whoever_is_asked_decides_as_themselves() -> None:
+    """Also if they stand in for another who is asked."""
+    own = standing(DOES_FINANCE, roles=frozenset({"finance"}))
+    assert own.deciding([FINANCE]).on_behalf_of == ""
+    assert standing(StandIn(id="ann")).deciding([ANN, Person(name="eve")]).on_behalf_of == ""
+    assert standing(StandIn(id="ann")).deciding([ANN, Person(name="eve")], on_behalf_of="ann").on_behalf_of == "ann"
+
+
+def test_standing_in_brings_the_role_that_is_asked_and_no_other() -> None:
+    """Who decides for the holder of a role has that role for it."""
+    actor = standing(StandIn(id="ann", roles=frozenset({"finance", "legal"}))).deciding([FINANCE])
+    assert (actor.id, actor.on_behalf_of, actor.roles) == ("eve", "ann", frozenset({"finance"}))
+    named = standing(DOES_FINANCE).deciding([ANN])
+    assert (named.on_behalf_of, named.roles) == ("ann", frozenset())
+
+
+@pytest.mark.parametrize(
+    ("stand_in", "person", "is_covered"),
+    [
+        (StandIn(id="ann", role="finance", roles=frozenset({"finance"})), FINANCE, True),
+        (StandIn(id="ann", role="finance"), FINANCE, False),
+        (StandIn(id="ann", role="legal", roles=frozenset({"finance", "legal"})), FINANCE, False),
+        (StandIn(id="ann", role="finance", roles=frozenset({"finance"})), ANN, False),
+        (StandIn(id="ann", definition="expense"), ANN, True),
+        (StandIn(id="ann", definition="order"), ANN, False),
+        (StandIn(id="ann"), BOB, False),
+    ],
+)
+def test_a_delegation_is_about_what_it_says(stand_in: StandIn, person: Person, *, is_covered: bool) -> None:
+    """A role or a workflow that it names limits it; nobody passes on a role that they do not have."""
+    actor = standing(stand_in).deciding([person], definition="expense")
+    assert actor.on_behalf_of == ("ann" if is_covered else "")
+    if not is_covered:
+        with pytest.raises(ForbiddenError):
+            standing(stand_in).deciding([person], definition="expense", on_behalf_of="ann")
+
+
+def test_the_engine_itself_stands_in_for_whom_it_says() -> None:
+    """A library's calls without a context may do everything."""
+    assert Authority(actor=SYSTEM).deciding([ANN]) is SYSTEM
+    assert Authority(actor=SYSTEM).deciding([ANN], on_behalf_of="ann").on_behalf_of == "ann"
+
+
+def test_what_the_host_says_of_standing_in_stays() -> None:
+    """A context that names for whom it acts is not changed."""
+    actor = Actor(id="eve", on_behalf_of="cat")
+    assert Authority(actor=actor, stands_in_for=[DOES_FINANCE]).deciding([FINANCE]) is actor

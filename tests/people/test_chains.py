@@ -1,0 +1,137 @@
+"""Approval chains: versions that never change, and what a question gets of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast import (
+    Actor,
+    Ask,
+    Calls,
+    ForbiddenError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    Settings,
+    Stage,
+    StoreError,
+)
+from people.asking import Inquirer
+from support.engines import AT_ONCE, Live, Place
+from support.waiting import together
+
+MANAGER = Stage(name="manager", asks=[Ask(by="manager")])
+FINANCE = Stage(asks=[Ask(by="role", of="finance", pick="all")], agree="n", least=2)
+
+
+def test_a_question_gets_the_newest_version_of_its_chain(place: Place) -> None:
+    """It is told the stages and the version, so that it can keep to them, and nobody is looked for before their stage."""
+    asked = Inquirer(place.engine(Settings(retry=AT_ONCE)))
+    chains = asked.engine.chains
+    assert chains.publish("spend", [MANAGER]).version == 1
+    assert chains.publish("spend", [MANAGER, FINANCE]).version == 2
+    found = asked.found(Ask(by="chain", of="spend"))
+    assert (found.stages, found.chain_version, found.people) == ([MANAGER, FINANCE], "2", [])
+    assert found.why == [{"resolver": "chain", "of": "spend", "result": ["version 2"]}]
+    assert "no approval chain 'travel'" in asked.found(Ask(by="chain", of="travel")).error
+    assert "is asked alone" in asked.found(Ask(by="chain", of="spend"), Ask(by="user", of="ann")).error
+
+
+def test_versions_stay_what_they_were(place: Place) -> None:
+    """Each can be read for ever, and says who published it and when; the same again is no new version."""
+    engine = place.engine()
+    first = engine.chains.publish("spend", [MANAGER], description="who spends asks")
+    assert engine.chains.publish("spend", [MANAGER]) == first
+    kim = engine.acting(Actor(id="kim", capabilities=frozenset({"chains:publish"})))
+    second = kim.chains.publish("spend", [FINANCE])
+    assert (second.version, second.published_by, second.published_at) == (2, "kim", place.clock.now())
+    assert engine.chains.publish("spend", [MANAGER]).version == 3
+    assert engine.chains.versions("spend")[:2] == [first, second]
+    assert engine.chains.get("spend", 1) == first
+    assert engine.chains.get("spend").version == 3
+    engine.chains.publish("travel", [FINANCE])
+    assert [(each.name, each.version) for each in engine.chains.list()] == [("spend", 3), ("travel", 1)]
+
+
+@pytest.mark.parametrize("statement", ["update {}chains set version = 9", "delete from {}chains"])
+def test_a_version_withstands_sql(place: Place, statement: str) -> None:
+    """What questions keep to cannot be rewritten behind their backs."""
+    place.engine().chains.publish("spend", [MANAGER])
+    with pytest.raises(StoreError, match="HF102"), place.store.writer().unit() as unit, unit.lend() as lent:
+        lent.execute(statement.format("" if place.url.startswith("sqlite") else "holdfast."))  # type: ignore[attr-defined]
+
+
+def test_stages_can_be_written_in_short(place: Place) -> None:
+    """As plain data, such as comes from a file or a form."""
+    published = place.engine().chains.publish(
+        "spend",
+        [
+            {"name": "manager", "asks": ["manager"]},
+            {"asks": [{"role": "finance", "pick": "all"}], "agree": "n", "least": 2},
+            {"asks": ["ann", "user:bob", "role:legal", "owner:budget", Ask(by="user", of="cat")], "agree": "all"},
+        ],
+    )
+    assert published.stages[:2] == [MANAGER, FINANCE]
+    assert [(each.by, each.of) for each in published.stages[2].asks] == [
+        ("user", "ann"),
+        ("user", "bob"),
+        ("role", "legal"),
+        ("owner", "budget"),
+        ("user", "cat"),
+    ]
+
+
+REFUSED: dict[str, tuple[str, Any]] = {
+    "no stages": ("empty_chain", []),
+    "no list": ("empty_chain", "manager"),
+    "a stage that asks nobody": ("empty_stage", [MANAGER, {"asks": []}]),
+    "a stage without asks": ("empty_stage", [{"name": "finance"}]),
+    "no stage at all": ("bad_stage", ["manager"]),
+    "a key that is unknown": ("bad_stage", [{"asks": ["ann"], "agreee": "all"}]),
+    "an agreement that is unknown": ("bad_stage", [{"asks": ["ann"], "agree": "most"}]),
+    "n of how many": ("bad_stage", [{"asks": ["ann"], "agree": "n"}]),
+    "a chain in a chain": ("bad_stage", [{"asks": ["chain:spend"]}]),
+    "a role without a name": ("bad_stage", [Stage(asks=[Ask(by="role")])]),
+    "no resolver": ("bad_stage", [Stage(asks=[Ask(by="")])]),
+    "no weight": ("bad_stage", [Stage(asks=[Ask(by="user", of="ann", weight=0)])]),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_chain_that_asks_nobody_is_refused(place: Place, case: str) -> None:
+    """Each with a stable code, and nothing is published."""
+    reason, stages = REFUSED[case]
+    engine = place.engine()
+    with pytest.raises(RejectedError) as refused:
+        engine.chains.publish("spend", stages)
+    assert refused.value.reason == reason
+    assert engine.chains.list() == []
+
+
+def test_chains_are_published_by_those_who_may_for_their_tenant(place: Place) -> None:
+    """Without the capability nobody publishes, and another tenant sees nothing of it."""
+    engine = place.engine()
+    with pytest.raises(ForbiddenError, match="chains:publish"):
+        engine.acting("ann").chains.publish("spend", [MANAGER])
+    engine.chains.publish("spend", [MANAGER])
+    other = engine.as_tenant("other")
+    assert other.chains.list() == []
+    with pytest.raises(NotFoundError, match="approval chain 'spend'"):
+        other.chains.get("spend")
+    with pytest.raises(NotFoundError, match="version 7"):
+        engine.chains.get("spend", 7)
+    with pytest.raises(PayloadError):
+        engine.chains.get("spend", -1)
+
+
+def test_versions_are_counted_once_by_all_processes(live: Live) -> None:
+    """Those who publish at the same moment get versions of their own; those who say the same share one."""
+    engines = [live.engine() for _ in range(2)]
+
+    def publish(calls: Calls, number: int) -> None:
+        calls.chains.publish("spend", [Stage(asks=[Ask(by="user", of=f"user-{number}")])])
+
+    together(*(lambda calls=engine, number=number: publish(calls, number) for number, engine in enumerate(engines)))
+    assert [each.version for each in engines[0].chains.versions("spend")] == [1, 2]
