@@ -11,6 +11,7 @@ import pytest
 from holdfast import (
     Actor,
     ConflictError,
+    EffectContext,
     Engine,
     ForbiddenError,
     NotFoundError,
@@ -91,6 +92,30 @@ def test_a_handler_that_runs_comes_to_its_end_and_what_follows_is_held(live: Liv
     engine.pauses.resume("order")
     run.result(timeout=30)
     assert ledger.entries == ["b"]
+
+
+def test_what_waits_for_a_thread_is_not_begun_once_it_is_paused(live: Live) -> None:
+    """Effects that are in hand and have no thread yet are given back, untried, and held."""
+    begun, gate = Ledger(), threading.Event()
+
+    def wait(context: EffectContext, effect: Act) -> None:
+        begun.add((effect.what, context.attempt))
+        arrives(gate)
+
+    patient = msgspec.structs.replace(QUICK, threads=1, lease=timedelta(minutes=10))  # By itself it gives nothing back.
+    engine = live.engine(patient).register(Puppet(act), wait).start_worker()
+    engine.deciders.execute(Puppet, Do("p-0", "0"))
+    eventually(lambda: begun.entries)
+    for number in range(1, 4):
+        engine.deciders.execute(Puppet, Do(f"p-{number}", str(number)))
+    engine.pauses.pause(Puppet)
+    eventually(lambda: len(engine.runtime.worker.held()) == 1)
+    gate.set()
+    eventually(lambda: engine.pauses.list()[0].held_effects == 3)
+    assert begun.entries == [("0", 1)]
+    engine.pauses.resume(Puppet)
+    eventually(lambda: len(begun.entries) == 4)
+    assert sorted(begun.entries) == [(str(number), 1) for number in range(4)]  # type: ignore[type-var]
 
 
 def test_a_call_that_fails_while_its_decider_is_paused_is_not_made_again(place: Place) -> None:
