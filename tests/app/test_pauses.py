@@ -118,6 +118,7 @@ def test_what_waits_for_a_thread_is_not_begun_once_it_is_paused(live: Live) -> N
     assert sorted(begun.entries) == [(str(number), 1) for number in range(4)]  # type: ignore[type-var]
 
 
+@pytest.mark.row("G-26")
 def test_a_call_that_fails_while_its_decider_is_paused_is_not_made_again(place: Place) -> None:
     """What is in hand when the pause begins is held as soon as it is given back, and the attempt counts."""
     ledger = Ledger()
@@ -243,6 +244,7 @@ def test_versions_are_paused_apart(place: Place) -> None:
     assert sorted(ledger.entries[1:], key=str) == ["order charge"] * 2 + ["order reserve"] * 2
 
 
+@pytest.mark.row("G-26")
 def test_tenants_are_paused_apart(place: Place) -> None:
     """A pause of one tenant holds nothing of another; that of all holds everything."""
     ledger = Ledger()
