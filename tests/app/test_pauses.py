@@ -11,6 +11,7 @@ import pytest
 from holdfast import (
     Actor,
     ConflictError,
+    EffectContext,
     Engine,
     ForbiddenError,
     NotFoundError,
@@ -93,6 +94,31 @@ def test_a_handler_that_runs_comes_to_its_end_and_what_follows_is_held(live: Liv
     assert ledger.entries == ["b"]
 
 
+def test_what_waits_for_a_thread_is_not_begun_once_it_is_paused(live: Live) -> None:
+    """Effects that are in hand and have no thread yet are given back, untried, and held."""
+    begun, gate = Ledger(), threading.Event()
+
+    def wait(context: EffectContext, effect: Act) -> None:
+        begun.add((effect.what, context.attempt))
+        arrives(gate)
+
+    patient = msgspec.structs.replace(QUICK, threads=1, lease=timedelta(minutes=10))  # By itself it gives nothing back.
+    engine = live.engine(patient).register(Puppet(act), wait).start_worker()
+    engine.deciders.execute(Puppet, Do("p-0", "0"))
+    eventually(lambda: begun.entries)
+    for number in range(1, 4):
+        engine.deciders.execute(Puppet, Do(f"p-{number}", str(number)))
+    engine.pauses.pause(Puppet)
+    eventually(lambda: len(engine.runtime.worker.held()) == 1)
+    gate.set()
+    eventually(lambda: engine.pauses.list()[0].held_effects == 3)
+    assert begun.entries == [("0", 1)]
+    engine.pauses.resume(Puppet)
+    eventually(lambda: len(begun.entries) == 4)
+    assert sorted(begun.entries) == [(str(number), 1) for number in range(4)]  # type: ignore[type-var]
+
+
+@pytest.mark.row("G-26")
 def test_a_call_that_fails_while_its_decider_is_paused_is_not_made_again(place: Place) -> None:
     """What is in hand when the pause begins is held as soon as it is given back, and the attempt counts."""
     ledger = Ledger()
@@ -218,6 +244,7 @@ def test_versions_are_paused_apart(place: Place) -> None:
     assert sorted(ledger.entries[1:], key=str) == ["order charge"] * 2 + ["order reserve"] * 2
 
 
+@pytest.mark.row("G-26")
 def test_tenants_are_paused_apart(place: Place) -> None:
     """A pause of one tenant holds nothing of another; that of all holds everything."""
     ledger = Ledger()

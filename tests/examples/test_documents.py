@@ -26,6 +26,7 @@ RUNNABLE = [
     "docs/how-to/project-events.md",
     "docs/how-to/own-transaction.md",
     "docs/how-to/people.md",
+    "docs/how-to/pause-definitions.md",
 ]
 
 

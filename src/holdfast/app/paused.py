@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from holdfast.app.desk import Desk
 from holdfast.app.operator_views import Hold, PauseInfo
@@ -87,8 +88,16 @@ class Paused:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self.all, self._counts = desk.service.survey(lambda parts: (parts.pauses().standing(), parts.pauses().counts()))
-        """Pauses that stand, and those that have ended and whose work is not all let go."""
+
+    def standing(self) -> list[Pause]:
+        """Those that hold work back, oldest first."""
+        found = self._desk.service.survey(lambda parts: parts.pauses().standing())
+        return [each for each in found if each.stands]
+
+    @cached_property
+    def _counts(self) -> list[HeldCount]:
+        """Looked up once, because each held row is counted."""
+        return self._desk.service.survey(lambda parts: parts.pauses().counts())
 
     def one(self, number: int, may_see: Callable[[Pause], bool]) -> PauseInfo:
         """A pause by its number; NotFoundError if there is none that the caller may see."""

@@ -132,6 +132,7 @@ class Service:
         """Work on threads from now on, if it is to have any."""
         if not self.has_threads:
             return
+        self.watch.step()  # Before anything is begun that is paused.
         self.committer.start()
         self._watching = self._begin("watch", self._look)
         if self._wakeups.must_send:

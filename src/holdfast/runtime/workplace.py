@@ -25,9 +25,11 @@ from holdfast.runtime.loops.due_work import DueWork
 from holdfast.runtime.loops.housekeeping import Housekeeping
 from holdfast.runtime.loops.projections import Projecting
 from holdfast.runtime.mishaps import outcome_of
+from holdfast.runtime.pauses import holds_call
 from holdfast.runtime.service import STOP, Service
 from holdfast.runtime.work.call import Ends, Execution, Key, key_of
 from holdfast.runtime.work.failures import is_passing
+from holdfast.runtime.work.gate import step_of
 from holdfast.runtime.work.heartbeat import Heartbeat
 from holdfast.runtime.work.intake import Intake
 from holdfast.runtime.work.transactions import Transactions
@@ -224,6 +226,7 @@ class Runtime:
     def _attach(self) -> None:
         self._service.attach(self)
         self._service.watch.when_changed(self._maintained)
+        self.worker.is_barred = self._is_barred
 
     def look(self) -> None:
         """There may be work that nobody was told of."""
@@ -240,6 +243,12 @@ class Runtime:
     def claiming(self) -> AbstractContextManager[object]:
         """Inside it no effect is on its way from the database into the worker's hands."""
         return self.intake.claiming
+
+    def _is_barred(self, effect: StoredEffect) -> bool:
+        """Whether a pause covers an effect, as far as is known without asking the database."""
+        standing = self._service.standing
+        header = self._service.committer.header(effect.instance) if standing.pauses else None
+        return header is not None and holds_call(standing.over(header), step_of(self._shared.languages, effect))
 
     def _maintained(self, mode: Maintenance) -> None:
         """In maintenance nothing begins, not even what a commit could hand over; afterwards all of it is looked for."""

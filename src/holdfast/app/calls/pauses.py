@@ -88,13 +88,13 @@ class FuturePauses:
             why = checked_text(reason, "reason")
             scope = self._scope(definition, version, step, tenant)
             service, by = self._desk.service, self._desk.request.actor.id
-            pauses = self._paused().all
-            stands = next((each for each in pauses if each.scope == scope and each.stands), None)
+            pauses = self._paused().standing()
+            stands = next((each for each in pauses if each.scope == scope), None)
             now = service.shared.clock.now()
             if stands is None or not service.operate(
                 lambda parts: parts.pauses().end(stands.id, by=by, why=why, at=max(now, stands.paused_at))
             ):
-                raise _not_paused(scope, [each for each in pauses if each.stands and self._may_see(each)])
+                raise _not_paused(scope, [each for each in pauses if self._may_see(each)])
             service.follow_pauses()
             return self._paused().one(stands.id, self._may_see)
 
@@ -110,13 +110,12 @@ class FuturePauses:
 
         def read() -> list[PauseInfo]:
             last = before.id if isinstance(before, PauseInfo) else before
-            most, whose = checked_limit(limit), self._whose(tenant)
+            most, whose, paused = checked_limit(limit), self._whose(tenant), self._paused()
             if with_ended:
                 found = self._desk.service.survey(lambda parts: parts.pauses().listed(whose, before=last, limit=most))
             else:
-                standing = [each for each in self._paused().all if each.stands and _concerns(each, whose)]
+                standing = [each for each in paused.standing() if _concerns(each, whose)]
                 found = [each for each in reversed(standing) if last is None or each.id < last][:most]
-            paused = self._paused()
             return [paused.shown(each, whose) for each in found]
 
         return self._desk.read(read)

@@ -73,6 +73,8 @@ class Worker:
         self._is_open = False
         self.is_paused = False
         """Set by a runtime, in maintenance: nothing is begun."""
+        self.is_barred: Callable[[StoredEffect], bool] = lambda _effect: False
+        """Set by a runtime: whether a pause covers an effect."""
         self._trusted_until = 0.0
         self._slot_freed: Callable[[], None] = lambda: None
         self._idle = threading.Condition(self._lock)
@@ -274,15 +276,13 @@ class Worker:
     def _give_back(self, now: float) -> bool:
         """Let others have what has waited too long for a thread, or for the event loop; whether any of it waited for a thread.
 
-        In maintenance that is whatever has not begun.
+        In maintenance, and of what is paused, that is whatever has not begun.
         """
-        patience = 0.0 if self.is_paused else self._patience
+        since = now - (0.0 if self.is_paused else self._patience)
+        unbegun = [each for each in self._executions() if not each.is_begun]
+        waiting = [each for each in unbegun if each.started <= since or self.is_barred(each.effect)]
         with self._lock:
-            waiting = [
-                each
-                for each in self._held.values()
-                if not each.is_begun and now - each.started >= patience and each.settle()
-            ]
+            waiting = [each for each in waiting if not each.is_begun and each.settle()]
         for execution in waiting:
             self._free_slot(execution)
             self._ends.given_back(execution)

@@ -60,12 +60,11 @@ def parts_of(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
         rows = [row_of(each) for change in changes for each in new_of(change)]
         if rows:
             yield Part(name, rows, now if is_dated else None)
-    if any(change.held_effects or change.held_timers for change in changes):
-        yield from _held_parts(changes, now)
     snapshots = [_snapshot(change.header, change.snapshot) for change in changes if change.snapshot is not None]
     if snapshots:
         yield Part("snapshots", snapshots)
-    if any(change.recalls for change in changes):
+    if any(change.recalls or change.held_effects or change.held_timers for change in changes):
+        yield from _held_parts(changes, now)
         yield from _recall_parts(changes, now)
 
 
@@ -134,8 +133,9 @@ def _recall_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
     """Effects that are taken back, each with the message that says so, and those that are to be stopped otherwise."""
     recalls = [(change.header.id, recall) for change in changes for recall in change.recalls]
     rows: list[Row] = [(identity, each.number, *message_row(each.message)) for identity, each in recalls]
-    yield Part("recalled", rows, now)
-    yield Part("recalled_letters", rows, now)
+    if rows:
+        yield Part("recalled", rows, now)
+        yield Part("recalled_letters", rows, now)
     stops: list[Row] = [(identity, each.number) for identity, each in recalls if each.stop]
     if stops:
         yield Part("stopped", stops)

@@ -64,7 +64,7 @@ delete from holdfast.pauses where id = any (array(
 
 -- name: lock_walk
 -- One walks at a time; whoever comes second has nothing to do.
-select pg_try_advisory_xact_lock(hashtext('holdfast.walk'))
+select pg_try_advisory_xact_lock(4773520042)
 
 -- name: read_walk
 select value from holdfast.meta where name = 'walk'
