@@ -208,6 +208,7 @@ class Runtime:
             wake_at,
             self.due_work.next_message(),
             self.housekeeping.missing.next_at(),
+            self.housekeeping.resuming.next_at(),
             self.heartbeat.next_end(),
         )
         return min((at for at in known if at is not None), default=None)

@@ -1,4 +1,4 @@
-"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do."""
+"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do, what is to go on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Turns
 from holdfast.runtime.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
+from holdfast.runtime.loops.resuming import Resuming
 from holdfast.runtime.work.unreadable import Throttle, UnreadWork
 from holdfast.store.port import NeededError, Parts
 from holdfast.store.shapes import Address
@@ -30,6 +31,7 @@ class Housekeeping:
         self._throttle = Throttle(shared)
         self.missing = MissingHandlers(parts, shared)
         self.unread = UnreadWork(parts, shared)
+        self.resuming = Resuming(parts, shared)
 
     def step(self) -> float:
         """One round."""
@@ -40,6 +42,7 @@ class Housekeeping:
             self._tidy_at = None if has_more else now + _INTERVAL
         turns.take(lambda: bool(self.missing.look()), otherwise=False)
         turns.take(lambda: bool(self.unread.look()), otherwise=False)
+        turns.take(self.resuming.look, 0)
         turns.end()
         settings = self._shared.settings
         spread = settings.missing_handler_jitter * (2 * self._shared.chance.share() - 1)
@@ -54,6 +57,7 @@ class Housekeeping:
             pass
         self.missing.look()
         self.unread.look()
+        self.resuming.look()
 
     def prune(self) -> int:
         """Delete what is past its time; how much of it there was, up to a limit."""
