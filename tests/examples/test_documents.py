@@ -22,6 +22,7 @@ RUNNABLE = [
     "docs/how-to/deploy-deciders.md",
     "docs/how-to/notify-people.md",
     "docs/how-to/operate-sagas.md",
+    "docs/how-to/pause-and-resume.md",
     "docs/reference/deciders.md",
     "docs/how-to/project-events.md",
     "docs/how-to/own-transaction.md",

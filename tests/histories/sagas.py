@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from app.sagas.acting import BROKEN, Stage, step
 from histories.tape import Tape
 from holdfast import Actor, Branch, Escalation, RequestContext, Run, Saga, StepContext
@@ -360,6 +362,51 @@ def overdue(tape: Tape) -> None:
     tape.drain()
 
 
+def paused(tape: Tape) -> None:
+    """Runs are paused: by a clock that stands still and by one that runs on, with an answer and a failure meanwhile, and until a time."""
+    stage, operator = Stage(), RequestContext(actor=Actor(id="olga", capabilities=frozenset(("execution:*",))))
+    olga = tape.engine.acting(operator)
+
+    def stop(ctx: StepContext) -> object:
+        if ctx.attempt == 1:
+            olga.futures.run(ctx.instance).pause("not now")
+        tape.look()
+        raise BROKEN
+
+    tape.engine.register(
+        Saga("paused", deadline=7200)
+        .human("ask", timeout=3600)
+        .wait("rest", 60)
+        .condition("big", "resume.amount > 10", otherwise=lambda other: other.step("small", stage.does("small")))
+        .step("large", stage.does("large"))
+        .build()
+    )
+    tape.engine.register(
+        Saga("failing").step("a", stage.does("a")).on_failure("undo a", stage.does("undo a")).step("b", stop, attempts=1).build()
+    )
+    for decides in (True, False):
+        instance = run(tape, "paused")
+        olga.run(instance).pause("audit", clock="stand_still" if decides else "run_on")
+        if decides:
+            tape.engine.tasks.approve(step(tape.engine, instance, "ask"))
+        tape.engine.advance(minutes=5)
+        tape.drain()
+        olga.run(instance).resume("done", data={"amount": 11}, triggered_by="event", triggered_by_id="e-1")
+        tape.drain()
+        if not decides:
+            olga.run(instance).resume("urgent", override=True)
+        tape.engine.advance(minutes=2)
+        tape.drain()
+    later = run(tape, "paused")
+    olga.run(later).pause(until=tape.engine.clock.now() + timedelta(minutes=10))
+    tape.drain()
+    failing = run(tape, "failing")
+    olga.run(failing).resume()
+    tape.drain()
+    tape.engine.advance(minutes=10)
+    tape.drain()
+
+
 def published(tape: Tape) -> None:
     """Graphs that were published as data: a way with a condition of its own and values that it sets, an end that fails, no way on, a loop."""
     stage = Stage()
@@ -512,6 +559,7 @@ SCENARIOS = (
     cancelled,
     missing,
     overdue,
+    paused,
     published,
     repairs,
     forks,

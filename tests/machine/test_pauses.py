@@ -127,7 +127,7 @@ def test_a_pause_that_lasts_too_long_fails_the_run() -> None:
     assert (host.state.status, host.state.error) == ("failed", "pause timeout")
 
 
-@pytest.mark.row("R-103", "C-47")
+@pytest.mark.row("R-103")
 def test_a_decision_can_leave_the_rest_to_others() -> None:
     """A run of rules then waits, paused because it is approved, until somebody lets it go on; other kinds go on by themselves."""
     host = rules()

@@ -24,6 +24,7 @@ from holdfast.app.publications import Publications
 from holdfast.app.readers import Readers
 from holdfast.app.references import AnyTyped, described, unbuilt
 from holdfast.app.registry import Registry, shared_handler
+from holdfast.app.resumption import RESUMPTION
 from holdfast.app.step_handlers import check_step_handler, named_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
@@ -165,6 +166,7 @@ class Engine(EngineCalls):
             """Who finds the people that runs ask for."""
             self.errands.add(FindPeople, self.office.finder.find)
             self.runtime = Runtime(self.service)
+            self.runtime.housekeeping.resuming.resumption = RESUMPTION
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import cast, get_args
+from typing import Final, cast, get_args
 from uuid import UUID
 
 import msgspec
@@ -13,11 +13,13 @@ from holdfast.app.pause_views import ResumeRequest, resume_request
 from holdfast.app.step_handlers import plain
 from holdfast.app.workflow_reads import graph_of, workflow_row
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError
+from holdfast.kernel.actor import OWN, Actor, RequestContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import ResumeTrigger
-from holdfast.machine.runs.commands import ResumeWorkflow
+from holdfast.machine.runs.commands import ExpirePause, ResumeWorkflow
 from holdfast.machine.runs.events import Clock
-from holdfast.machine.runs.law import resume_refusal
+from holdfast.machine.runs.law import RESUME, resume_refusal
+from holdfast.runtime.loops.resuming import Resumption, Told
 from holdfast.runtime.replies import Reply
 from holdfast.store import resuming
 
@@ -82,6 +84,29 @@ def _stored(
         outcome=cast("resuming.Outcome", outcome),
         error_message=error,
     )
+
+
+def _requested(request: resuming.ResumeRequest) -> Told:
+    """Whoever asked was allowed to, and does it now."""
+    is_named = request.triggered_by_id != request.requested_by
+    command = ResumeWorkflow(
+        reason=request.reason,
+        trigger=request.triggered_by,
+        trigger_id=request.triggered_by_id if is_named else str(request.id),
+        data=None if request.trigger_data is None else msgspec.json.decode(request.trigger_data),
+        request=str(request.id),
+    )
+    actor = Actor(id=request.requested_by, capabilities=frozenset({RESUME}))
+    return Told(command, RequestContext(tenant=request.tenant, actor=actor))
+
+
+RESUMPTION: Final = Resumption(
+    requested=_requested,
+    decided=lambda: Told(ResumeWorkflow(trigger="approval"), OWN),
+    expired=lambda: Told(ExpirePause(), OWN),
+    expiring="rules",
+)
+"""What the worker says to runs that are to go on, or have been paused for too long."""
 
 
 def checked_clock(given: object) -> Clock | None:

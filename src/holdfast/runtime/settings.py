@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Mapping
 from datetime import timedelta
 
 import msgspec
@@ -10,6 +12,7 @@ import msgspec
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.retry import LONGEST_TIMEOUT, NOT_A_TIMEOUT, RetryPolicy
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
+from holdfast.runtime.environment import PREFIX, values_of
 from holdfast.store.ranks import DEFAULT_AGEING
 
 
@@ -105,8 +108,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a question of a workflow of rules that nobody decides in time is put to others, once, before the workflow fails."""
     auto_resume_after_approval: bool = True
     """Whether a workflow of rules goes on as soon as its question is decided; otherwise it waits for `resume`, or for the resume worker."""
-    resume_worker_interval: timedelta = timedelta(minutes=5)
-    """How often a worker looks for what is to go on: requests that were written down, and what was decided or paused for too long."""
+    resume_worker_interval: timedelta | None = timedelta(minutes=5)
+    """How often a worker looks for what is to go on: requests that were written down, and what was decided or paused for too long.
+    None means that nobody looks."""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Settings as the environment variables say them, and the defaults for the rest.
+
+        Each is read under its own name, in capitals and with one prefix, such as `HOLDFAST_CONCURRENCY=50`; durations are written like
+        `24h`, `5m` or `1h30m`. A variable with the prefix that is no setting, or that says what cannot be, is a ConfigurationError.
+        """
+        said = values_of(cls, os.environ if environment is None else environment)
+        try:
+            return cls(**said)
+        except ConfigurationError as error:
+            told = f"the environment says what cannot be: {error}; the variable of a setting is its name in capitals after {PREFIX}"
+            raise ConfigurationError(told) from error
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
@@ -195,7 +213,7 @@ _DURATIONS = (
 
 _SWITCHES = ("ageing_enabled", "observe_inputs", "resume_auto_escalate", "auto_resume_after_approval")
 
-_MAY_BE_NONE = {"handler_timeout", "keep_finished"}
+_MAY_BE_NONE = {"handler_timeout", "keep_finished", "resume_worker_interval"}
 
 _INTERVALS = {"beat_interval", "poll_interval", "timer_poll_interval", "resume_worker_interval"}
 """How long loops rest between two looks."""

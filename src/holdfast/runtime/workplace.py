@@ -213,6 +213,7 @@ class Runtime:
             wake_at,
             self.due_work.next_message(),
             self.housekeeping.missing.next_at(),
+            self.housekeeping.resuming.next_at(),
             self.heartbeat.next_end(),
             self._service.walker.next_at(),
         )

@@ -302,10 +302,50 @@ def stuck(engine: ManualEngine) -> SagaDefinition:
     )
 
 
+def halted(engine: ManualEngine) -> SagaDefinition:
+    """One of the parallel steps has the saga paused, while the other one has not begun; a wait goes on meanwhile."""
+
+    def pauses(ctx: StepContext) -> None:
+        told = [each.event_type for each in engine.run(ctx.instance).history()]
+        if "workflow_paused" not in told:
+            engine.futures.run(ctx.instance).pause("wait a moment", clock="stand_still").exception(0)
+
+    return (
+        Saga("halted")
+        .step("reserve", reserve)
+        .fork(
+            "fork",
+            lambda one: one.step("talk", pauses, priority=9).step("close", nothing),
+            lambda two: two.step("charge", charge),
+            lambda three: three.wait("rest", 60),
+        )
+        .join("join")
+        .step("ship", ship)
+        .build()
+    )
+
+
+def resumes(engine: ManualEngine, instance: InstanceId) -> None:
+    """Somebody lets it go on, and time goes by."""
+    engine.advance(hours=1)
+    engine.run(instance).resume("go", data={"n": 1}, triggered_by="event", triggered_by_id="go")
+    engine.advance(minutes=2)
+
+
 BAD_ORDER = {**GOOD_ORDER, "address": "nowhere"}
 ROLLED_BACK = {"reserve": "rolled_back", "charge": "rolled_back", "ship": "rolled_back"}
 
 STORIES: dict[str, Story] = {
+    "pause in a fork": Story(
+        saga=halted,
+        given=GOOD_ORDER,
+        acts=(resumes,),
+        ending=Ending(
+            status="completed",
+            steps=dict.fromkeys(("reserve", "fork", "talk", "close", "charge", "rest", "join", "ship"), "completed"),
+            result={**GOOD_ORDER, "reserved": "lamp", "charge": {"charged": 5}, "close": None, "shipped": "home"},
+        ),
+    ),
     "order": Story(
         saga=order,
         given=GOOD_ORDER,

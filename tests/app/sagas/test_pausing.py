@@ -58,7 +58,7 @@ def refused(call: Callable[[], object]) -> str:
 # -- what is held
 
 
-@pytest.mark.row("R-001", "R-002", "R-004", "R-042", "R-043", "R-127", "R-140", "G-26")
+@pytest.mark.row("R-001", "R-002", "R-004", "R-042", "R-043", "R-127", "R-140")
 def test_a_paused_run_goes_on_where_it_was(place: Place) -> None:
     """A decision is taken while the run is paused, and its way goes on with the resume, also in another process; nothing is done twice."""
     stage = Stage()
@@ -338,7 +338,7 @@ def test_what_people_and_events_bring_is_found_by_conditions(place: Place) -> No
 # -- refusals and repetition
 
 
-@pytest.mark.row("R-037", "R-060", "R-142", "C-48")
+@pytest.mark.row("R-037", "R-060", "R-142")
 def test_only_what_can_be_paused_is_paused_and_only_that_goes_on(place: Place) -> None:
     """What is paused, has ended or undoes itself is not paused; what is not paused does not go on; each says so, and nothing changes."""
     stage = Stage()
@@ -400,7 +400,7 @@ def test_what_makes_no_sense_is_refused(place: Place, call: Callable[[Any], obje
     assert found.resume_requests() == []
 
 
-@pytest.mark.row("R-065", "R-116", "C-48")
+@pytest.mark.row("R-065", "R-116")
 def test_the_same_trigger_twice_is_one_resume(place: Place) -> None:
     """Told again it does nothing, also when the run is paused again by then, and after its end; another one is refused."""
     stage = Stage()

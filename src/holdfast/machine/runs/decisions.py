@@ -103,7 +103,7 @@ def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Momen
         return barred or (None if state.status == "new" else _started_before(moment))
     if state.status == "new":
         return refused(Refusal.NOT_STARTED, "there is no such workflow")
-    if is_repeated(state, command):
+    if state.resumed is not None and is_repeated(state.resumed, command):
         return REPEATED
     if isinstance(command, c.AnswerStep) and command.step in state.decided:
         return _answered_before(state, command, moment)

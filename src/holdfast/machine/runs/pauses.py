@@ -31,7 +31,7 @@ from holdfast.machine.runs.nodes.kind import answer_of
 from holdfast.machine.runs.nodes.task import resume as call_again
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
-from holdfast.machine.runs.state import Pause, State, Stay, Step, Token
+from holdfast.machine.runs.state import Pause, Resumed, State, Stay, Step, Token
 from holdfast.machine.runs.timers import RESUME, command_of
 from holdfast.machine.runs.turn import Turn
 
@@ -47,10 +47,9 @@ CLOCKS: Final[dict[Kind, Clock]] = {"saga": "run_on", "process": "run_on", "rule
 """What becomes of timers if a pause does not say."""
 
 
-def is_repeated(state: State, command: object) -> bool:
+def is_repeated(known: Resumed, command: object) -> bool:
     """Whether this very request to go on was carried out before."""
-    known = state.resumed
-    return isinstance(command, ResumeWorkflow) and known is not None and command.trigger_id in known.triggers
+    return isinstance(command, ResumeWorkflow) and command.trigger_id in known.triggers
 
 
 # -- pausing

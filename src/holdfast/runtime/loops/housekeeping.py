@@ -1,4 +1,4 @@
-"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do."""
+"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do, what is to go on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from holdfast.kernel.publications import EVENT_KIND
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Turns
 from holdfast.runtime.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
+from holdfast.runtime.loops.resuming import Resuming
 from holdfast.runtime.work.unreadable import Throttle, UnreadWork
 from holdfast.store.port import NeededError, Parts
 from holdfast.store.shapes import Address
@@ -34,6 +35,7 @@ class Housekeeping:
         self._throttle = Throttle(shared)
         self.missing = MissingHandlers(parts, shared)
         self.unread = UnreadWork(parts, shared)
+        self.resuming = Resuming(parts, shared)
 
     def step(self) -> float:
         """One round."""
@@ -44,6 +46,7 @@ class Housekeeping:
             self._tidy_at = None if has_more else now + _INTERVAL
         turns.take(lambda: bool(self.missing.look()), otherwise=False)
         turns.take(lambda: bool(self.unread.look()), otherwise=False)
+        turns.take(self.resuming.look, 0)
         turns.end()
         settings = self._shared.settings
         spread = settings.missing_handler_jitter * (2 * self._shared.chance.share() - 1)
@@ -58,6 +61,7 @@ class Housekeeping:
             pass
         self.missing.look()
         self.unread.look()
+        self.resuming.look()
 
     def prune(self) -> int:
         """Delete what is past its time; how much of it there was, up to a limit."""
