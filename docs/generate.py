@@ -39,6 +39,7 @@ SECTIONS = {
     "P": "Processes",
     "R": "Pause, resume and approvals",
     "E": "Documents and envelopes",
+    "G": "What no specification says and everybody needs",
 }
 SHOWN_TESTS = 3
 REQUIREMENTS_INTRODUCTION = """A row is *tested* if a test sees the engine do what it says, or refuse it. It is *documented* if a test only finds it said on

@@ -21,6 +21,7 @@ RUNNABLE = [
     "docs/how-to/author-sagas.md",
     "docs/how-to/deploy-deciders.md",
     "docs/how-to/operate-sagas.md",
+    "docs/how-to/repair.md",
     "docs/reference/deciders.md",
     "docs/how-to/project-events.md",
     "docs/how-to/own-transaction.md",
