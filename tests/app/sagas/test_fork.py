@@ -55,6 +55,7 @@ def test_a_fork_goes_on_from_a_point_of_the_history(place: Place) -> None:
     assert statuses(engine, forked.id) == {"charge": "completed", "ask": "waiting_decision"}
     assert engine.run(forked).describe().context == {"amount": 6, "charge": "c-1"}
     assert engine.run(forked).describe().input == {"amount": 5}
+    assert step(engine, forked.id, "ask").visit == 1
     engine.tasks.approve(step(engine, forked.id, "ask"))
     engine.drain()
     assert engine.run(forked).result()["parcel"] == 7  # type: ignore[index]

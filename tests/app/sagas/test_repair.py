@@ -13,6 +13,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graphs.graph import Human, Task
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
+from support.inside import claim_one
 from support.waiting import LONG_SECONDS, eventually
 
 OLGA = Actor(id="olga", capabilities=frozenset({"execution:repair", "execution:override"}))
@@ -114,18 +115,19 @@ def test_a_step_that_runs_is_not_called_a_second_time(live: Live) -> None:
 def test_work_of_a_worker_that_is_gone_is_given_to_another(place: Place) -> None:
     """A step in the hands of a dead worker is called at once by another one; what the dead one brings later changes nothing."""
     stage = Stage()
-    first = place.engine().register(payment(stage))
-    first.runtime.attach()
-    instance = first.start("payment").id
-    engine = place.engine().register(payment(stage))
-    saga = engine.acting(OLGA).run(instance)
-    held = step(engine, instance, "reserve")
-    if held.status == "running":  # The commit of the start has handed it over.
-        with pytest.raises(RejectedError, match="reenqueue it"):
-            saga.retry(held, reason=WHY)
+    engine = place.engine().register(Saga("order").step("pay", "payment").step("pack", stage.does("pack")).build())
+    instance = run(engine, "order")
+    gone, alive = (place.engine().handle("payment", stage.does("payment")) for _ in range(2))
+    assert claim_one(gone, "payment")
+    saga, held = engine.acting(OLGA).run(instance), step(engine, instance, "pay")
+    with pytest.raises(RejectedError, match="its worker is gone: reenqueue it"):
+        saga.retry(held, reason=WHY)
     saga.reenqueue(held, reason=WHY)
+    alive.drain()
     engine.drain()
-    assert status(engine, instance) == "completed"
+    assert (status(engine, instance), stage.calls) == ("completed", ["payment", "pack"])
+    alive.advance(hours=1)
+    assert (engine.admin.backlog(), stage.count("payment")) == ([], 1)
     (told,) = history(engine, instance, "step_repaired")
     assert (told.data["repair"], told.actor) == ("reenqueue", "olga")
 
@@ -184,15 +186,28 @@ def test_a_question_is_skipped_by_an_outcome(place: Place) -> None:
 
 def test_waits_are_skipped(place: Place) -> None:
     """A timer and a signal are not waited for any more, and nothing fires later."""
-    saga = Saga("waits").wait("pause", 3600).wait_for("word", "go", timeout=3600).build()
+    saga = Saga("waits").wait("pause", 3600).wait_for("word", "go", timeout=3600).wait_for("other", "go").build()
     engine = place.engine().register(saga)
     instance = run(engine, "waits")
     waiting = engine.acting(OLGA).run(instance)
     waiting.skip(step(engine, instance, "pause"), reason=WHY)
     waiting.skip(step(engine, instance, "word"), reason=WHY)
+    assert engine.admin.backlog() == []
+    waiting.skip(step(engine, instance, "other"), reason=WHY)
     assert status(engine, instance) == "completed"
-    engine.advance(hours=2)
-    assert status(engine, instance) == "completed"
+
+
+def test_a_call_that_waits_is_not_made_once_its_step_is_skipped(place: Place) -> None:
+    """Nobody takes up the work of a step that was skipped."""
+    stage = Stage()
+    saga = Saga("mail").step("send", stage.does("send", BROKEN), attempts=3, delay=60).wait("pause", 3600).build()
+    engine = place.engine().register(saga)
+    instance = run(engine, "mail")
+    engine.acting(OLGA).run(instance).skip(step(engine, instance, "send"), reason=WHY)
+    assert [each.kind for each in engine.admin.backlog()] == ["timer"]
+    engine.advance(hours=1)
+    assert (status(engine, instance), stage.count("send")) == ("completed", 1)
+    assert step(engine, instance, "send").retry_count == 1
 
 
 def test_a_child_that_nobody_waits_for_any_more_is_stopped(place: Place) -> None:
@@ -236,7 +251,9 @@ def test_a_step_is_completed_by_hand(place: Place) -> None:
     reply = engine.acting(OLGA).futures.run(saga).cancel()
     engine.drain()
     assert reply.result() == "cancelled"
-    assert stage.contexts("refund")[0].output == {"charge": "by hand"}
+    refund, charge = stage.contexts("refund")[0], stage.contexts("charge")[0]
+    assert refund.output == {"charge": "by hand"}
+    assert refund.idempotency_key.startswith(charge.idempotency_key)
     (told,) = history(engine, saga.id, "step_repaired")
     assert (told.data["repair"], told.data["reason"]) == ("complete", WHY)
 
