@@ -29,7 +29,6 @@ FORM: dict[str, object] = {
 }
 
 
-@pytest.mark.row("G-44")
 def test_all_faults_are_told_at_once_each_with_its_place() -> None:
     """Nobody corrects one field after the other: every fault of an answer is told, and where it is."""
     given = {"amount": 0, "day": "soon", "lines": [{"count": "x"}, {"count": 2}, {"count": 2}], "more": 1}
@@ -43,7 +42,6 @@ def test_all_faults_are_told_at_once_each_with_its_place() -> None:
     ]
 
 
-@pytest.mark.row("G-44")
 def test_defaults_are_filled_in_at_every_level() -> None:
     """What an answer leaves out and the form has a default for is there afterwards, in lists too; what was given stays."""
     form = Form(FORM)

@@ -23,7 +23,6 @@ def expense(stage: Stage, **options: object) -> SagaDefinition:
     return asked.step("pay", stage.does("pay")).build()
 
 
-@pytest.mark.row("G-44")
 def test_an_answer_that_does_not_fit_is_refused_and_changes_nothing(place: Place) -> None:
     """The refusal lists the faults, the question stays open, and the history does not know of it."""
     engine = place.engine().register(expense(Stage()))
@@ -41,7 +40,6 @@ def test_an_answer_that_does_not_fit_is_refused_and_changes_nothing(place: Place
     assert len(engine.tasks.list()) == 1
 
 
-@pytest.mark.row("G-44")
 def test_steps_behind_find_what_was_filled_in(place: Place) -> None:
     """The answer that the next step gets has the defaults of the form."""
     stage = Stage()

@@ -40,7 +40,7 @@ def told(engine: ManualEngine, of: object) -> list[str]:
     return [each.subject for each in reversed(engine.acting(of).notifications.mine())]  # type: ignore[arg-type]
 
 
-@pytest.mark.row("G-12", "E-685", "EO-05")
+@pytest.mark.row("E-685")
 def test_a_due_date_is_shown(place: Place) -> None:
     """A question says when an answer is due, counted from when it was asked, in lists and in its run; nothing happens then."""
     engine, instance = begun(place, due=4 * HOUR)
@@ -51,7 +51,6 @@ def test_a_due_date_is_shown(place: Place) -> None:
     assert statuses(engine, instance) == {"ask": "waiting_decision"}
 
 
-@pytest.mark.row("G-12", "EO-05")
 def test_people_are_reminded_at_each_time(place: Place) -> None:
     """Each time of the list is one reminder, told in the history and to those who are asked, and none comes after the last."""
     engine, instance = begun(place, remind=[8 * HOUR, 24 * HOUR])
@@ -86,7 +85,7 @@ def test_what_was_missed_is_made_up_for_once(place: Place, options: dict[str, ob
     assert [each.data["count"] for each in history(engine, instance, "task_reminded")] == [5, 6]
 
 
-@pytest.mark.row("G-39", "R-102", "E-685", "EO-05")
+@pytest.mark.row("R-102", "E-685")
 def test_escalation_asks_somebody_besides(place: Place) -> None:
     """Whoever the question has escalated to may answer, was told, and could not before; those who were asked still can."""
     engine, instance = begun(place, escalate=Escalation(24 * HOUR, to="role:head"))
@@ -102,7 +101,7 @@ def test_escalation_asks_somebody_besides(place: Place) -> None:
     assert status(engine, instance) == "completed"
 
 
-@pytest.mark.row("G-39", "R-102", "EO-05")
+@pytest.mark.row("R-102")
 def test_a_ladder_is_gone_up_rung_by_rung(place: Place) -> None:
     """A user, then a role, then an outcome: each at its time, and the last one ends the question as if the engine had answered."""
     ladder = [
@@ -129,7 +128,6 @@ def test_a_ladder_is_gone_up_rung_by_rung(place: Place) -> None:
         engine.acting(CLERK).tasks.approve(f"{instance}:1")
 
 
-@pytest.mark.row("G-39")
 def test_escalation_to_an_outcome_takes_its_way(place: Place) -> None:
     """The steps behind find an answer that says that nobody has answered."""
     stage = Stage()
