@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -15,7 +17,7 @@ import msgspec
 import pytest
 
 from faults.test_bad_databases import spoilt
-from holdfast import Decision, EffectContext, Moment, PayloadError, RetryPolicy, Settings, StoreUnavailableError
+from holdfast import Decision, EffectContext, Moment, PayloadError, RetryPolicy, Saga, Settings, StoreUnavailableError
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.telemetry import Committed, Happening
 from holdfast.store.port import Unit
@@ -25,6 +27,7 @@ from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
 from support.engines import AT_ONCE, Live
 from support.inside import store_of
+from support.mailing import PASSWORD, mail_server
 from support.samples import END, Act, Add, Answer, Counter, Do, Noted, Notes, Puppet, act, done
 from support.waiting import LONG_SECONDS, arrives, eventually
 
@@ -38,6 +41,11 @@ class Case(NamedTuple):
     outcomes: Sequence[tuple[object, object]]
     others: Mapping[str, object] = MappingProxyType({})
     """Other settings that the scene needs."""
+
+
+def without(settings: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """These settings but for one."""
+    return {each: value for each, value in settings.items() if each != name}
 
 
 def driven(live: Live, settings: Settings) -> ManualEngine:
@@ -444,6 +452,35 @@ def _looks_of_the_collector(live: Live, settings: Settings) -> object:
         gc.set_threshold(*before)
 
 
+# -- mails
+
+THERE = 65535
+"""Stands for the port of the server of the scene."""
+ONCE = RetryPolicy(max_attempts=1)
+MAIL: Mapping[str, object] = {
+    "mail_host": "127.0.0.1",
+    "mail_port": THERE,
+    "mail_from": "h@example.com",
+    "mail_tls": "none",
+}
+ARRIVED = [("h@example.com", "")]
+
+
+def _what_becomes_of_a_mail(live: Live, settings: Settings) -> object:
+    """From whom and signed in as whom it arrives, or why it does not."""
+    with mail_server(must_sign_in=bool(settings.mail_user)) as server, TemporaryDirectory() as folder:
+        (Path(folder) / "password").write_text(f"{PASSWORD}\n", encoding="utf-8")
+        where = settings.mail_password_from.replace("FOLDER", folder)
+        port = server.port if settings.mail_port == THERE else settings.mail_port
+        whole = msgspec.structs.replace(settings, mail_port=port, mail_password_from=where, retry=ONCE)
+        saga = Saga("s").notify("tell", to="ann@example.com", subject="x", channel="email").build()
+        with driven(live, whole).register(saga) as engine:
+            run = engine.start("s")
+            engine.drain()
+            failed = [each.error for each in run.history() if each.event_type == "notification_failed"]
+        return [(each.sender, each.user) for each in server.mails] or [each.partition(":")[0] for each in failed]
+
+
 CASES = {
     "worker_name": Case(_name_of_the_worker, [("ann", ["ann"]), ("bob", ["bob"])]),
     "concurrency": Case(_calls_taken_at_once, [(2, 2), (5, 5)]),
@@ -505,6 +542,37 @@ CASES = {
     "collect_after": Case(_looks_of_the_collector, [(None, 700), (20_000, 20_000), (100, 700)]),
     "keep_receipts": Case(_does_a_repeated_id_count_again, [(DAY, 2), (30 * DAY, 1)]),
     "keep_finished": Case(_finished_instances_after_two_days, [(None, 1), (DAY, 0), (30 * DAY, 1)]),
+    "mail_host": Case(_what_becomes_of_a_mail, [("", ["Fail"]), ("127.0.0.1", ARRIVED)], without(MAIL, "mail_host")),
+    "mail_port": Case(
+        _what_becomes_of_a_mail, [(1, ["ConnectionRefusedError"]), (THERE, ARRIVED)], without(MAIL, "mail_port")
+    ),
+    "mail_from": Case(
+        _what_becomes_of_a_mail,
+        [("h@example.com", ARRIVED), ("O <o@example.com>", [("o@example.com", "")])],
+        without(MAIL, "mail_from"),
+    ),
+    "mail_user": Case(
+        _what_becomes_of_a_mail,
+        [("", ARRIVED), ("orders", [("h@example.com", "orders")])],
+        {**MAIL, "mail_password_from": "file:FOLDER/password"},
+    ),
+    "mail_password_from": Case(
+        _what_becomes_of_a_mail,
+        [
+            ("file:FOLDER/password", [("h@example.com", "orders")]),
+            ("file:FOLDER/nothing", ["FileNotFoundError"]),
+            (
+                "env:HOLDFAST_NONE",
+                ["there is no variable 'HOLDFAST_NONE' in the environment; mail_password_from names it"],
+            ),
+        ],
+        {**MAIL, "mail_user": "orders"},
+    ),
+    "mail_tls": Case(
+        _what_becomes_of_a_mail,
+        [("none", ARRIVED), ("starttls", ["SMTPNotSupportedError"]), ("tls", ["SSLError"])],
+        without(MAIL, "mail_tls"),
+    ),
 }
 
 SCENES = [(name, value, seen) for name, case in CASES.items() for value, seen in case.outcomes]

@@ -304,6 +304,19 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         "a",
         alone(timed(escalation=(g.Rung(after_ms=5, role="r"), g.Rung(after_ms=5, role="s")))),
     ),
+    "a reminder after the timeout": ("remind", "a", alone(timed(reminders_ms=(5, 9)), timeout_ms=9)),
+    "escalation after the timeout": (
+        "escalate",
+        "a",
+        alone(timed(escalation=(g.Rung(after_ms=20, role="r"),)), timeout_ms=9),
+    ),
+    "a rung after the time that another one gives": (
+        "escalate",
+        "a",
+        alone(
+            timed(escalation=(g.Rung(after_ms=5, role="r", timeout_ms=10), g.Rung(after_ms=15, user="u"))), timeout_ms=9
+        ),
+    ),
     "a ladder beyond the end": (
         "escalate",
         "a",
@@ -604,6 +617,13 @@ SOUND: dict[str, Draft] = {
     "a loop of a process": Draft(nodes=[node("a"), node("b")], edges=ways("a b", "b a"), kind="process"),
     "a loop of rules": Draft(nodes=[node("a")], edges=ways("a a error"), kind="rules"),
     "rework in a saga": Draft(nodes=[node("a"), node("b")], edges=[way("a b"), way("b a error", rework=True)]),
+    "reminders and rungs within the time": alone(
+        timed(
+            reminders_ms=(5, 14),
+            escalation=(g.Rung(after_ms=8, role="r", timeout_ms=10), g.Rung(after_ms=17, user="u")),
+        ),
+        timeout_ms=9,
+    ),
     "any outcome": followed(g.Human(), "a b *"),
     "all of a person": Draft(
         nodes=[node("a", g.Human(), timeout_ms=5), *(node(name) for name in "bcde")],

@@ -257,6 +257,10 @@ def _of_kind(value: object, kind: object) -> list[object]:
         return list(get_args(kind))
     if kind == tuple[str, ...]:
         return [("zz",), ("zz", "yy")]
+    if kind == tuple[int, ...]:
+        return [(7,), (7, 8)]
+    if kind == tuple[g.Rung, ...]:
+        return [(g.Rung(after_ms=7, role="zz"),)]
     if get_origin(kind) is dict:
         return [{"zz": {"z": 1}}, {"zz": {"z": 2}}, {"yy": {}}]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -300,6 +304,16 @@ def with_op(part: msgspec.Struct) -> Graph:
     return with_node(Node(id="a", op=cast("g.Op", part)))
 
 
+def with_times(part: msgspec.Struct) -> Graph:
+    """A graph with a question that has these times."""
+    return with_op(g.Human(times=cast("g.Times", part)))
+
+
+def with_rung(part: msgspec.Struct) -> Graph:
+    """A graph with a question that has this rung."""
+    return with_times(g.Times(escalation=(cast("g.Rung", part),)))
+
+
 def with_node(part: msgspec.Struct) -> Graph:
     """A graph with this node."""
     return bare(nodes={"a": cast("Node", part)})
@@ -334,6 +348,8 @@ def bare(**fields: object) -> Graph:
 PLACES: dict[type[msgspec.Struct], Callable[[msgspec.Struct], Graph]] = {
     g.Retry: with_retry,
     g.Work: with_work,
+    g.Times: with_times,
+    g.Rung: with_rung,
     **dict.fromkeys(get_args(g.Op), with_op),
     Node: with_node,
     Edge: with_edge,

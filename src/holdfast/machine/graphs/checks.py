@@ -25,7 +25,7 @@ from holdfast.machine.graphs.findings import (
     word_findings,
     work_findings,
 )
-from holdfast.machine.graphs.graph import LOOPING, Edge, Join, Kind, Node, Policies, Rights, Split, Trigger
+from holdfast.machine.graphs.graph import LOOPING, Edge, Human, Join, Kind, Node, Policies, Rights, Split, Trigger
 from holdfast.machine.graphs.kinds.human import REFUSALS
 from holdfast.machine.graphs.scopes import Draft, check_flow
 
@@ -150,6 +150,8 @@ def _common(node: Node) -> Iterator[Diagnostic]:
     yield from number_findings(name, "priority", f"the priority of {name!r}", node.priority, high=HIGHEST_PRIORITY)
     if node.timeout_ms is not None and g.TIMEOUT in node.op.exits:
         yield from time_findings(name, "timeout", f"the timeout of {name!r}", node.timeout_ms, low=1)
+        if isinstance(node.op, Human) and node.op.times is not None and type(node.timeout_ms) is int:
+            yield from node.op.times.beyond(name, node.timeout_ms)
     elif node.timeout_ms is not None:
         yield Diagnostic("timeout", f"{name!r} waits for nobody, so it has no use for a timeout; remove it", name)
     if node.capability:

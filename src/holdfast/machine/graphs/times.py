@@ -81,6 +81,21 @@ class Times(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
             )
             yield Diagnostic("escalate", message, node)
 
+    def beyond(self, node: str, timeout_ms: int) -> Iterator[Diagnostic]:
+        """What would come after the time of the question is over, which rungs may begin anew."""
+        over_ms = timeout_ms
+        for rung in self.escalation:
+            if rung.after_ms < over_ms and rung.timeout_ms is not None:
+                over_ms = rung.after_ms + rung.timeout_ms
+            elif rung.after_ms >= over_ms:
+                yield Diagnostic("escalate", f"{node!r} escalates {_late(rung.after_ms, over_ms)}", node)
+        if self.reminders_ms and self.reminders_ms[-1] >= over_ms:
+            yield Diagnostic("remind", f"{node!r} reminds {_late(self.reminders_ms[-1], over_ms)}", node)
+
+
+def _late(after_ms: int, over_ms: int) -> str:
+    return f"after {after_ms} ms, and its time is over after {over_ms} ms; do it earlier, or give it more time"
+
 
 def _order(node: str, code: str, does: str, times: Sequence[int]) -> Iterator[Diagnostic]:
     if len(times) > MOST_TIMES:

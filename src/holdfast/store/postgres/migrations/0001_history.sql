@@ -426,7 +426,7 @@ create table holdfast.observations (
 );
 create index observations_by_instance on holdfast.observations (instance, id);
 
--- What people are told in the application; the key sees to it that everything is told once.
+-- What people are told in the application, written when it is delivered; the key sees to it that everything is told once.
 create table holdfast.notifications (
     id         bigint generated always as identity primary key,
     tenant     text not null check (tenant <> ''),

@@ -392,7 +392,7 @@ create table observations (
 ) strict;
 create index observations_by_instance on observations (instance, id);
 
--- What people are told in the application; the key sees to it that everything is told once.
+-- What people are told in the application, written when it is delivered; the key sees to it that everything is told once.
 create table notifications (
     id         integer primary key autoincrement,
     tenant     text not null check (tenant <> ''),

@@ -1,0 +1,347 @@
+"""Notices of sagas: who is told what by which channel, that nobody waits for it, and what becomes of those who cannot be told."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from app.sagas.acting import Stage, history, person, run, status, statuses, told
+from holdfast import (
+    ConfigurationError,
+    DefinitionError,
+    Fail,
+    NotFoundError,
+    Notice,
+    PayloadError,
+    RetryPolicy,
+    Saga,
+    SagaDefinition,
+    Settings,
+)
+from holdfast.store.notifications import Recipient
+from holdfast.testing import ManualEngine, Scenario
+from support.crashing import NewStore, tried
+from support.engines import Live, Place
+from support.mailing import mail_server
+from support.waiting import eventually
+
+ANN, BOB = person("ann", "clerk"), person("bob")
+PATIENT = Settings(retry=RetryPolicy(max_attempts=3, jitter=0))
+
+
+class Post:
+    """A channel of the test's own."""
+
+    def __init__(self, *errors: BaseException | None) -> None:
+        self.notices: list[Notice] = []
+        self.errors = list(errors)
+        """What becomes of each attempt, and afterwards all is well."""
+        self.attempts = 0
+
+    def send(self, notice: Notice) -> None:
+        """Take a notice, or not."""
+        self.attempts += 1
+        error = self.errors.pop(0) if self.errors else None
+        if error is not None:
+            raise error
+        self.notices.append(notice)
+
+
+def telling(stage: Stage | None = None, **options: object) -> SagaDefinition:
+    """A saga that tells somebody something, and goes on."""
+    fields: dict[str, object] = {
+        "to": "ann",
+        "subject": "Order {n}",
+        "body": "It is {n}.",
+        "channel": "post",
+        **options,
+    }
+    saga = Saga("telling").notify("tell", **fields)  # type: ignore[arg-type]
+    return saga.step("go on", (stage or Stage()).does("go on")).build()
+
+
+@pytest.mark.row("R-057")
+def test_a_notice_is_told_once_and_the_saga_goes_on(place: Place) -> None:
+    """Texts are filled in from the data, users and roles each find it in their lists, and the next step does not wait for it."""
+    stage = Stage()
+    engine = place.engine().register(telling(stage, to=["ann", "role:clerk", "{mail}"], channel="in_app"))
+    instance = run(engine, "telling", {"n": 7, "mail": "bob@example.com"})
+    assert stage.calls == ["go on"]
+    found = engine.acting(ANN).notifications.mine()
+    assert [(each.to, each.subject, each.body) for each in found] == [
+        ("role:clerk", "Order 7", "It is 7."),
+        ("ann", "Order 7", "It is 7."),
+    ]
+    assert (found[0].instance, found[0].step_number) == (instance, 1)
+    assert [each.subject for each in engine.acting("bob@example.com").notifications.mine()] == ["Order 7"]
+    assert engine.acting(BOB).notifications.mine() == []
+    assert ("step_completed", "tell") in told(engine, instance)
+
+
+def test_who_is_a_role_is_said_by_the_author_alone(place: Place) -> None:
+    """Data that looks like a role is the name of a user."""
+    engine = place.engine().register(telling(to="{who}", channel="in_app"))
+    run(engine, "telling", {"n": 1, "who": "role:clerk"})
+    assert engine.acting(ANN).notifications.mine() == []
+    assert len(engine.acting("role:clerk").notifications.mine()) == 1
+
+
+def test_values_mean_nothing_in_html_but_themselves(place: Place) -> None:
+    """What the data puts into the HTML of a notice is text there; the plain body has it as it is, and a subject is one line."""
+    post = Post()
+    engine = place.engine().channel("post", post)
+    engine.register(telling(subject="Hi {who.name}", body="{who.name}", html="<p>{who.name}</p>"))
+    run(engine, "telling", {"n": 1, "who": {"name": "<b>&\r\nBcc: x"}})
+    (notice,) = post.notices
+    assert notice.html.startswith("<p>&lt;b&gt;&amp;")
+    assert "<b>" not in notice.html
+    assert notice.body == "<b>&\r\nBcc: x"
+    assert notice.subject == "Hi <b>& Bcc: x"
+
+
+def test_nobody_waits_for_a_channel_that_fails(place: Place) -> None:
+    """The saga ends, the notice is tried again, and when all tries are used up the history tells it, although the saga has ended."""
+    post = Post(*[OSError("the line is dead")] * 9)
+    engine = place.engine(PATIENT).channel("post", post).register(telling())
+    instance = run(engine, "telling", {"n": 1})
+    assert status(engine, instance) == "completed"
+    assert history(engine, instance, "notification_failed") == []
+    engine.advance(hours=1)
+    assert post.attempts == 3
+    (failed,) = history(engine, instance, "notification_failed")
+    assert (failed.step_name, failed.data["to"], failed.data["channel"]) == ("tell", "ann", "post")
+    assert failed.error == "OSError: the line is dead"
+    assert status(engine, instance) == "completed"
+    assert engine.dead_letters.list() == []
+
+
+def test_a_channel_that_recovers_delivers(place: Place) -> None:
+    """A failure that passes leaves no trace, and the notice keeps its key over all attempts."""
+    post = Post(OSError("busy"), None)
+    engine = place.engine(PATIENT).channel("post", post).register(telling())
+    instance = run(engine, "telling", {"n": 1})
+    engine.advance(hours=1)
+    assert (post.attempts, len(post.notices)) == (2, 1)
+    assert post.notices[0].key == f"{instance}/1/step/post/user:ann"
+    assert history(engine, instance, "notification_failed") == []
+
+
+def test_what_cannot_help_is_not_tried_again(place: Place) -> None:
+    """`Fail` of a channel is final, and so is a channel that does not exist."""
+    post = Post(Fail("no such number"))
+    engine = place.engine().channel("post", post)
+    engine.register(telling(channel=["post", "pigeon"]))
+    instance = run(engine, "telling", {"n": 1})
+    assert post.attempts == 1
+    errors = sorted(each.error for each in history(engine, instance, "notification_failed"))
+    assert errors[0] == "Fail: no such number"
+    assert "there is no channel 'pigeon' here; register it in every process that works" in errors[1]
+
+
+def test_a_notice_that_cannot_be_put_into_words_holds_nobody_up(place: Place) -> None:
+    """A value that is not there, or a recipient without a name, is told in the history; with `wait` the step has failed."""
+    engine = place.engine().channel("post", Post())
+    engine.register(telling(body="{missing.value}"))
+    engine.register(
+        Saga("strict")
+        .notify("tell", to="{who}", subject="x", wait=True, on_error=lambda way: way.save_point("no"))
+        .build()
+    )
+    loose, strict = run(engine, "telling", {"n": 1}), run(engine, "strict", {"who": " "})
+    assert status(engine, loose) == "completed"
+    assert len(history(engine, loose, "notification_failed")) == 1
+    assert statuses(engine, strict) == {"tell": "failed", "no": "completed"}
+
+
+def test_a_step_may_wait_until_everybody_is_told(place: Place) -> None:
+    """With `wait` the saga goes on once each recipient has it by each channel."""
+    stage, post = Stage(), Post(OSError("busy"))
+    engine = place.engine(PATIENT).channel("post", post)
+    engine.register(telling(stage, to=["ann", "bob"], channel=["in_app", "post"], wait=True))
+    instance = run(engine, "telling", {"n": 1})
+    assert stage.calls == []
+    assert statuses(engine, instance) == {"tell": "running"}
+    engine.advance(hours=1)
+    assert stage.calls == ["go on"]
+    assert len(history(engine, instance, "notification_delivered")) == 4
+    assert sorted(each.to for each in post.notices) == ["ann", "bob"]
+
+
+def test_a_step_that_waits_fails_with_the_first_who_cannot_be_told(place: Place) -> None:
+    """What was done before is undone, as after any failure."""
+    stage = Stage()
+    saga = (
+        Saga("s")
+        .step("a", stage.does("a"))
+        .on_failure("undo a", stage.does("undo a"))
+        .notify("tell", to=["ann", "bob"], subject="x", channel="post", wait=True)
+        .build()
+    )
+    engine = place.engine().channel("post", Post(Fail("no such number"))).register(saga)
+    instance = run(engine, "s")
+    assert stage.calls == ["a", "undo a"]
+    assert status(engine, instance) == "failed"
+    assert "'ann' could not be told by 'post'" in engine.run(instance).describe().error
+
+
+def test_a_step_that_waits_can_be_cancelled(place: Place) -> None:
+    """What comes back from the channel afterwards changes nothing."""
+    post = Post(OSError("busy"))
+    engine = place.engine(PATIENT).channel("post", post).register(telling(wait=True))
+    instance = run(engine, "telling", {"n": 1})
+    engine.futures.run(instance).cancel()
+    engine.advance(hours=1)
+    assert status(engine, instance) == "cancelled"
+    assert len(post.notices) == 1
+    assert history(engine, instance, "notification_delivered", "notification_failed") == []
+
+
+def test_a_coroutine_is_a_channel_too(place: Place) -> None:
+    """A function that has to be awaited is."""
+    sent: list[str] = []
+
+    async def post(notice: Notice) -> None:
+        sent.append(notice.to)
+
+    engine = place.engine().channel("post", post).register(telling())
+    run(engine, "telling", {"n": 1})
+    assert sent == ["ann"]
+
+
+def test_who_has_no_address_is_told_in_the_application(place: Place) -> None:
+    """A channel that needs an address and has none is no reason to tell nobody; the history says so."""
+
+    class Letters(Post):
+        needs_address = True
+
+    letters = Letters()
+    engine = place.engine().channel("post", letters).register(telling(to=["ann", "bob@example.com"]))
+    instance = run(engine, "telling", {"n": 1})
+    assert [each.addresses for each in letters.notices] == [("bob@example.com",)]
+    assert [each.subject for each in engine.acting("ann").notifications.mine()] == ["Order 1"]
+    (failed,) = history(engine, instance, "notification_failed")
+    assert failed.error == "nobody knows an address of user 'ann'; told in the application only"
+
+
+def test_addresses_can_come_from_elsewhere(place: Place) -> None:
+    """Whoever knows where people are reached is asked for users and for roles, by tenant."""
+    post, asked = Post(), []
+
+    def find(tenant: str, of: Recipient) -> list[str]:
+        asked.append((tenant, *of))
+        return ["a@example.com", "b@example.com", "a@example.com"]
+
+    engine = place.engine().channel("post", post).register(telling(to="role:clerk"))
+    engine.deliveries.addresses = find
+    run(engine, "telling", {"n": 1})
+    assert asked == [("default", "role", "clerk")]
+    assert post.notices[0].addresses == ("a@example.com", "b@example.com")
+
+
+def test_a_mail_goes_by_the_server_of_the_settings(live: Live) -> None:
+    """With a mail server in the settings `email` is there, and a real worker sends a real mail."""
+    with mail_server() as server:
+        settings = Settings(mail_host="127.0.0.1", mail_port=server.port, mail_from="h@example.com", mail_tls="none")
+        engine = live.engine(settings).register(telling(to="{mail}", channel="email", html="<b>{n}</b>", wait=True))
+        with engine:
+            engine.start("telling", {"n": "<7>", "mail": "ann@example.com"}).result(timeout=30)
+    (sent,) = server.mails
+    assert (sent.recipients, sent.message["Subject"]) == (["ann@example.com"], "Order <7>")
+    html = sent.message.get_body(("html",))
+    assert html is not None
+    assert html.get_content().strip() == "<b>&lt;7&gt;</b>"
+
+
+def test_without_a_mail_server_the_history_says_what_to_do(place: Place) -> None:
+    """Nothing is lost silently."""
+    engine = place.engine().register(telling(channel="email"))
+    instance = run(engine, "telling", {"n": 1})
+    assert "give Settings(mail_host=" in history(engine, instance, "notification_failed")[0].error
+
+
+def test_the_log_is_a_channel(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """Each notice is one line of the log, whatever is in it."""
+    engine = place.engine().register(telling(channel="log", body="two\nlines {n}"))
+    with caplog.at_level(logging.INFO, "holdfast.notices"):
+        run(engine, "telling", {"n": 1})
+    assert caplog.messages == ["to user 'ann': 'Order 1' 'two\\nlines 1'"]
+
+
+def test_everything_is_told_once_wherever_the_process_dies(new_store: NewStore) -> None:
+    """A worker that dies between telling and writing it down tells again, and the list holds it once."""
+
+    def prepare(engine: ManualEngine) -> None:
+        engine.register(telling(to=["ann", "role:clerk"], channel="in_app", wait=True))
+
+    def play(engine: ManualEngine) -> None:
+        engine.start("telling", {"n": 1}, key="the one", idempotency_key="start")
+        engine.drain()
+
+    def outcome(engine: ManualEngine) -> object:
+        (found,) = engine.runs.list().items
+        delivered = len(history(engine, found.id, "notification_delivered"))
+        return found.status, delivered, [each.to for each in engine.acting(ANN).notifications.mine()]
+
+    report = tried(Scenario(prepare=prepare, play=play, outcome=outcome), new_store)
+    assert isinstance(report.outcome, tuple)
+    status, delivered, lists = report.outcome[0]
+    assert (status, delivered, sorted(lists)) == ("completed", 2, ["ann", "role:clerk"])
+
+
+def test_lists_are_paged_counted_and_read(place: Place) -> None:
+    """Newest first over all of somebody's lists; what was read is not counted, and nobody reads for somebody else."""
+    engine = place.engine().register(telling(to=["ann", "role:clerk"], channel="in_app"))
+    for number in range(3):
+        run(engine, "telling", {"n": number})
+    mine = engine.acting(ANN).notifications
+    everything = mine.mine()
+    assert [each.subject for each in everything] == [f"Order {n}" for n in (2, 2, 1, 1, 0, 0)]
+    first = mine.mine(limit=4)
+    assert first + mine.mine(after=first[-1], limit=4) == everything
+    assert mine.mine(after=everything[-1].id) == []
+    assert mine.count_unread() == 6
+    mine.mark_read(everything[0])
+    mine.mark_read(everything[0].id)
+    assert mine.count_unread() == 5
+    assert mine.mine(unread=True) == everything[1:]
+    for others in (engine.acting(BOB), engine.as_tenant("acme", actor=ANN)):
+        with pytest.raises(NotFoundError):
+            others.notifications.mark_read(everything[1])
+        assert others.notifications.mark_all_read() == 0
+    assert mine.mark_all_read() == 5
+    assert mine.count_unread() == 0
+    for wrong in (-1, "x"):
+        with pytest.raises(PayloadError):
+            mine.mine(after=wrong)  # type: ignore[arg-type]
+    with pytest.raises(PayloadError):
+        mine.mine(limit=0)
+
+
+def test_lists_go_with_their_instance(place: Place) -> None:
+    """What people were told by a run that is deleted is deleted with it."""
+    engine = place.engine().register(telling(channel="in_app"))
+    instance = run(engine, "telling", {"n": 1})
+    engine.run(instance).delete()
+    assert engine.acting(ANN).notifications.mine() == []
+
+
+@pytest.mark.parametrize(("name", "channel"), [("", print), ("in_app", print), ("post", 5), ("post", object())])
+def test_what_is_no_channel_is_refused(place: Place, name: str, channel: object) -> None:
+    """A channel has a name of its own, and can send."""
+    with pytest.raises(ConfigurationError):
+        place.engine().channel(name, channel)  # type: ignore[arg-type]
+
+
+def test_a_notice_to_nobody_is_no_notice() -> None:
+    """The builder tells what is wrong, all at once."""
+    with pytest.raises(DefinitionError) as refused:
+        Saga("s").notify("tell", to=[], subject=" ", channel=[]).build()
+    assert {each.code for each in refused.value.diagnostics} == {"recipients", "subject", "channel"}
+
+
+def test_a_real_worker_tells_people(live: Live) -> None:
+    """With threads and a database of its own, a notice arrives soon after its step."""
+    with live.engine().register(telling(channel="in_app")) as engine:
+        engine.start("telling", {"n": 1})
+        eventually(lambda: engine.acting("ann").notifications.count_unread() == 1)

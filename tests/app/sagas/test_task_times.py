@@ -1,0 +1,208 @@
+"""The times of questions: due dates, reminders and the ladder of escalation, told by a clock that the test moves."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from app.sagas.acting import Stage, history, person, run, status, statuses
+from holdfast import Escalation, ForbiddenError, RejectedError, Saga, SagaDefinition
+from holdfast.kernel.ids import InstanceId
+from holdfast.testing import ManualEngine, Scenario
+from support.crashing import NewStore, tried
+from support.engines import Place
+from support.inside import store_of
+
+HOUR = timedelta(hours=1)
+CLERK, HEAD, BOB = person("ann", "clerk"), person("dee", "head"), person("bob")
+
+
+def timed(**options: object) -> SagaDefinition:
+    """A question to clerks with these options."""
+    return Saga("s").human("ask", subject="Pay {n}?", role="clerk", **options).build()  # type: ignore[arg-type]
+
+
+def begun(place: Place, **options: object) -> tuple[ManualEngine, InstanceId]:
+    """A run that waits at such a question."""
+    engine = place.engine().register(timed(**options))
+    return engine, run(engine, "s", {"n": 5})
+
+
+def timers(engine: ManualEngine, instance: InstanceId) -> list[str]:
+    """The keys of the timers that are still to fire."""
+    return sorted(each.key for each in store_of(engine).reader("default").work(instance)[1])
+
+
+def told(engine: ManualEngine, of: object) -> list[str]:
+    """What somebody was told, oldest first."""
+    return [each.subject for each in reversed(engine.acting(of).notifications.mine())]  # type: ignore[arg-type]
+
+
+@pytest.mark.row("E-685")
+def test_a_due_date_is_shown(place: Place) -> None:
+    """A question says when an answer is due, counted from when it was asked, in lists and in its run; nothing happens then."""
+    engine, instance = begun(place, due=4 * HOUR)
+    (task,) = engine.tasks.list()
+    assert task.due_at == task.asked_at + 4 * HOUR
+    assert engine.run(instance).tasks()[0].due_at == task.due_at
+    engine.advance(hours=5)
+    assert statuses(engine, instance) == {"ask": "waiting_decision"}
+
+
+def test_people_are_reminded_at_each_time(place: Place) -> None:
+    """Each time of the list is one reminder, told in the history and to those who are asked, and none comes after the last."""
+    engine, instance = begun(place, remind=[8 * HOUR, 24 * HOUR])
+    engine.advance(hours=7)
+    assert told(engine, CLERK) == []
+    engine.advance(hours=2)
+    assert told(engine, CLERK) == ["Reminder: Pay 5?"]
+    engine.advance(hours=100)
+    assert told(engine, CLERK) == ["Reminder: Pay 5?"] * 2
+    assert [each.data["count"] for each in history(engine, instance, "task_reminded")] == [1, 2]
+    assert timers(engine, instance) == []
+
+
+def test_people_are_reminded_again_and_again(place: Place) -> None:
+    """With `remind_every` a reminder comes each time that so much time has gone by, until somebody answers."""
+    engine, instance = begun(place, remind_every=timedelta(days=1))
+    engine.advance(days=3, hours=1)
+    assert [each.data["count"] for each in history(engine, instance, "task_reminded")] == [1, 2, 3]
+    engine.acting(CLERK).tasks.approve(f"{instance}:1")
+    engine.advance(days=3)
+    assert len(history(engine, instance, "task_reminded")) == 3
+
+
+@pytest.mark.parametrize("options", [{"remind_every": HOUR}, {"remind": [n * HOUR for n in range(1, 9)]}])
+def test_what_was_missed_is_made_up_for_once(place: Place, options: dict[str, object]) -> None:
+    """After a standstill people are reminded once, and the times behind it count from the question as before."""
+    engine, instance = begun(place, **options)
+    place.clock.move(5 * HOUR + HOUR / 2)
+    engine.drain()
+    assert [each.data["count"] for each in history(engine, instance, "task_reminded")] == [5]
+    engine.advance(HOUR / 2)
+    assert [each.data["count"] for each in history(engine, instance, "task_reminded")] == [5, 6]
+
+
+@pytest.mark.row("R-102", "E-685")
+def test_escalation_asks_somebody_besides(place: Place) -> None:
+    """Whoever the question has escalated to may answer, was told, and could not before; those who were asked still can."""
+    engine, instance = begun(place, escalate=Escalation(24 * HOUR, to="role:head"))
+    with pytest.raises(ForbiddenError):
+        engine.acting(HEAD).tasks.approve(f"{instance}:1")
+    engine.advance(hours=25)
+    assert (told(engine, HEAD), told(engine, CLERK)) == (["Escalated: Pay 5?"], [])
+    (event,) = history(engine, instance, "task_escalated")
+    assert event.data["people"] == [{"kind": "role", "name": "head", "via": "escalation 1"}]
+    with pytest.raises(ForbiddenError):
+        engine.acting(BOB).tasks.approve(f"{instance}:1")
+    engine.acting(HEAD).tasks.approve(f"{instance}:1")
+    assert status(engine, instance) == "completed"
+
+
+@pytest.mark.row("R-102")
+def test_a_ladder_is_gone_up_rung_by_rung(place: Place) -> None:
+    """A user, then a role, then an outcome: each at its time, and the last one ends the question as if the engine had answered."""
+    ladder = [
+        Escalation(HOUR, to="bob"),
+        Escalation(2 * HOUR, to="role:head"),
+        Escalation(3 * HOUR, outcome="rejected"),
+    ]
+    engine, instance = begun(place, escalate=ladder, remind=1.5 * HOUR)
+    engine.advance(minutes=70)
+    assert (told(engine, BOB), told(engine, HEAD)) == (["Escalated: Pay 5?"], [])
+    engine.advance(hours=1)
+    assert told(engine, BOB) == [
+        "Escalated: Pay 5?",
+        "Reminder: Pay 5?",
+    ]  # Whoever was added is reminded with the others.
+    assert told(engine, HEAD) == ["Escalated: Pay 5?"]
+    engine.advance(hours=1)
+    assert status(engine, instance) == "aborted"
+    assert [each.data["level"] for each in history(engine, instance, "task_escalated")] == [1, 2, 3]
+    assert history(engine, instance, "task_escalated")[-1].data["outcome"] == "rejected"
+    (task,) = engine.run(instance).tasks()
+    assert task.decision == "rejected"
+    with pytest.raises(RejectedError):
+        engine.acting(CLERK).tasks.approve(f"{instance}:1")
+
+
+def test_escalation_to_an_outcome_takes_its_way(place: Place) -> None:
+    """The steps behind find an answer that says that nobody has answered."""
+    stage = Stage()
+    saga = Saga("s").human("ask", escalate=Escalation(HOUR, outcome="confirmed")).step("pay", stage.does("pay")).build()
+    engine = place.engine().register(saga)
+    run(engine, "s")
+    engine.advance(hours=2)
+    answer = msgspec.convert(stage.contexts("pay")[0].input["ask"], dict[str, object])
+    assert (answer["status"], answer["decided_by"]) == ("confirmed", "system")
+
+
+@pytest.mark.row("R-009", "R-102")
+def test_escalation_can_give_a_fresh_deadline_once_and_then_it_fails(place: Place) -> None:
+    """Instead of failing at its deadline a question escalates, and fails when those who are asked then let their time go by too."""
+    engine, instance = begun(place, timeout=2 * HOUR, escalate=Escalation(HOUR, to="role:head", timeout=10 * HOUR))
+    engine.advance(hours=3)
+    assert statuses(engine, instance) == {"ask": "waiting_decision"}
+    engine.advance(hours=9)
+    assert status(engine, instance) == "failed"
+    assert engine.run(instance).tasks()[0].decision == "failed"
+    with pytest.raises(RejectedError):
+        engine.acting(HEAD).tasks.approve(f"{instance}:1")
+
+
+@pytest.mark.parametrize("ending", ["answer", "timeout", "cancel"])
+def test_timers_of_a_question_go_with_it(place: Place, ending: str) -> None:
+    """However a question ends, nobody is reminded of it, and no timer is left."""
+    engine, instance = begun(place, timeout=HOUR, remind=2 * HOUR, escalate=Escalation(3 * HOUR, to="bob"))
+    assert timers(engine, instance) == ["step:1", "task:1:escalate", "task:1:remind"]
+    if ending == "answer":
+        engine.acting(CLERK).tasks.approve(f"{instance}:1")
+    elif ending == "timeout":
+        engine.advance(hours=1)
+    else:
+        engine.futures.run(instance).cancel()
+    engine.drain()
+    assert timers(engine, instance) == []
+    engine.advance(hours=9)
+    assert history(engine, instance, "task_reminded", "task_escalated") == []
+
+
+def test_people_are_told_when_they_are_asked_if_they_want_to_be(place: Place) -> None:
+    """With `notify` those who are asked are told so by each of the channels; without it they look for themselves."""
+    sent: list[str] = []
+    engine = place.engine()
+    engine.channel("sms", lambda notice: sent.append(f"{notice.kind} {notice.to}: {notice.subject}"))
+    engine.register(timed(notify=["in_app", "sms"]))
+    run(engine, "s", {"n": 7})
+    assert sent == ["role clerk: Pay 7?"]
+    assert told(engine, CLERK) == ["Pay 7?"]
+
+
+def test_a_question_with_times_survives_a_crash_anywhere(new_store: NewStore) -> None:
+    """Wherever the process dies, each reminder and each rung is told once in the history and once to people."""
+
+    def prepare(engine: ManualEngine) -> None:
+        ladder = [Escalation(3 * HOUR, to="role:head"), Escalation(5 * HOUR, outcome="rejected")]
+        engine.register(timed(remind=[HOUR, 2 * HOUR], escalate=ladder, notify="in_app"))
+
+    def play(engine: ManualEngine) -> None:
+        engine.start("s", {"n": 1}, key="the one", idempotency_key="start")
+        engine.drain()
+        for _ in range(6):
+            engine.advance(HOUR)
+
+    def outcome(engine: ManualEngine) -> object:
+        (found,) = engine.runs.list().items
+        types = [each.event_type for each in history(engine, found.id, "task_reminded", "task_escalated")]
+        return found.status, types, told(engine, CLERK), told(engine, HEAD)
+
+    report = tried(Scenario(prepare=prepare, play=play, outcome=outcome), new_store, every=3)
+    whole = (
+        "aborted",
+        ["task_reminded", "task_reminded", "task_escalated", "task_escalated"],
+        ["Pay 1?", "Reminder: Pay 1?", "Reminder: Pay 1?"],
+        ["Escalated: Pay 1?"],
+    )
+    assert report.outcome == (whole, [], 0)

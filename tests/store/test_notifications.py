@@ -1,0 +1,97 @@
+"""Lists of what people are told: everything once, newest first, each to whom it is for."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+
+from holdfast.store.notifications import NewNotification, Recipient
+from support.desks import Desk
+from support.rows import LATER, NOW, OTHER_TENANT, new_id
+from support.waiting import together
+
+ANN, CLERKS = Recipient("user", "ann"), Recipient("role", "clerk")
+LAST = 2**63 - 1
+
+
+def told(key: str, **fields: object) -> NewNotification:
+    """Something that Ann is told."""
+    base = NewNotification(
+        tenant="default",
+        key=key,
+        kind="user",
+        recipient="ann",
+        instance=new_id(),
+        step=3,
+        subject="Order 7",
+        body="Zoë",
+    )
+    return msgspec.structs.replace(base, **fields)
+
+
+def keys(
+    desk: Desk, of: Recipient = ANN, *, tenant: str = "default", unread: bool = False, before: int = LAST
+) -> list[str]:
+    """A page of a list, by keys."""
+    found = desk.store.notifications().page(tenant, of, unread=unread, before=before, limit=2)
+    return [each.key for each in found]
+
+
+def test_what_was_told_comes_back_whole(desk: Desk) -> None:
+    """All that was said is there, with the time at which it was."""
+    side = desk.store.notifications()
+    new = told("a")
+    assert side.add(new, NOW)
+    (found,) = side.page("default", ANN, unread=False, before=LAST, limit=9)
+    assert {name: getattr(found, name) for name in NewNotification.__struct_fields__} == msgspec.structs.asdict(new)
+    assert (found.created_at, found.read_at) == (NOW, None)
+
+
+def test_everything_is_told_once(desk: Desk) -> None:
+    """Whatever has a key that was told stays as it is, also when many tell it at the same moment; another tenant's keys are its own."""
+    side = desk.store.notifications()
+    assert side.add(told("a"), NOW)
+    assert not side.add(told("a", subject="other"), LATER)
+    assert side.add(told("a", tenant=OTHER_TENANT), LATER)
+    together(*[partial(desk.store.notifications().add, told("b"), NOW) for _ in range(4)])
+    assert keys(desk) == ["b", "a"]
+    assert side.page("default", ANN, unread=False, before=LAST, limit=9)[1].subject == "Order 7"
+
+
+def test_lists_have_pages_newest_first(desk: Desk) -> None:
+    """The next page begins behind the last one of the page before."""
+    side = desk.store.notifications()
+    for key in "abcde":
+        side.add(told(key), NOW)
+    first = side.page("default", ANN, unread=False, before=LAST, limit=2)
+    assert [each.key for each in first] == ["e", "d"]
+    assert keys(desk, before=first[-1].id) == ["c", "b"]
+
+
+def test_lists_are_of_one_recipient_of_one_tenant(desk: Desk) -> None:
+    """A role is not a user of the same name, and nothing of another tenant is seen, counted or marked."""
+    side = desk.store.notifications()
+    side.add(told("user"), NOW)
+    side.add(told("role", kind="role"), NOW)
+    side.add(told("clerks", kind="role", recipient="clerk"), NOW)
+    side.add(told("theirs", tenant=OTHER_TENANT), NOW)
+    assert (keys(desk), keys(desk, CLERKS), keys(desk, tenant=OTHER_TENANT)) == (["user"], ["clerks"], ["theirs"])
+    assert side.count_unread("default", ANN) == 1
+    (theirs,) = side.page(OTHER_TENANT, ANN, unread=False, before=LAST, limit=9)
+    assert not side.mark_read("default", ANN, theirs.id, LATER)
+    assert side.mark_all_read("default", ANN, LATER) == 1
+    assert side.count_unread(OTHER_TENANT, ANN) == 1
+
+
+def test_what_was_read_stays_read_since_the_first_time(desk: Desk) -> None:
+    """Reading again is no news; what was not read can be asked for alone."""
+    side = desk.store.notifications()
+    for key in "ab":
+        side.add(told(key), NOW)
+    number = side.page("default", ANN, unread=False, before=LAST, limit=9)[0].id
+    assert side.mark_read("default", ANN, number, NOW)
+    assert side.mark_read("default", ANN, number, LATER)
+    assert [each.read_at for each in side.page("default", ANN, unread=False, before=LAST, limit=9)] == [NOW, None]
+    assert keys(desk, unread=True) == ["a"]
+    assert side.count_unread("default", ANN) == 1
