@@ -47,6 +47,10 @@ DEFAULTS: dict[str, Plain] = {
         "role": "",
         "on_reject": None,
     },
+    "WaitTimer": {"duration_ms": None, "until": None, "cron": "", "time_zone": "UTC"},
+    "Awaited": {"key": None, "match": None, "name": ""},
+    "WaitEvents": {"need": "all"},
+    "Trigger": {"key": None, "when": None, "input": None},
     "Call": {"version": ""},
     "End": {"status": "completed"},
     "Node": {
@@ -73,7 +77,7 @@ DEFAULTS: dict[str, Plain] = {
         "max_visits": 1000,
     },
     "Rights": {"start": "", "cancel": ""},
-    "Graph": {"policies": {}, "rights": {}, "ir_version": 1, "hash": ""},
+    "Graph": {"policies": {}, "rights": {}, "triggers": (), "ir_version": 1, "hash": ""},
 }
 """What every field means that a stored graph does not name. Add new fields; change nothing."""
 
@@ -236,7 +240,7 @@ def test_another_process_compiles_the_same_bytes(seed: str, tmp_path: Path) -> N
 
 def stored_structs() -> list[type[msgspec.Struct]]:
     """Every struct that is part of a stored graph."""
-    return [g.Retry, g.Work, *get_args(g.Op), Node, Edge, Policies, Rights, Graph]
+    return [g.Retry, g.Work, g.Awaited, *get_args(g.Op), Node, Edge, Policies, Rights, g.Trigger, Graph]
 
 
 def others(value: object, hint: object) -> Iterator[object]:
@@ -251,6 +255,8 @@ def _of_kind(value: object, kind: object) -> list[object]:
         return list(get_args(kind))
     if kind == tuple[str, ...]:
         return [("zz",), ("zz", "yy")]
+    if kind == tuple[g.Awaited, ...]:
+        return [(), (g.Awaited(event="zz"),), (g.Awaited(event="zz"), g.Awaited(event="yy"))]
     if get_origin(kind) is dict:
         return [{"zz": {"z": 1}}, {"zz": {"z": 2}}, {"yy": {}}]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -294,6 +300,16 @@ def with_op(part: msgspec.Struct) -> Graph:
     return with_node(Node(id="a", op=cast("g.Op", part)))
 
 
+def with_awaited(part: msgspec.Struct) -> Graph:
+    """A graph with a wait for this event."""
+    return with_op(g.WaitEvents(events=(cast("g.Awaited", part),)))
+
+
+def with_trigger(part: msgspec.Struct) -> Graph:
+    """A graph with this trigger."""
+    return bare(triggers=(cast("g.Trigger", part),))
+
+
 def with_node(part: msgspec.Struct) -> Graph:
     """A graph with this node."""
     return bare(nodes={"a": cast("Node", part)})
@@ -329,6 +345,8 @@ PLACES: dict[type[msgspec.Struct], Callable[[msgspec.Struct], Graph]] = {
     g.Retry: with_retry,
     g.Work: with_work,
     **dict.fromkeys(get_args(g.Op), with_op),
+    g.Awaited: with_awaited,
+    g.Trigger: with_trigger,
     Node: with_node,
     Edge: with_edge,
     Policies: with_policies,
@@ -350,7 +368,9 @@ def test_every_field_is_part_of_the_hash(struct: type[msgspec.Struct]) -> None:
         assert changed not in seen, f"{name} gives the hash of: {seen[changed]}"
         seen[changed] = f"{name} = {variant!r}"
         touched.add(name.split(".")[1])
-    parts = {Graph: {"edges", "policies", "rights", "hash"}, g.Task: {"work"}, g.Work: {"retry"}}.get(struct, set())
+    parts = {Graph: {"edges", "policies", "rights", "triggers", "hash"}, g.Task: {"work"}, g.Work: {"retry"}}.get(
+        struct, set()
+    )
     assert {field.name for field in msgspec.structs.fields(struct)} - touched == parts
 
 

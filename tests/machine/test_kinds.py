@@ -100,7 +100,13 @@ def test_every_kind_of_node_says_where_its_work_is_done() -> None:
         ],
         "effect": [g.Task(work=work)],
         "transactional": [g.Task(work=msgspec.structs.replace(work, transactional=True))],
-        "wait": [g.Human(), g.WaitTimer(duration_ms=1), g.WaitEvent(signal="s"), g.Call(definition="d")],
+        "wait": [
+            g.Human(),
+            g.WaitTimer(duration_ms=1),
+            g.WaitEvent(signal="s"),
+            g.WaitEvents(events=()),
+            g.Call(definition="d"),
+        ],
     }
     for execution, ops in said.items():
         assert {Node(id="n", op=op).execution for op in ops} == {execution}

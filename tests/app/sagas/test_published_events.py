@@ -46,7 +46,7 @@ def begun(engine: ManualEngine, order: object = "o-1", name: str = "paying") -> 
 def waits(engine: ManualEngine, instance: InstanceId) -> list[tuple[str, str]]:
     """What a run waits for, with the keys."""
     rows = store_of(engine).reader(engine.request.tenant).rows(SUBSCRIPTIONS, instance)
-    return [(row.name, row.correlation) for row in rows]
+    return [(row.signal, row.correlation) for row in rows]
 
 
 # -- who gets an event

@@ -270,7 +270,7 @@ create table holdfast.subscriptions (
     tenant text not null,
     definition text not null,
     kind text not null,
-    name text not null,
+    signal text not null,
     correlation text not null,
     opened_at timestamp with time zone not null,
     constraint subscriptions_pkey PRIMARY KEY (instance, number, place),
@@ -329,7 +329,7 @@ CREATE INDEX observations_by_instance ON holdfast.observations USING btree (inst
 CREATE INDEX published_events_by_key ON holdfast.published_events USING btree (tenant, event, correlation, published_at, instance);
 CREATE INDEX published_events_by_time ON holdfast.published_events USING btree (tenant, published_at, instance);
 CREATE INDEX receipts_by_age ON holdfast.receipts USING brin (created_at);
-CREATE INDEX subscriptions_by_name ON holdfast.subscriptions USING btree (tenant, kind, name, correlation, instance, number, place);
+CREATE INDEX subscriptions_by_signal ON holdfast.subscriptions USING btree (tenant, kind, signal, correlation, instance, number, place);
 CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at);
 
 alter table holdfast.dead_letters enable row level security, force row level security;

@@ -240,7 +240,7 @@ CREATE TABLE subscriptions (
     tenant      text not null check (tenant <> ''),
     definition  text not null,
     kind        text not null,
-    name        text not null,
+    signal      text not null,
     correlation text not null,
     opened_at   text not null,
     primary key (instance, number, place)
@@ -310,7 +310,7 @@ CREATE INDEX published_events_by_time on published_events (tenant, published_at,
 
 CREATE INDEX receipts_by_age on receipts (created_at);
 
-CREATE INDEX subscriptions_by_name on subscriptions (tenant, kind, name, correlation, instance, number, place);
+CREATE INDEX subscriptions_by_signal on subscriptions (tenant, kind, signal, correlation, instance, number, place);
 
 CREATE INDEX timers_due on timers (language, type, version, due_at);
 

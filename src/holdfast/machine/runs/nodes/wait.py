@@ -1,8 +1,8 @@
 """Waiting for time to go by, for an instant, or for a signal.
 
 Entered when: a token arrives. May do: set a timer, or wait for a signal; one that came early is taken at once. Left when: the time is over, or the signal or an
-answer is there (`ok`), or the signal did not come in time (`timeout`); at once, as a failure, if what should be an instant is none. On
-compensation: nothing to undo.
+answer is there (`ok`), or the signal did not come in time (`timeout`); at once, as a failure, if what should be an instant is none.
+On compensation: nothing to undo.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class WaitEventKind(Kind):
     def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - a signal has a name
         """The wait."""
         assert isinstance(node.op, WaitEvent)
-        return [SubscriptionOpened(number=step, name=node.op.signal)]
+        return [SubscriptionOpened(number=step, signal=node.op.signal)]
 
     def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
         """Whoever was given the step itself tells that what it waits for has happened; no signal is needed."""
