@@ -24,6 +24,7 @@ RUNNABLE = [
     "docs/reference/deciders.md",
     "docs/how-to/project-events.md",
     "docs/how-to/own-transaction.md",
+    "docs/how-to/wait-for-events.md",
 ]
 
 

@@ -7,8 +7,9 @@ from functools import partial
 
 import pytest
 
-from holdfast import Engine, Saga
+from holdfast import Engine, Saga, SagaDefinition
 from holdfast.app.faces.blocking import Run
+from holdfast.kernel.ids import InstanceId
 from support.engines import Live
 from support.waiting import LONG_SECONDS, eventually, together
 
@@ -17,9 +18,9 @@ REPETITIONS = pytest.mark.parametrize(
 )
 
 
-def workers(live: Live, saga: object) -> list[Engine]:
+def workers(live: Live, saga: SagaDefinition) -> list[Engine]:
     """Two processes that know a saga and work."""
-    return [live.engine().register(saga).start_worker() for _ in range(2)]  # type: ignore[arg-type]
+    return [live.engine().register(saga).start_worker() for _ in range(2)]
 
 
 def received(run: Run[object]) -> int:
@@ -107,5 +108,5 @@ def test_the_same_event_twice_at_the_same_moment_is_one(live: Live, times: int) 
     assert len(first.runs.list(limit=1000).items) == times
 
 
-def _started(engine: Engine, event: str) -> list[object]:
-    return [*engine.events.get(event).started]
+def _started(engine: Engine, event: str) -> list[InstanceId]:
+    return engine.events.get(event).started

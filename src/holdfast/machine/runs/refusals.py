@@ -43,6 +43,8 @@ class Refusal(StrEnum):
     """A workflow that the step started has to be undone first: try its own compensation again."""
     STILL_STOPPING = "still_stopping"
     """Handlers of the branch are still being stopped; try again when they have."""
+    EVENT_GONE = "event_gone"
+    """Another taker has the event, or its time is over; wait for the next one."""
 
 
 def refused(code: Refusal, message: str) -> Rejection:

@@ -8,7 +8,7 @@ On compensation: nothing to undo.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Reason
@@ -42,6 +42,10 @@ class WaitTimerKind(Kind):
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Set the timer."""
         assert isinstance(node.op, WaitTimer)
+        if node.op.duration_ms is not None:
+            number = turn.open_step(token, node).number
+            turn.set_timer(step_timer(number), node.op.duration_ms, TimeOut(step=number))
+            return
         try:
             due = _due(turn, token, node, node.op)
         except ExpressionError as error:
@@ -58,8 +62,6 @@ class WaitTimerKind(Kind):
 def _due(turn: Turn, token: Token, node: Node, op: WaitTimer) -> datetime:
     """When the wait is over; ExpressionError if what should say so does not."""
     now = turn.moment.now
-    if op.duration_ms is not None:
-        return now + timedelta(milliseconds=op.duration_ms)
     until = turn.routes.until(node.id)
     if until is None:
         return next_time(op.cron, op.time_zone, now)
