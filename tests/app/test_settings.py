@@ -389,6 +389,13 @@ def _finished_instances_after_two_days(live: Live, settings: Settings) -> object
         return len(engine.instances.list())
 
 
+def _is_an_event_kept_after_two_days(live: Live, settings: Settings) -> object:
+    with driven(live, settings) as engine:
+        engine.publish("paid", event_id="e-1")
+        engine.advance(2 * DAY)
+        return bool(engine.events.list())
+
+
 def _inputs_observed(live: Live, settings: Settings) -> object:
     with driven(live, settings).register(Counter()) as engine:
         engine.deciders.execute(Counter, Add("c-1"))
@@ -540,6 +547,7 @@ CASES = {
         _reports_of_a_missing_handler_in_five_minutes, [(timedelta(minutes=1), 5), (timedelta(hours=1), 1)]
     ),
     "collect_after": Case(_looks_of_the_collector, [(None, 700), (20_000, 20_000), (100, 700)]),
+    "event_ttl": Case(_is_an_event_kept_after_two_days, [(7 * DAY, True), (DAY, False), (timedelta(0), False)]),
     "keep_receipts": Case(_does_a_repeated_id_count_again, [(DAY, 2), (30 * DAY, 1)]),
     "keep_finished": Case(_finished_instances_after_two_days, [(None, 1), (DAY, 0), (30 * DAY, 1)]),
     "mail_host": Case(_what_becomes_of_a_mail, [("", ["Fail"]), ("127.0.0.1", ARRIVED)], without(MAIL, "mail_host")),

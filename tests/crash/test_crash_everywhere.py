@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Decision, EffectContext, Fail, Moment, RetryPolicy, Saga, Settings
+from holdfast import Decision, EffectContext, Fail, Moment, RetryPolicy, Saga, Settings, event
 from holdfast.runtime.clock import ManualClock
 from holdfast.testing import ManualEngine, Scenario, crash_everywhere
 from holdfast.testing.crashing import histories
@@ -134,7 +134,45 @@ def cancelling(engine: ManualEngine) -> None:
 
 CANCELLED = Scenario(prepare=lambda engine: engine.register(Hourly()), play=cancelling)
 
+
+def awaiting(engine: ManualEngine) -> None:
+    """An early event is found, another one comes late, one is for one taker, and one starts a run that waits for it too."""
+    engine.publish("paid", "o-1", 1, event_id="early")
+    engine.publish("ticket", payload=2, event_id="single", match_one=True)
+    engine.drain()
+    for number in (1, 2):
+        engine.start("buyer", {"order": "o-1"}, key=f"b-{number}", idempotency_key=f"buy-{number}")
+    engine.drain()
+    engine.publish("sent", "o-1", 3, event_id="late", ttl=60)
+    engine.drain()
+    engine.publish("ticket", payload=4, event_id="another", match_one=True)
+    engine.advance(seconds=90)
+
+
+def awaited(engine: ManualEngine) -> object:
+    """What became of the runs; which of two got which ticket is not promised."""
+    tickets, ends = [], []
+    for each in engine.runs.list().items:
+        run = engine.run(each.id)
+        data = dict(run.result(timeout=0))  # type: ignore[call-overload]
+        tickets.append(data.pop("ticket", None))
+        told = [entry.event_type for entry in run.history()].count("event_received")
+        ends.append((each.definition, each.key, sorted(data.items()), told))
+    return sorted(ends), sorted(map(str, tickets)), [each.id for each in engine.events.list()]
+
+
+BUYER = (
+    Saga("buyer")
+    .wait_for_events("both", event("paid", key="order"), event("sent", key="order"))
+    .wait_for_event("ticket", "ticket")
+    .build()
+)
+SENDING = Saga("sending").trigger("sent", input={"for": "key"}).wait_for_event("seen", "sent", key="for").build()
+
+EVENTS = Scenario(prepare=lambda engine: engine.register(BUYER).register(SENDING), play=awaiting, outcome=awaited)
+
 SCENARIOS = {
+    "events": EVENTS,
     "order": ORDER,
     "timeout": TIMEOUT,
     "messages": MESSAGES,

@@ -7,11 +7,16 @@ import re
 import typing
 import warnings
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+<<<<<<< HEAD
 from holdfast import Branch, DefinitionError, Escalation, Saga
+=======
+from holdfast import Branch, DefinitionError, Saga, event
+>>>>>>> events
 from holdfast.authoring.saga import StepOptions, words
 from holdfast.authoring.saga.builder import DEEPEST_WAYS
 from holdfast.authoring.saga.definition import STEP_TYPES
@@ -156,7 +161,20 @@ def _joined_by_name(*names: str) -> Saga:
 SAGAS: dict[str, Callable[[], object]] = {
     "ambiguous_handler": _two_of_one_name,
     "bad_expression": lambda: Saga("s").condition("c", "a >"),
+<<<<<<< HEAD
     "body": lambda: Saga("s").notify("a", to="ann", subject="x", body="x" * 20_001),
+=======
+    "cron": lambda: Saga("s").wait("w", cron="daily"),
+    "cron_never": lambda: Saga("s").wait("w", cron="0 0 30 2 *"),
+    "duplicate_event": lambda: Saga("s").wait_for_events("w", event("a"), event("a")),
+    "event": lambda: Saga("s").wait_for_events("w", "a"),  # type: ignore[arg-type]
+    "event_need": lambda: Saga("s").wait_for_events("w", event("a"), need=2),
+    "no_event": lambda: Saga("s").wait_for_event("w", ""),
+    "time_zone": lambda: Saga("s").wait("w", 1, time_zone="Mars"),
+    "reserved_handler": lambda: Saga("s").step("a", "$engine"),
+    "until": lambda: Saga("s").wait("w", until=datetime(2026, 1, 1)),  # noqa: DTZ001 - that is what is wrong with it
+    "wait_time": lambda: Saga("s").wait("w"),
+>>>>>>> events
     "branch": lambda: Saga("s").fork("f", "x"),  # type: ignore[arg-type]
     "capability": lambda: Saga("s", capability=" ").step("a", H),
     "channel": lambda: Saga("s").notify("a", to="ann", subject="x", channel=()),

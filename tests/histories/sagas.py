@@ -6,7 +6,11 @@ from datetime import timedelta
 
 from app.sagas.acting import BROKEN, Stage, step
 from histories.tape import Tape
+<<<<<<< HEAD
 from holdfast import Actor, Branch, Escalation, RequestContext, Run, Saga, StepContext
+=======
+from holdfast import Actor, RequestContext, Saga, StepContext, event
+>>>>>>> events
 from holdfast.authoring.saga.builder import Build
 from holdfast.expressions import Spelling, parse
 from holdfast.kernel.ids import InstanceId
@@ -444,6 +448,7 @@ def published(tape: Tape) -> None:
     tape.drain()
 
 
+<<<<<<< HEAD
 def repairs(tape: Tape) -> None:
     """Operators mend runs that do not go on: steps are retried, skipped, completed by hand, given away, and a run moves back and fails."""
     stage = Stage()
@@ -544,6 +549,54 @@ def told(tape: Tape) -> None:
 
 def _nothing(way: Branch) -> object:
     return way.save_point("could not be told")
+=======
+def publications(tape: Tape) -> None:
+    """Events come early and late, for all who wait and for one of them, and start runs; one is wanted by two, and one by nobody who may have it."""
+    stage = Stage()
+    paid = event("payment", key="order", match="event.amount > 5", name="money")
+    saga = (
+        Saga("delivery", capability="orders.start")
+        .trigger("order.created", key="order", when="event.order != ''", input={"order": "order", "for": "key"})
+        .wait("morning", cron="0 9 * * MON-FRI", time_zone="Europe/Berlin")
+        .wait("day", until="input.day?")
+        .build()
+    )
+    tape.engine.register(saga)
+    tape.engine.register(Saga("several").wait_for_events("both", paid, event("shipment"), need=2).build())
+    tape.engine.register(
+        Saga("one")
+        .wait_for_event("ticket", "ticket", timeout=60, on_timeout=lambda late: late.step("x", stage.does("x")))
+        .build()
+    )
+    engine = tape.engine.acting(ADA)
+    engine.publish("order.created", "ann", {"order": "o-1"}, event_id="created", ttl=3600)
+    engine.publish("payment", "o-1", {"amount": 3}, event_id="little")
+    engine.publish("payment", "o-1", {"amount": 7}, event_id="enough", ttl=90)
+    tape.drain()
+    run(tape, "several", {"order": "o-1"})
+    tape.engine.publish("shipment", payload=[1, None], event_id="sent", ttl=0)
+    tape.drain()
+    run(tape, "several", {"order": "o-2"})
+    for number in (1, 2):
+        tape.engine.publish("ticket", payload=number, event_id=f"t-{number}", match_one=True)
+        tape.engine.advance(seconds=1)
+    seekers = [tape.engine.start("one") for _ in range(2)]
+    while tape.engine.execute_next():
+        tape.look()
+    tape.drain()
+    assert [each.describe().status for each in seekers] == ["completed", "completed"]
+    run(tape, "one")
+    gone = run(tape, "one")
+    tape.engine.futures.run(gone).abort("not any more")
+    tape.engine.publish("ticket", payload=3, event_id="t-3", match_one=True)
+    tape.drain()
+    tape.engine.register(Saga("picky").wait_for_event("bill", "bill", match="event > 5").build())
+    for _ in range(2):
+        run(tape, "picky")
+    for amount in (3, 7):
+        tape.engine.publish("bill", payload=amount, event_id=f"b-{amount}", match_one=True)
+        tape.drain()
+>>>>>>> events
 
 
 SCENARIOS = (
@@ -561,7 +614,11 @@ SCENARIOS = (
     overdue,
     paused,
     published,
+<<<<<<< HEAD
     repairs,
     forks,
     told,
+=======
+    publications,
+>>>>>>> events
 )

@@ -32,6 +32,7 @@ from holdfast import JsonCodec
 from holdfast.kernel.history import StoredEvent, check_sequence
 from holdfast.kernel.program import Program
 from holdfast.machine.graphs.compiler import graph_bytes, read_graph
+from holdfast.machine.publications import PublicationDecider
 from holdfast.store.shapes import DeadLetter, StoredDefinition, StoredEffect, StoredMessage, StoredTimer
 
 GOLDEN = sorted(FILES.glob("*.json"))
@@ -42,8 +43,10 @@ pytestmark = pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def programs(golden: Golden) -> dict[str, Program]:
     """What runs the instances of a file, by the name of the definition."""
     stored_ones = [stored(each.row, StoredDefinition) for each in golden.definitions]
+    own = Program(PublicationDecider(), JsonCodec(), is_own=True)
     return {each.name: graph_program(each.compiled) for each in stored_ones} | {
-        each.type: Program(each(), JsonCodec()) for each in DECIDERS
+        own.type: own,
+        **{each.type: Program(each(), JsonCodec()) for each in DECIDERS},
     }
 
 

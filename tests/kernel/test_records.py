@@ -111,7 +111,7 @@ class Story:
             StepMoved(number=number, status="failed", wait_kind=maybe),
             TaskOpened(number=number, subject=text, due_at=NOON, data=blob),
             TaskClosed(number=number, outcome=text, actor="ada"),
-            SubscriptionOpened(number=number, name=text),
+            SubscriptionOpened(number=number, signal=text),
             SubscriptionClosed(number=number),
             DeadLetterRaised(source="step", number=number, name=text, reason=f"{count}", error=""),
             DeadLetterSettled(source="step", number=number),
@@ -193,7 +193,7 @@ def test_a_letter_that_came_and_went_leaves_the_old_one_gone() -> None:
             [TaskOpened(number=1, subject="ok?"), TaskClosed(number=1, outcome="approved", actor="ada", comment="yes")],
             [TaskOpened(number=1, subject="ok?", outcome="approved", actor="ada", comment="yes")],
         ),
-        ([SubscriptionOpened(number=1, name="paid"), SubscriptionClosed(number=1)], []),
+        ([SubscriptionOpened(number=1, signal="paid"), SubscriptionClosed(number=1)], []),
     ],
 )
 def test_examples(records: list[Record], merged: list[Record]) -> None:

@@ -17,7 +17,11 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Diagnostic
 from holdfast.expressions import parse
+<<<<<<< HEAD
 from holdfast.machine.graphs import checks, forms, times
+=======
+from holdfast.machine.graphs import calendars, checks
+>>>>>>> events
 from holdfast.machine.graphs import findings as values
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs import scopes as flow
@@ -221,6 +225,18 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "a timeout of a task": ("timeout", "a", alone(g.Task(work=work()), timeout_ms=5)),
     "a timeout of a timer": ("timeout", "a", alone(g.WaitTimer(duration_ms=1), timeout_ms=5)),
     "waiting backwards": ("wait_duration", "a", alone(g.WaitTimer(duration_ms=-1))),
+    "no time to wait for": ("wait_time", "a", alone(g.WaitTimer())),
+    "a rule that cannot be read": ("cron", "a", alone(g.WaitTimer(cron="daily"))),
+    "a rule that never fires": ("cron_never", "a", alone(g.WaitTimer(cron="0 0 30 2 *"))),
+    "no such zone": ("time_zone", "a", alone(g.WaitTimer(cron="* * * * *", time_zone="Mars"))),
+    "a zone without a rule": ("time_zone", "a", alone(g.WaitTimer(duration_ms=1, time_zone="Europe/Berlin"))),
+    "an instant that cannot be read": ("expression", "a", alone(g.WaitTimer(until={}))),
+    "a handler of the engine's own": ("reserved_handler", "a", alone(g.Task(work=work("$engine")))),
+    "no event": ("no_event", "a", alone(g.WaitEvents(events=()))),
+    "an event without a name": ("no_event", "a", alone(g.WaitEvents(events=(g.Awaited(event=""),)))),
+    "two events of one name": ("duplicate_event", "a", alone(g.WaitEvents(events=(g.Awaited(event="e"),) * 2))),
+    "more events than there are": ("event_need", "a", alone(g.WaitEvents(events=(g.Awaited(event="e"),), need=2))),
+    "a key that cannot be read": ("expression", "a", alone(g.WaitEvents(events=(g.Awaited(event="e", key={}),)))),
     "no signal": ("no_signal", "a", alone(g.WaitEvent(signal=""))),
     "no workflow to call": ("no_definition", "a", alone(g.Call(definition=""))),
     "unknown end": ("end_status", "a", alone(g.End(status="gone"))),  # type: ignore[arg-type]
@@ -457,7 +473,11 @@ def test_each_rule_names_the_place_and_the_remedy(case: str) -> None:
     assert found[0].message == found[0].message.strip().rstrip(".")
 
 
+<<<<<<< HEAD
 JUDGES = [checks, flow, values, forms, times, *(inspect.getmodule(kind) for kind in get_args(Op))]
+=======
+JUDGES = [checks, flow, values, calendars, *(inspect.getmodule(kind) for kind in get_args(Op))]
+>>>>>>> events
 """Modules that have rules."""
 
 
@@ -758,6 +778,9 @@ def test_no_value_upsets_the_checks(name: str, text: str, value: object) -> None
     nodes = [
         node(name, g.Task(work=work(text, **retry)), **fields),  # type: ignore[arg-type]
         node("w", g.WaitTimer(duration_ms=value)),  # type: ignore[arg-type]
+        node("c", g.WaitTimer(cron=text, time_zone=text)),
+        node("v", g.WaitTimer(cron=value, time_zone=value)),  # type: ignore[arg-type]
+        node("e", g.WaitEvents(events=(g.Awaited(event=text, name=text),), need=value)),  # type: ignore[arg-type]
         node("s", g.WaitEvent(signal=value)),  # type: ignore[arg-type]
     ]
     policies = Policies(deadline_ms=value, max_visits=value)  # type: ignore[arg-type]

@@ -50,9 +50,16 @@ DEFAULTS: dict[str, Plain] = {
         "times": None,
         "channels": (),
     },
+<<<<<<< HEAD
     "Rung": {"role": "", "user": "", "outcome": "", "timeout_ms": None},
     "Times": {"due_ms": None, "reminders_ms": (), "every_ms": None, "escalation": ()},
     "Notice": {"body": "", "html": "", "templates": {}, "channels": ("in_app",), "wait": False},
+=======
+    "WaitTimer": {"duration_ms": None, "until": None, "cron": "", "time_zone": "UTC"},
+    "Awaited": {"key": None, "match": None, "name": ""},
+    "WaitEvents": {"need": "all"},
+    "Trigger": {"key": None, "when": None, "input": None},
+>>>>>>> events
     "Call": {"version": ""},
     "End": {"status": "completed"},
     "Node": {
@@ -79,7 +86,7 @@ DEFAULTS: dict[str, Plain] = {
         "max_visits": 1000,
     },
     "Rights": {"start": "", "cancel": ""},
-    "Graph": {"policies": {}, "rights": {}, "ir_version": 1, "hash": ""},
+    "Graph": {"policies": {}, "rights": {}, "triggers": (), "ir_version": 1, "hash": ""},
 }
 """What every field means that a stored graph does not name. Add new fields; change nothing."""
 
@@ -242,7 +249,11 @@ def test_another_process_compiles_the_same_bytes(seed: str, tmp_path: Path) -> N
 
 def stored_structs() -> list[type[msgspec.Struct]]:
     """Every struct that is part of a stored graph."""
+<<<<<<< HEAD
     return [g.Retry, g.Work, g.Rung, g.Times, *get_args(g.Op), Node, Edge, Policies, Rights, Graph]
+=======
+    return [g.Retry, g.Work, g.Awaited, *get_args(g.Op), Node, Edge, Policies, Rights, g.Trigger, Graph]
+>>>>>>> events
 
 
 def others(value: object, hint: object) -> Iterator[object]:
@@ -257,10 +268,15 @@ def _of_kind(value: object, kind: object) -> list[object]:
         return list(get_args(kind))
     if kind == tuple[str, ...]:
         return [("zz",), ("zz", "yy")]
+<<<<<<< HEAD
     if kind == tuple[int, ...]:
         return [(7,), (7, 8)]
     if kind == tuple[g.Rung, ...]:
         return [(g.Rung(after_ms=7, role="zz"),)]
+=======
+    if kind == tuple[g.Awaited, ...]:
+        return [(), (g.Awaited(event="zz"),), (g.Awaited(event="zz"), g.Awaited(event="yy"))]
+>>>>>>> events
     if get_origin(kind) is dict:
         return [{"zz": {"z": 1}}, {"zz": {"z": 2}}, {"yy": {}}]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -304,6 +320,7 @@ def with_op(part: msgspec.Struct) -> Graph:
     return with_node(Node(id="a", op=cast("g.Op", part)))
 
 
+<<<<<<< HEAD
 def with_times(part: msgspec.Struct) -> Graph:
     """A graph with a question that has these times."""
     return with_op(g.Human(times=cast("g.Times", part)))
@@ -312,6 +329,16 @@ def with_times(part: msgspec.Struct) -> Graph:
 def with_rung(part: msgspec.Struct) -> Graph:
     """A graph with a question that has this rung."""
     return with_times(g.Times(escalation=(cast("g.Rung", part),)))
+=======
+def with_awaited(part: msgspec.Struct) -> Graph:
+    """A graph with a wait for this event."""
+    return with_op(g.WaitEvents(events=(cast("g.Awaited", part),)))
+
+
+def with_trigger(part: msgspec.Struct) -> Graph:
+    """A graph with this trigger."""
+    return bare(triggers=(cast("g.Trigger", part),))
+>>>>>>> events
 
 
 def with_node(part: msgspec.Struct) -> Graph:
@@ -351,6 +378,8 @@ PLACES: dict[type[msgspec.Struct], Callable[[msgspec.Struct], Graph]] = {
     g.Times: with_times,
     g.Rung: with_rung,
     **dict.fromkeys(get_args(g.Op), with_op),
+    g.Awaited: with_awaited,
+    g.Trigger: with_trigger,
     Node: with_node,
     Edge: with_edge,
     Policies: with_policies,
@@ -372,7 +401,9 @@ def test_every_field_is_part_of_the_hash(struct: type[msgspec.Struct]) -> None:
         assert changed not in seen, f"{name} gives the hash of: {seen[changed]}"
         seen[changed] = f"{name} = {variant!r}"
         touched.add(name.split(".")[1])
-    parts = {Graph: {"edges", "policies", "rights", "hash"}, g.Task: {"work"}, g.Work: {"retry"}}.get(struct, set())
+    parts = {Graph: {"edges", "policies", "rights", "triggers", "hash"}, g.Task: {"work"}, g.Work: {"retry"}}.get(
+        struct, set()
+    )
     assert {field.name for field in msgspec.structs.fields(struct)} - touched == parts
 
 

@@ -180,7 +180,7 @@ def full(desk: Desk, *, ends: bool = True) -> Header:
         records=[
             StepOpened(number=1, node="charge"),
             TaskOpened(number=1),
-            SubscriptionOpened(number=1, name="paid"),
+            SubscriptionOpened(number=1, signal="paid"),
             DeadLetterRaised(source="step", number=1, name="charge", reason="r", error="e"),
         ],
     )

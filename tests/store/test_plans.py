@@ -13,8 +13,13 @@ import psycopg
 import pytest
 
 from holdfast.kernel.ids import InstanceId
+<<<<<<< HEAD
 from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from holdfast.kernel.records import DeadLetterRaised, TaskOpened
+=======
+from holdfast.kernel.publications import PublicationKept
+from holdfast.kernel.records import DeadLetterRaised, SubscriptionOpened, TaskOpened
+>>>>>>> events
 from holdfast.store.opening import open_store
 from holdfast.store.postgres import claims as postgres_claims
 from holdfast.store.postgres import commits as postgres_commits
@@ -138,6 +143,18 @@ def crowd(desk: Desk) -> None:
     desk.commit(*(one(tenant=OTHER_TENANT, key="theirs") for _ in range(1)))
     desk.commit(*(one(records=[TaskOpened(number=1, role="boss")]) for _ in range(FEW)))
     desk.commit(*(one("completed", records=[letter(number)]) for number in range(MANY // 2)))
+    desk.commit(*(one(records=[waiting("many"), kept("many")]) for _ in range(MANY // 2)))
+    desk.commit(*(one(records=[waiting("rare"), kept("rare")]) for _ in range(FEW)))
+
+
+def waiting(event: str) -> SubscriptionOpened:
+    """A wait for an event."""
+    return SubscriptionOpened(number=1, kind="event", signal=event, correlation="o-1")
+
+
+def kept(event: str) -> PublicationKept:
+    """An event that is kept."""
+    return PublicationKept(id="e", event=event, correlation="o-1", expires_at=NOW + HOUR, data=b"{}")
 
 
 def letter(number: int) -> DeadLetterRaised:
@@ -234,6 +251,8 @@ QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
     "a page of dead letters": (lambda reader: reader.dead_letters(limit=3), "default"),
     "rows of named instances": (lambda reader: reader.headers([PARENT, new_id()]), "default"),
     "what is in hand": (lambda reader: reader.in_hand([PARENT]), "default"),
+    "who waits for an event": (lambda reader: reader.subscribers("rare", "o-1", limit=9), "default"),
+    "events that are kept": (lambda reader: reader.publications(now=NOW, limit=3), "default"),
     "names of steps": (lambda reader: reader.step_names(PARENT, [1, 2]), "default"),
 }
 
@@ -304,6 +323,19 @@ def test_what_can_be_deleted_is_found_at_once(desk: Desk, *, is_late: bool) -> N
     with effort.of(desk.keeper):
         found = desk.keeper.expired(ended_before=LATER + 9 * HOUR, limit=9)
     assert ([each.instance for each in found], effort.is_small) == ([old.id], True), effort.spent
+
+
+def test_events_that_can_be_deleted_are_found_at_once(desk: Desk) -> None:
+    """Among many finished instances that are kept for ever, those of published events are not looked for one by one."""
+    many = [born() for _ in range(MANY)]
+    desk.commit(*many)
+    desk.commit(*(moved(each.header, ends=True, at=NOW - HOUR) for each in many))
+    over = desk.born(one(kind="event"))
+    desk.commit(moved(over, ends=True, at=NOW - HOUR))
+    effort = Effort(desk)
+    with effort.of(desk.keeper):
+        found = desk.keeper.expired(ended_before=LATER, limit=9, kind="event")
+    assert ([each.instance for each in found], effort.is_small) == ([over.id], True), effort.spent
 
 
 def handled(desk: Desk) -> InstanceId:

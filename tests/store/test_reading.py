@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.publications import PublicationKept
 from holdfast.kernel.records import (
     STEPS,
     DeadLetterRaised,
@@ -25,6 +26,7 @@ from holdfast.kernel.records import (
 )
 from holdfast.kernel.rows import kinds
 from holdfast.store.findings import Transition
+from holdfast.store.publications import Publications
 from holdfast.store.reading import DeadLetters, Instances, Reader, Work
 from holdfast.store.resuming import PausedQuery, Pauses
 from holdfast.store.shapes import Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
@@ -66,6 +68,12 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "work": lambda reader, one: [*reader.work(one)[0], *reader.work(one)[1]],
     "rows": lambda reader, one: [row for kind in kinds() for row in reader.rows(kind, one)],
     "open_tasks": lambda reader, one: [*reader.open_tasks(), *reader.open_tasks(role="boss")],
+    "subscribers": lambda reader, one: reader.subscribers("paid", "o-1", limit=9),
+    "kept_for": lambda reader, one: reader.kept_for("paid", "o-1", now=NOW, limit=9),
+    "publications": lambda reader, one: [
+        *reader.publications(now=NOW, limit=9),
+        *reader.publications(event="paid", now=NOW, limit=9),
+    ],
     "in_hand": lambda reader, one: reader.in_hand([one]),
     "look": looked,
     "step_names": lambda reader, one: reader.step_names(one, [1]),
@@ -86,7 +94,9 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
     records = [
         StepOpened(number=1, node="charge", status="running"),
         TaskOpened(number=1, role="boss"),
-        SubscriptionOpened(number=1, name="paid"),
+        SubscriptionOpened(number=1, signal="paid"),
+        SubscriptionOpened(number=2, kind="event", signal="paid", correlation="o-1"),
+        PublicationKept(id="e-1", event="paid", correlation="o-1", expires_at=NOW + timedelta(days=1), data=b"{}"),
         DeadLetterRaised(source="step", number=1, name="charge", reason="r", error="e"),
         ResumeExecuted(id=new_id(), triggered_by="manual"),
     ]
@@ -109,7 +119,11 @@ def test_every_question_is_known_here() -> None:
     """A new question to the reader must be asked by the tests of isolation as well."""
     asked = {
         name
+<<<<<<< HEAD
         for part in (Instances, Work, DeadLetters, Pauses, Reader)
+=======
+        for part in (Instances, Work, DeadLetters, Publications, Reader)
+>>>>>>> events
         for name in vars(part)
         if not name.startswith("_")
     }

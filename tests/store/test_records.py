@@ -144,12 +144,12 @@ def test_waits_come_and_go(desk: Desk) -> None:
     """A wait is there from the commit that opens it to the one that closes it."""
     head = begun(
         desk,
-        SubscriptionOpened(number=1, name="paid", correlation="o-1"),
-        SubscriptionOpened(number=2, name="shipped"),
+        SubscriptionOpened(number=1, signal="paid", correlation="o-1"),
+        SubscriptionOpened(number=2, signal="shipped"),
     )
     first, second = desk.reader.rows(SUBSCRIPTIONS, head.id)
-    assert (first.number, first.kind, first.name, first.correlation) == (1, "signal", "paid", "o-1")
-    assert (second.name, second.correlation, second.opened_at) == ("shipped", "", NOW)
+    assert (first.number, first.kind, first.signal, first.correlation) == (1, "signal", "paid", "o-1")
+    assert (second.signal, second.correlation, second.opened_at) == ("shipped", "", NOW)
     goes_on(desk, head, SubscriptionClosed(number=1))
     assert [each.number for each in desk.reader.rows(SUBSCRIPTIONS, head.id)] == [2]
 

@@ -62,7 +62,7 @@ Connection = psycopg.Connection[Any]
 def full(desk: Desk, tenant: str) -> None:
     """An instance with a row in every table that tenants see."""
     identity = new_id()
-    records = [StepOpened(number=1, node="a"), TaskOpened(number=1), SubscriptionOpened(number=1, name="s")]
+    records = [StepOpened(number=1, node="a"), TaskOpened(number=1), SubscriptionOpened(number=1, signal="s")]
     change = born(
         identity,
         key="same",

@@ -12,7 +12,7 @@ from holdfast.errors import ConfigurationError, NotFoundError
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.program import Program
-from holdfast.kernel.vocabulary import Vocabulary
+from holdfast.kernel.vocabulary import SYSTEM_PREFIX, Vocabulary
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GRAPH_LANGUAGE
 from holdfast.store.shapes import Word
@@ -91,14 +91,14 @@ class Registry:
 
     def kinds(self) -> set[str]:
         """What the instances of the deciders of this code are called in lists; those of the engine's own are not for lists."""
-        return {each.kind for name, each in self._deciders.items() if not name.startswith("$")}
+        return {each.kind for name, each in self._deciders.items() if not name.startswith(SYSTEM_PREFIX)}
 
     def names(self) -> set[str]:
         """The names of all definitions that this process has met."""
         return {*self._deciders, *self.library.names()}
 
     def _unknown(self, name: str, known: Iterable[str]) -> NotFoundError:
-        told = ", ".join(sorted(known)) or "none"
+        told = ", ".join(sorted(each for each in known if not each.startswith(SYSTEM_PREFIX))) or "none"
         return NotFoundError("decider or workflow", name, hint=f"register it first; registered are: {told}")
 
 

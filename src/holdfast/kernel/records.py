@@ -202,8 +202,8 @@ class SubscriptionOpened(Record, frozen=True, kw_only=True, gc=False):
     place: int = 0
     """Which of the events that the step waits for."""
     kind: Literal["signal", "event"] = "signal"
-    name: str
-    """That of the signal, or of the event."""
+    signal: str
+    """What ends the wait: the name of the signal, or of the event."""
     correlation: str = ""
     """The key that the event has to be published for."""
 

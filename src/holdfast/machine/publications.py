@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decider import COMPLETED, RUNNING, Decider, Status
-from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message, Rejection
+from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.publications import EVENT_KIND, PublicationForgotten, PublicationKept
@@ -25,11 +25,10 @@ from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.commands import TakeEvents
 from holdfast.machine.runs.errands import OWN_HANDLER
 from holdfast.machine.runs.published import PUBLICATION, AnswerOffer, Published, Waiter
+from holdfast.machine.runs.refusals import Refusal, refused
 
 EXPIRY = "expiry"
 """The key of the timer that ends an event."""
-GONE = "event_gone"
-"""The code of a refusal: another taker has the event, or its time is over."""
 
 _KNOWN = Ignored(reason="this event was published before")
 _OVER = Ignored(reason="the event is over")
@@ -210,7 +209,7 @@ class PublicationDecider(Decider[PublicationState, Command, Event, RouteEvent]):
             return _publish(command, moment) if state.published is None else _KNOWN
         published = state.published
         if published is None or state.is_over:
-            return Rejection(code=GONE, message=_GONE) if isinstance(command, SeekEvent) else _OVER
+            return refused(Refusal.EVENT_GONE, _GONE) if isinstance(command, SeekEvent) else _OVER
         match command:
             case RouteOn():
                 return _route_on(state, published, command)

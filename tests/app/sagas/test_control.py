@@ -495,7 +495,7 @@ def test_what_is_stored_is_what_the_history_says(place: Place) -> None:
         ("update {}steps set wait_kind = '' where node = 'ask'", "step 3"),
         ("update {}human_tasks set subject = 'forged'", "task 3"),
         ("update {}human_tasks set role = 'forged'", "task 3"),
-        ("update {}subscriptions set name = 'forged'", "subscription 4 0"),
+        ("update {}subscriptions set signal = 'forged'", "subscription 4 0"),
         ("delete from {}subscriptions", "subscription 4 0"),
         ("update {}dead_letters set error = 'forged'", "letter step 5"),
         ("update {}dead_letters set name = 'forged'", "letter step 5"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from holdfast.machine.graphs.graph import WaitEvents
 from holdfast.machine.graphs.index import GraphIndex
@@ -26,7 +25,7 @@ def _noted(_routes: GraphIndex, _state: State, _event: e.EventDeclined | e.Event
     """Nothing changes by it."""
 
 
-ARRIVALS: dict[type[e.Event], Callable[[GraphIndex, State, Any], None]] = {
+ARRIVALS: dict[type[e.Event], Callable[..., None]] = {
     e.EventReceived: _received,
     e.EventDeclined: _noted,
     e.EventsSought: _noted,

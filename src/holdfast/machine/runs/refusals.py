@@ -65,6 +65,8 @@ class Refusal(StrEnum):
     """No run can begin at this point of the history; the message says why, and which points there are."""
     STILL_STOPPING = "still_stopping"
     """Handlers of the branch are still being stopped; try again when they have."""
+    EVENT_GONE = "event_gone"
+    """Another taker has the event, or its time is over; wait for the next one."""
 
 
 def refused(code: Refusal, message: str) -> Rejection:

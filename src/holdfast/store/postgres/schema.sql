@@ -408,7 +408,7 @@ create table holdfast.subscriptions (
     tenant text not null,
     definition text not null,
     kind text not null,
-    name text not null,
+    signal text not null,
     correlation text not null,
     opened_at timestamp with time zone not null,
     constraint subscriptions_pkey PRIMARY KEY (instance, number, place),
@@ -487,7 +487,7 @@ CREATE INDEX receipts_by_age ON holdfast.receipts USING brin (created_at);
 CREATE INDEX resume_requests_open ON holdfast.resume_requests USING btree (requested_at, instance) WHERE (outcome = 'open'::text);
 CREATE INDEX role_grants_by_principal ON holdfast.role_grants USING btree (tenant, principal, role);
 CREATE INDEX role_grants_by_role ON holdfast.role_grants USING btree (tenant, role, principal);
-CREATE INDEX subscriptions_by_name ON holdfast.subscriptions USING btree (tenant, kind, name, correlation, instance, number, place);
+CREATE INDEX subscriptions_by_signal ON holdfast.subscriptions USING btree (tenant, kind, signal, correlation, instance, number, place);
 CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at) WHERE (held_at IS NULL);
 CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHERE (held_at IS NOT NULL);
 

@@ -353,7 +353,7 @@ CREATE TABLE subscriptions (
     tenant      text not null check (tenant <> ''),
     definition  text not null,
     kind        text not null,
-    name        text not null,
+    signal      text not null,
     correlation text not null,
     opened_at   text not null,
     primary key (instance, number, place)
@@ -462,7 +462,7 @@ CREATE INDEX role_grants_by_principal on role_grants (tenant, principal, role);
 
 CREATE INDEX role_grants_by_role on role_grants (tenant, role, principal);
 
-CREATE INDEX subscriptions_by_name on subscriptions (tenant, kind, name, correlation, instance, number, place);
+CREATE INDEX subscriptions_by_signal on subscriptions (tenant, kind, signal, correlation, instance, number, place);
 
 CREATE INDEX timers_due on timers (language, type, version, due_at) where held_at is null;
 

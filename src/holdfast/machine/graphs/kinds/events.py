@@ -44,7 +44,7 @@ class WaitEvents(NodeOp, frozen=True, kw_only=True, tag="wait_events"):
     need: Need = "all"
 
     word: ClassVar[str] = "wait_for_event"
-    shape: ClassVar[Shape] = Shape(('{{"', '"}}'), "shape=hexagon, style=filled")
+    shape: ClassVar[Shape] = Shape(('((("', '")))'), "shape=doublecircle, style=filled")
     is_answering: ClassVar[bool] = True
     is_named: ClassVar[bool] = True
 

@@ -63,7 +63,7 @@ class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
         """What is wrong with the time."""
         given = [self.duration_ms is not None, self.until is not None, self.cron != ""]
         if sum(given) != 1:
-            message = f"{node!r} needs one of a duration, `until` and `cron`, and not {'several' if any(given) else 'none'} of them"
+            message = f"{node!r} has {sum(given)} of a duration, `until` and `cron`; give one of the three"
             yield Diagnostic("wait_time", message, node)
         if self.duration_ms is not None:
             yield from time_findings(node, "wait_duration", f"the time that {node!r} waits", self.duration_ms)

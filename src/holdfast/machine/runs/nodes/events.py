@@ -60,7 +60,7 @@ class WaitEventsKind(Kind):
                 number=step,
                 place=place,
                 kind="event",
-                name=each.event,
+                signal=each.event,
                 correlation=_key_or_none(routes, node, each, data),
             )
             for place, each in enumerate(node.op.events)

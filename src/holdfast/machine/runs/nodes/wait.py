@@ -1,14 +1,14 @@
 """Waiting for time to go by, for an instant, or for a signal.
 
 Entered when: a token arrives. May do: set a timer, or wait for a signal; one that came early is taken at once. Left when: the time is over, or the signal or an
-answer is there (`ok`), or the signal did not come in time (`timeout`); at once, as a failure, if what should be an instant is none. On
-compensation: nothing to undo.
+answer is there (`ok`), or the signal did not come in time (`timeout`); at once, as a failure, if what should be an instant is none.
+On compensation: nothing to undo.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Reason
@@ -43,6 +43,10 @@ class WaitTimerKind(Kind):
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Set the timer."""
         assert isinstance(node.op, WaitTimer)
+        if node.op.duration_ms is not None:
+            number = turn.open_step(token, node).number
+            turn.set_timer(step_timer(number), node.op.duration_ms, TimeOut(step=number))
+            return
         try:
             due = _due(turn, token, node, node.op)
         except ExpressionError as error:
@@ -59,8 +63,6 @@ class WaitTimerKind(Kind):
 def _due(turn: Turn, token: Token, node: Node, op: WaitTimer) -> datetime:
     """When the wait is over; ExpressionError if what should say so does not."""
     now = turn.moment.now
-    if op.duration_ms is not None:
-        return now + timedelta(milliseconds=op.duration_ms)
     until = turn.routes.until(node.id)
     if until is None:
         return next_time(op.cron, op.time_zone, now)
@@ -90,7 +92,7 @@ class WaitEventKind(Kind):
     def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - a signal has a name
         """The wait."""
         assert isinstance(node.op, WaitEvent)
-        return [SubscriptionOpened(number=step, name=node.op.signal)]
+        return [SubscriptionOpened(number=step, signal=node.op.signal)]
 
     def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
         """Whoever was given the step itself tells that what it waits for has happened; no signal is needed."""

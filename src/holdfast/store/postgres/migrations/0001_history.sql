@@ -336,12 +336,12 @@ create table holdfast.subscriptions (
     tenant      text not null check (tenant <> ''),
     definition  text not null,
     kind        text not null,
-    name        text not null,
+    signal      text not null,
     correlation text not null,
     opened_at   timestamptz not null,
     primary key (instance, number, place)
 );
-create index subscriptions_by_name on holdfast.subscriptions (tenant, kind, name, correlation, instance, number, place);
+create index subscriptions_by_signal on holdfast.subscriptions (tenant, kind, signal, correlation, instance, number, place);
 
 create table holdfast.published_events (
     instance     uuid not null,

@@ -168,7 +168,7 @@ order by opened_at, instance, number limit ?::int8
 
 -- name: subscribers
 select instance, number, place, definition from holdfast.subscriptions
-where tenant = ?::text and kind = 'event' and name = ?::text and correlation = ?::text
+where tenant = ?::text and kind = 'event' and signal = ?::text and correlation = ?::text
     and (instance, number, place) > (?::uuid, ?::int4, ?::int4)
 order by instance, number, place limit ?::int8
 

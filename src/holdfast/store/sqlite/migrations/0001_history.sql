@@ -302,12 +302,12 @@ create table subscriptions (
     tenant      text not null check (tenant <> ''),
     definition  text not null,
     kind        text not null,
-    name        text not null,
+    signal      text not null,
     correlation text not null,
     opened_at   text not null,
     primary key (instance, number, place)
 ) strict, without rowid;
-create index subscriptions_by_name on subscriptions (tenant, kind, name, correlation, instance, number, place);
+create index subscriptions_by_signal on subscriptions (tenant, kind, signal, correlation, instance, number, place);
 
 create table published_events (
     instance     text not null,

@@ -161,7 +161,7 @@ order by opened_at, instance, number limit ?;
 
 -- name: subscribers
 select instance, number, place, definition from subscriptions
-where tenant = ? and kind = 'event' and name = ? and correlation = ? and (instance, number, place) > (?, ?, ?)
+where tenant = ? and kind = 'event' and signal = ? and correlation = ? and (instance, number, place) > (?, ?, ?)
 order by instance, number, place limit ?;
 
 -- name: kept_for
