@@ -384,6 +384,44 @@ def test_a_move_back_waits_for_branches_and_ends_them(place: Place) -> None:
     assert (status(engine, instance), stage.count("end")) == ("completed", 1)
 
 
+def test_a_deadline_that_passes_on_the_way_back_undoes_nothing_twice(place: Place) -> None:
+    """A cancellation takes over where the way back is: what was undone by then stays undone, and the rest follows."""
+    stage = Stage()
+    saga = (
+        Saga("late", deadline=60)
+        .step("a", stage.does("a"))
+        .on_failure("undo a", stage.does("undo a"))
+        .save_point("safe")
+        .step("b", stage.does("b"))
+        .on_failure("undo b", stage.does("undo b"), start_after=100)
+        .step("c", stage.does("c"))
+        .on_failure("undo c", stage.does("undo c"))
+        .wait("pause", 3600)
+        .build()
+    )
+    engine = place.engine().register(saga)
+    instance = run(engine, "late")
+    engine.acting(OLGA).run(instance).move_back(reason=WHY)
+    engine.drain()
+    assert stage.calls == ["a", "b", "c", "undo c"]
+    engine.advance(seconds=200)
+    assert (status(engine, instance), stage.calls[4:]) == ("cancelled", ["undo b", "undo a"])
+
+
+def test_a_child_that_began_behind_the_save_point_is_undone(place: Place) -> None:
+    """The way back waits until the child has undone what it did; then another one is started."""
+    stage = Stage()
+    engine = place.engine()
+    child = Saga("child").step("book", stage.does("book")).on_failure("unbook", stage.does("unbook"))
+    engine.register(child.wait_for("word", "go").build())
+    engine.register(Saga("parent").save_point("safe").call("sub", "child").build())
+    instance = run(engine, "parent")
+    engine.acting(OLGA).run(instance).move_back(reason=WHY)
+    engine.drain()
+    assert stage.calls == ["book", "unbook", "book"]
+    assert sorted(each.status for each in engine.runs.list(parent=instance).items) == ["cancelled", "running"]
+
+
 def test_a_move_back_that_cannot_undo_goes_on_when_it_can(place: Place) -> None:
     """A compensation that gives up halts the way back; once it is tried again, the run goes on from the save point."""
     stage, engine, saga = dead(place, at="ship")

@@ -382,15 +382,14 @@ def _undone(routes: GraphIndex, state: State, number: int) -> None:
 def _step_rolled_back(routes: GraphIndex, state: State, event: e.StepRolledBack) -> None:
     state.next_step = event.step + 1
     _undone(routes, state, event.of)
-    if state.rollback is None:
+    if state.rollback is None or state.rollback.cause == "return":
         del state.executed[event.of]
 
 
 def _compensation_succeeded(_routes: GraphIndex, state: State, event: e.CompensationSucceeded) -> None:
-    of = state.open.pop(event.step).of
-    if (
-        state.rollback is None or state.rollback.chain is None
-    ):  # A rollback that is still to be planned must not find it.
+    of, rollback = state.open.pop(event.step).of, state.rollback
+    # A rollback that is still to be planned must not find it.
+    if rollback is None or rollback.chain is None or rollback.cause == "return":
         del state.executed[of or 0]
 
 
