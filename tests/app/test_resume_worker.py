@@ -127,7 +127,7 @@ def submission(engine: ManualEngine, instance: InstanceId, command: object, requ
 def test_what_was_decided_goes_on_at_the_next_look(place: Place) -> None:
     """Where approvals do not resume by themselves, a run of rules stays paused until the worker looks, or somebody resumes it."""
     engine = place.engine(LATER)
-    engine.publish(rules())
+    engine.definitions.publish(rules())
     engine.drain()
     waiting, resumed = (run(engine, "rules") for _ in range(2))
     for each in (waiting, resumed):
@@ -145,7 +145,7 @@ def test_what_was_decided_goes_on_at_the_next_look(place: Place) -> None:
 def test_pauses_of_rules_end_after_a_day(place: Place) -> None:
     """Such a run fails then; those of other kinds are paused for as long as anybody likes."""
     engine = place.engine().register(asking(Stage()))
-    engine.publish(rules())
+    engine.definitions.publish(rules())
     engine.drain()
     short, long = run(engine, "rules"), run(engine, "asking")
     for each in (short, long):

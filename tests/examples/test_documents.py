@@ -27,12 +27,9 @@ RUNNABLE = [
     "docs/reference/deciders.md",
     "docs/how-to/project-events.md",
     "docs/how-to/own-transaction.md",
-<<<<<<< HEAD
     "docs/how-to/people.md",
     "docs/how-to/pause-definitions.md",
-=======
     "docs/how-to/wait-for-events.md",
->>>>>>> events
 ]
 
 

@@ -12,11 +12,7 @@ from pathlib import Path
 
 import pytest
 
-<<<<<<< HEAD
-from holdfast import Branch, DefinitionError, Escalation, Saga
-=======
-from holdfast import Branch, DefinitionError, Saga, event
->>>>>>> events
+from holdfast import Branch, DefinitionError, Escalation, Saga, event
 from holdfast.authoring.saga import StepOptions, words
 from holdfast.authoring.saga.builder import DEEPEST_WAYS
 from holdfast.authoring.saga.definition import STEP_TYPES
@@ -161,9 +157,7 @@ def _joined_by_name(*names: str) -> Saga:
 SAGAS: dict[str, Callable[[], object]] = {
     "ambiguous_handler": _two_of_one_name,
     "bad_expression": lambda: Saga("s").condition("c", "a >"),
-<<<<<<< HEAD
     "body": lambda: Saga("s").notify("a", to="ann", subject="x", body="x" * 20_001),
-=======
     "cron": lambda: Saga("s").wait("w", cron="daily"),
     "cron_never": lambda: Saga("s").wait("w", cron="0 0 30 2 *"),
     "duplicate_event": lambda: Saga("s").wait_for_events("w", event("a"), event("a")),
@@ -174,7 +168,6 @@ SAGAS: dict[str, Callable[[], object]] = {
     "reserved_handler": lambda: Saga("s").step("a", "$engine"),
     "until": lambda: Saga("s").wait("w", until=datetime(2026, 1, 1)),  # noqa: DTZ001 - that is what is wrong with it
     "wait_time": lambda: Saga("s").wait("w"),
->>>>>>> events
     "branch": lambda: Saga("s").fork("f", "x"),  # type: ignore[arg-type]
     "capability": lambda: Saga("s", capability=" ").step("a", H),
     "channel": lambda: Saga("s").notify("a", to="ann", subject="x", channel=()),
@@ -213,7 +206,6 @@ SAGAS: dict[str, Callable[[], object]] = {
     "priority": lambda: Saga("s").step("a", H, priority=101),
     "recipients": lambda: Saga("s").notify("a", to=(), subject="x"),
     "remind": lambda: Saga("s").human("a", remind=[5, 3]),
-    "reserved_handler": lambda: Saga("s").step("a", "$engine"),
     "reserved_name": lambda: Saga("s").step("cond#a", H),
     "attempts": lambda: Saga("s").step("a", H, attempts=0),
     "retry_backoff": lambda: Saga("s").step("a", H, backoff="more"),  # type: ignore[arg-type]

@@ -6,11 +6,7 @@ from datetime import timedelta
 
 from app.sagas.acting import BROKEN, Stage, step
 from histories.tape import Tape
-<<<<<<< HEAD
-from holdfast import Actor, Branch, Escalation, RequestContext, Run, Saga, StepContext
-=======
-from holdfast import Actor, RequestContext, Saga, StepContext, event
->>>>>>> events
+from holdfast import Actor, Branch, Escalation, RequestContext, Run, Saga, StepContext, event
 from holdfast.authoring.saga.builder import Build
 from holdfast.expressions import Spelling, parse
 from holdfast.kernel.ids import InstanceId
@@ -386,7 +382,11 @@ def paused(tape: Tape) -> None:
         .build()
     )
     tape.engine.register(
-        Saga("failing").step("a", stage.does("a")).on_failure("undo a", stage.does("undo a")).step("b", stop, attempts=1).build()
+        Saga("failing")
+        .step("a", stage.does("a"))
+        .on_failure("undo a", stage.does("undo a"))
+        .step("b", stop, attempts=1)
+        .build()
     )
     for decides in (True, False):
         instance = run(tape, "paused")
@@ -448,7 +448,6 @@ def published(tape: Tape) -> None:
     tape.drain()
 
 
-<<<<<<< HEAD
 def repairs(tape: Tape) -> None:
     """Operators mend runs that do not go on: steps are retried, skipped, completed by hand, given away, and a run moves back and fails."""
     stage = Stage()
@@ -549,7 +548,8 @@ def told(tape: Tape) -> None:
 
 def _nothing(way: Branch) -> object:
     return way.save_point("could not be told")
-=======
+
+
 def publications(tape: Tape) -> None:
     """Events come early and late, for all who wait and for one of them, and start runs; one is wanted by two, and one by nobody who may have it."""
     stage = Stage()
@@ -596,7 +596,6 @@ def publications(tape: Tape) -> None:
     for amount in (3, 7):
         tape.engine.publish("bill", payload=amount, event_id=f"b-{amount}", match_one=True)
         tape.drain()
->>>>>>> events
 
 
 SCENARIOS = (
@@ -614,11 +613,8 @@ SCENARIOS = (
     overdue,
     paused,
     published,
-<<<<<<< HEAD
     repairs,
     forks,
     told,
-=======
     publications,
->>>>>>> events
 )

@@ -17,11 +17,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Diagnostic
 from holdfast.expressions import parse
-<<<<<<< HEAD
-from holdfast.machine.graphs import checks, forms, times
-=======
-from holdfast.machine.graphs import calendars, checks
->>>>>>> events
+from holdfast.machine.graphs import calendars, checks, forms, times
 from holdfast.machine.graphs import findings as values
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs import scopes as flow
@@ -473,11 +469,7 @@ def test_each_rule_names_the_place_and_the_remedy(case: str) -> None:
     assert found[0].message == found[0].message.strip().rstrip(".")
 
 
-<<<<<<< HEAD
-JUDGES = [checks, flow, values, forms, times, *(inspect.getmodule(kind) for kind in get_args(Op))]
-=======
-JUDGES = [checks, flow, values, calendars, *(inspect.getmodule(kind) for kind in get_args(Op))]
->>>>>>> events
+JUDGES = [checks, flow, values, calendars, forms, times, *(inspect.getmodule(kind) for kind in get_args(Op))]
 """Modules that have rules."""
 
 

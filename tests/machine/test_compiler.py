@@ -50,16 +50,13 @@ DEFAULTS: dict[str, Plain] = {
         "times": None,
         "channels": (),
     },
-<<<<<<< HEAD
     "Rung": {"role": "", "user": "", "outcome": "", "timeout_ms": None},
     "Times": {"due_ms": None, "reminders_ms": (), "every_ms": None, "escalation": ()},
     "Notice": {"body": "", "html": "", "templates": {}, "channels": ("in_app",), "wait": False},
-=======
     "WaitTimer": {"duration_ms": None, "until": None, "cron": "", "time_zone": "UTC"},
     "Awaited": {"key": None, "match": None, "name": ""},
     "WaitEvents": {"need": "all"},
     "Trigger": {"key": None, "when": None, "input": None},
->>>>>>> events
     "Call": {"version": ""},
     "End": {"status": "completed"},
     "Node": {
@@ -249,11 +246,8 @@ def test_another_process_compiles_the_same_bytes(seed: str, tmp_path: Path) -> N
 
 def stored_structs() -> list[type[msgspec.Struct]]:
     """Every struct that is part of a stored graph."""
-<<<<<<< HEAD
-    return [g.Retry, g.Work, g.Rung, g.Times, *get_args(g.Op), Node, Edge, Policies, Rights, Graph]
-=======
-    return [g.Retry, g.Work, g.Awaited, *get_args(g.Op), Node, Edge, Policies, Rights, g.Trigger, Graph]
->>>>>>> events
+    structs = [g.Retry, g.Work, g.Rung, g.Times, g.Awaited]
+    return [*structs, *get_args(g.Op), Node, Edge, Policies, Rights, g.Trigger, Graph]
 
 
 def others(value: object, hint: object) -> Iterator[object]:
@@ -268,15 +262,12 @@ def _of_kind(value: object, kind: object) -> list[object]:
         return list(get_args(kind))
     if kind == tuple[str, ...]:
         return [("zz",), ("zz", "yy")]
-<<<<<<< HEAD
     if kind == tuple[int, ...]:
         return [(7,), (7, 8)]
     if kind == tuple[g.Rung, ...]:
         return [(g.Rung(after_ms=7, role="zz"),)]
-=======
     if kind == tuple[g.Awaited, ...]:
         return [(), (g.Awaited(event="zz"),), (g.Awaited(event="zz"), g.Awaited(event="yy"))]
->>>>>>> events
     if get_origin(kind) is dict:
         return [{"zz": {"z": 1}}, {"zz": {"z": 2}}, {"yy": {}}]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -320,7 +311,6 @@ def with_op(part: msgspec.Struct) -> Graph:
     return with_node(Node(id="a", op=cast("g.Op", part)))
 
 
-<<<<<<< HEAD
 def with_times(part: msgspec.Struct) -> Graph:
     """A graph with a question that has these times."""
     return with_op(g.Human(times=cast("g.Times", part)))
@@ -329,7 +319,8 @@ def with_times(part: msgspec.Struct) -> Graph:
 def with_rung(part: msgspec.Struct) -> Graph:
     """A graph with a question that has this rung."""
     return with_times(g.Times(escalation=(cast("g.Rung", part),)))
-=======
+
+
 def with_awaited(part: msgspec.Struct) -> Graph:
     """A graph with a wait for this event."""
     return with_op(g.WaitEvents(events=(cast("g.Awaited", part),)))
@@ -338,7 +329,6 @@ def with_awaited(part: msgspec.Struct) -> Graph:
 def with_trigger(part: msgspec.Struct) -> Graph:
     """A graph with this trigger."""
     return bare(triggers=(cast("g.Trigger", part),))
->>>>>>> events
 
 
 def with_node(part: msgspec.Struct) -> Graph:

@@ -105,13 +105,9 @@ def test_every_kind_of_node_says_where_its_work_is_done() -> None:
             g.Human(),
             g.WaitTimer(duration_ms=1),
             g.WaitEvent(signal="s"),
-<<<<<<< HEAD
-            g.Call(definition="d"),
-            g.Notice(to=("ann",), subject="news", wait=True),
-=======
             g.WaitEvents(events=()),
             g.Call(definition="d"),
->>>>>>> events
+            g.Notice(to=("ann",), subject="news", wait=True),
         ],
     }
     for execution, ops in said.items():

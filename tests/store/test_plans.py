@@ -13,13 +13,9 @@ import psycopg
 import pytest
 
 from holdfast.kernel.ids import InstanceId
-<<<<<<< HEAD
 from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
-from holdfast.kernel.records import DeadLetterRaised, TaskOpened
-=======
 from holdfast.kernel.publications import PublicationKept
 from holdfast.kernel.records import DeadLetterRaised, SubscriptionOpened, TaskOpened
->>>>>>> events
 from holdfast.store.opening import open_store
 from holdfast.store.postgres import claims as postgres_claims
 from holdfast.store.postgres import commits as postgres_commits

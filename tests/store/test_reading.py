@@ -119,11 +119,7 @@ def test_every_question_is_known_here() -> None:
     """A new question to the reader must be asked by the tests of isolation as well."""
     asked = {
         name
-<<<<<<< HEAD
-        for part in (Instances, Work, DeadLetters, Pauses, Reader)
-=======
-        for part in (Instances, Work, DeadLetters, Publications, Reader)
->>>>>>> events
+        for part in (Instances, Work, DeadLetters, Pauses, Publications, Reader)
         for name in vars(part)
         if not name.startswith("_")
     }
