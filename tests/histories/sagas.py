@@ -380,7 +380,11 @@ def paused(tape: Tape) -> None:
         .build()
     )
     tape.engine.register(
-        Saga("failing").step("a", stage.does("a")).on_failure("undo a", stage.does("undo a")).step("b", stop, attempts=1).build()
+        Saga("failing")
+        .step("a", stage.does("a"))
+        .on_failure("undo a", stage.does("undo a"))
+        .step("b", stop, attempts=1)
+        .build()
     )
     for decides in (True, False):
         instance = run(tape, "paused")

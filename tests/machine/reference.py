@@ -332,6 +332,8 @@ class Reference:
                 return self._end_grace()
             case c.SendSignal():
                 return self._signal(command)
+            case c.ResumeWorkflow() if not _may(self.actor, "execution:resume"):
+                return self._bar("not_allowed")
             case c.ResumeWorkflow():
                 return self.status == "paused" and not any(step.is_dead for step in self.steps) and self._resume()
             case _:
