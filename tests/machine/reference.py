@@ -302,6 +302,12 @@ class Reference:
         rights = self.graph.rights
         return _may(self.actor, rights.cancel or rights.start) or self._bar("not_allowed")
 
+    def _may_resume(self) -> bool:
+        """Whoever has the capability may, if the run is paused and nothing gave up."""
+        if not _may(self.actor, "execution:resume"):
+            return self._bar("not_allowed")
+        return self.status == "paused" and not any(step.is_dead for step in self.steps)
+
     def _may_answer(self, node: g.Node) -> bool:
         """Who answers has the node's capability, and the role that is asked, unless everything is allowed."""
         role = node.op.role if isinstance(node.op, g.Human) else ""
@@ -344,7 +350,7 @@ class Reference:
             case c.SendSignal():
                 return self._signal(command)
             case c.ResumeWorkflow():
-                return self.status == "paused" and not any(step.is_dead for step in self.steps) and self._resume()
+                return self._may_resume() and self._resume()
             case _:
                 return self._take_for_step(command)
 

@@ -233,6 +233,7 @@ def test_an_end_is_an_end(place: Place, end: Callable[[ManualEngine, Stage], Ins
     stage, engine = Stage(), place.engine()
     instance = end(engine, stage)
     asked = step(engine, instance, "ask").id
+    assert isinstance(engine.futures.run(instance).resume().exception(), RejectedError)  # Which is written down.
     before = engine.run(instance).describe(), engine.run(instance).steps(), engine.run(instance).history()
     for attempt in (
         engine.futures.run(instance).cancel(),
