@@ -95,7 +95,8 @@ class Registry:
 
     def names(self) -> set[str]:
         """The names of all definitions that this process has met."""
-        return {*self._deciders, *self.library.names()}
+        own = {name for name in self._deciders if name.startswith("$")}
+        return {*self._deciders, *self.library.names()} - own
 
     def _unknown(self, name: str, known: Iterable[str]) -> NotFoundError:
         told = ", ".join(sorted(each for each in known if not each.startswith(SYSTEM_PREFIX))) or "none"
