@@ -16,11 +16,20 @@ from holdfast.app.operator_views import (
     WorkerInfo,
 )
 from holdfast.app.step_handlers import StepContext
+from holdfast.app.task_views import (
+    DecidedTask,
+    HumanTask,
+    TaskComment,
+    TaskCounts,
+    TaskDecision,
+    TaskDetails,
+    TaskPerson,
+)
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
-from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
+from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Page, Step, WorkflowInstance
 from holdfast.authoring.definition import Definition, TypedDefinition
-from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
+from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, ask, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
     CommandError,
@@ -73,6 +82,7 @@ __all__ = [
     "CorruptHistoryError",
     "DeadLetter",
     "DeadlockError",
+    "DecidedTask",
     "Decider",
     "Decision",
     "Definition",
@@ -132,6 +142,11 @@ __all__ = [
     "StoppedError",
     "StoreError",
     "StoreUnavailableError",
+    "TaskComment",
+    "TaskCounts",
+    "TaskDecision",
+    "TaskDetails",
+    "TaskPerson",
     "Timer",
     "Transition",
     "TransitionInfo",
@@ -141,6 +156,7 @@ __all__ = [
     "WorkerInfo",
     "WorkflowFailedError",
     "WorkflowInstance",
+    "ask",
     "handler",
     "message",
     "task",

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import DeadLetterSource, StoredTask, TaskPlace
+from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.findings import FedEvent, ProjectionState, StepName, Transition
 from holdfast.store.shapes import (
@@ -22,6 +22,7 @@ from holdfast.store.shapes import (
     StoredEffect,
     StoredTimer,
 )
+from holdfast.store.tasks import Tasks
 
 S = TypeVar("S", bound=Record)
 
@@ -65,12 +66,6 @@ class Work(Protocol):
         """The rows of a declared kind that an instance has, in the order of their keys."""
         ...
 
-    def open_tasks(
-        self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
-    ) -> list[StoredTask]:
-        """The questions of all instances that nobody has answered, in the order of asking; of one role, or of all if None."""
-        ...
-
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
         """Those of the instances of which a worker has an effect in hand, or had when it died."""
         ...
@@ -112,7 +107,7 @@ class DeadLetters(Protocol):
         ...
 
 
-class Reader(Instances, Work, DeadLetters, Protocol):
+class Reader(Instances, Work, DeadLetters, Tasks, Protocol):
     """What callers may see, of one tenant. Everything is read without a lock."""
 
     def look(self) -> AbstractContextManager[Reader]:

@@ -22,7 +22,7 @@ from holdfast.authoring.saga.definition import CONDITION_ENTRY, IMPLICIT_JOIN, S
 from holdfast.authoring.saga.forks import OpenFork
 from holdfast.authoring.saga.options import Duration, StepOptions, milliseconds, work_of
 from holdfast.authoring.saga.parts import Loose, Parts
-from holdfast.authoring.saga.questions import REFUSALS, question
+from holdfast.authoring.saga.questions import AskOptions, question, word_for_rejection
 from holdfast.errors import DefinitionError, ExpressionError
 from holdfast.expressions import Expression, Options, parse
 from holdfast.expressions.options import Spelling
@@ -37,6 +37,7 @@ from holdfast.machine.graphs.graph import (
     REJECTED,
     TIMEOUT,
     TRUE,
+    WITHDRAWN,
     Call,
     Condition,
     Human,
@@ -161,27 +162,24 @@ class Branch:
         name: str,
         *,
         subject: str = "",
-        role: str = "",
         capability: str = "",
-        shows: Sequence[str] = (),
         timeout: Duration | None = None,
         on_rejected: Build | OnReject | None = None,
+        on_withdrawn: Build | None = None,
         on_timeout: Build | None = None,
+        **options: Unpack[AskOptions],
     ) -> Self:
-        """Ask a person, with values of the data in the holes of the subject, `{supplier.name}`, and with those that `shows` names.
+        """Ask people, with values of the data in the holes of the subject, `{supplier.name}`, and with those that `shows` names.
 
-        Those may answer who have the `role` and the `capability`, as far as one is asked for. The saga goes on when it is confirmed. A rejection takes the way that `on_rejected` builds; with `"fail"` the step has failed,
-        and what was done is undone; otherwise it aborts the saga.
+        Those may answer whom the options ask and who have the `capability`. The saga goes on when it is confirmed. A rejection takes the way that `on_rejected` builds; with `"fail"` the step has failed,
+        and what was done is undone; otherwise it aborts the saga. A question that was taken back is rejected unless `on_withdrawn` builds a way.
         """
         limit = None if timeout is None else milliseconds(timeout)
-        word = next((each for each in REFUSALS if each == on_rejected), None)
-        op = question(self._parts, name, subject=subject, role=role, shows=shows, on_reject=word)
+        word = word_for_rejection(self._parts, name, on_rejected)
+        op = question(self._parts, name, subject=subject, on_reject=word, options=options)
         self._append(Node(id=name, op=op, timeout_ms=limit, capability=capability), on=CONFIRMED)
-        if not isinstance(on_rejected, str):
-            self._side(name, REJECTED, on_rejected)
-        elif word is None:
-            remedy = "give 'fail', 'abort', or a function that builds a way"
-            self._parts.find("branch", f"a rejection of {name!r} leads to {on_rejected!r}; {remedy}", name)
+        self._side(name, REJECTED, None if isinstance(on_rejected, str) else on_rejected)
+        self._side(name, WITHDRAWN, on_withdrawn)
         return self._side(name, TIMEOUT, on_timeout)
 
     wait_human_confirm = human

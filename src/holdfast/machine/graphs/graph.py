@@ -25,13 +25,14 @@ from holdfast.machine.graphs.kinds import (
     WaitTimer,
 )
 from holdfast.machine.graphs.kinds.condition import FALSE, TRUE
-from holdfast.machine.graphs.kinds.human import CONFIRMED, REJECTED, OnReject
+from holdfast.machine.graphs.kinds.human import ABSTAINED, CONFIRMED, REJECTED, WITHDRAWN, OnReject
 from holdfast.machine.graphs.kinds.join import Losers
 from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Plain, Stored
 from holdfast.machine.graphs.kinds.split import BRANCH
 from holdfast.machine.graphs.work import Retry, Work
 
 __all__ = [
+    "ABSTAINED",
     "ANY_OUTCOME",
     "BRANCH",
     "CONFIRMED",
@@ -43,6 +44,7 @@ __all__ = [
     "REJECTED",
     "TIMEOUT",
     "TRUE",
+    "WITHDRAWN",
     "Call",
     "Condition",
     "Edge",

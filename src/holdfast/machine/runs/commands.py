@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from holdfast.machine.runs.errands import Errand, Person
+from holdfast.machine.runs.errands import Errand, Person, Stage
 
 Data = dict[str, object]
 
@@ -152,8 +152,81 @@ class PeopleFound(_Command, frozen=True, kw_only=True):
     """In the order of the question, each once; empty if there is nobody."""
     why: list[Data] = []
     """For each part of the question: what was asked, and what came of it. It is kept with the question."""
+    stages: list[Stage] = []
+    """What an approval chain consists of: its stages are asked one after the other, and nobody is asked before."""
+    chain_version: str = ""
     error: str = ""
     """Why nobody could be looked for; empty if somebody has looked."""
+
+
+class ClaimTask(_Command, frozen=True, kw_only=True):
+    """One of those who are asked takes the question for himself alone."""
+
+    step: int
+
+
+class ReleaseTask(_Command, frozen=True, kw_only=True):
+    """Whoever has taken a question gives it back to all of them."""
+
+    step: int
+
+
+class DelegateTask(_Command, frozen=True, kw_only=True):
+    """One of those who are asked has another decide in his place."""
+
+    step: int
+    to: str
+    """Id of a user."""
+    reason: str = ""
+
+
+class ReassignTask(_Command, frozen=True, kw_only=True):
+    """Somebody else is asked instead."""
+
+    step: int
+    to: str
+    """Id of a user, or `role:<name>`."""
+    who: str = ""
+    """Who is not asked any more, in the same spelling; empty if only one is."""
+    reason: str = ""
+
+
+class AddApprover(_Command, frozen=True, kw_only=True):
+    """Somebody else is asked as well."""
+
+    step: int
+    person: str
+    """Id of a user, or `role:<name>`."""
+    weight: int = 1
+    reason: str = ""
+
+
+class CommentTask(_Command, frozen=True, kw_only=True):
+    """Somebody says something about a question, or asks back."""
+
+    step: int
+    text: str
+    is_question: bool = False
+
+
+class WithdrawDecision(_Command, frozen=True, kw_only=True):
+    """Somebody takes his decision back, as long as the question is open."""
+
+    step: int
+    reason: str = ""
+
+
+class WithdrawTask(_Command, frozen=True, kw_only=True):
+    """Nobody is to decide any more: the question is taken back."""
+
+    step: int
+    reason: str = ""
+
+
+TaskCommand: TypeAlias = (
+    ClaimTask | ReleaseTask | DelegateTask | ReassignTask | AddApprover | CommentTask | WithdrawDecision | WithdrawTask
+)
+"""What people do to a question besides answering it."""
 
 
 Command: TypeAlias = (
@@ -175,6 +248,7 @@ Command: TypeAlias = (
     | EndChild
     | NoteMissingHandler
     | PeopleFound
+    | TaskCommand
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 from uuid import UUID
 
 from holdfast.kernel.actor import SYSTEM, Actor
@@ -12,6 +13,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.answers import is_within, too_large
+from holdfast.machine.runs.asking import NO_APPROVER, look_again, people_found
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import (
     ChildUndone,
@@ -48,7 +50,8 @@ from holdfast.machine.runs.rollback import (
     undone,
     work_of,
 )
-from holdfast.machine.runs.state import ROOT, Executed, State, Stay, Step, Token
+from holdfast.machine.runs.state import ROOT, Data, Executed, State, Stay, Step, Token
+from holdfast.machine.runs.tasks import TASK_COMMANDS, task_command
 from holdfast.machine.runs.turn import Turn, step_timer
 
 START = "start"
@@ -63,6 +66,7 @@ _OPERATIONS = (
     c.ResumeWorkflow,
     c.AnswerStep,
     c.SendSignal,
+    *TASK_COMMANDS,
 )
 """What people ask for: they are told that the run has ended. The others are late answers of the run's own work."""
 
@@ -244,13 +248,13 @@ def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
     return None
 
 
-def _answer(turn: Turn, command: c.AnswerStep) -> Rejection | None:
+def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
     """Refused in this order: nobody is asked, the actor may not answer, there is no such answer, it does not fit or leads nowhere."""
     step = turn.state.open.get(command.step)
     node = None if step is None or step.of is not None else turn.routes.node(step.node)
     if step is None or node is None or not node.op.answers:
         return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for an answer")
-    barred = answer_refusal(node, turn.moment.actor)
+    barred = answer_refusal(turn.routes, turn.state, step, turn.moment.actor)
     if barred is not None:
         return barred
     if command.outcome not in node.op.answers:
@@ -264,10 +268,24 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Rejection | None:
 def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Answer:
     """What a second answer to the same question comes to: the same one by the same actor is no news, and the first one stands."""
     known = state.decided[command.step]
-    if (known["status"], known["decided_by"], known["data"]) == (command.outcome, moment.actor.id, command.data):
-        return Ignored(reason="this was answered before, in the same way and by the same actor")
+    for each in cast("list[Data]", known.get("decisions", [known])):
+        if (each["status"], each["decided_by"], each.get("data")) == (command.outcome, moment.actor.id, command.data):
+            return Ignored(reason="this was answered before, in the same way and by the same actor")
     told = f"{known['status']} by {known['decided_by']!r} at {known['decided_at']}"
     return refused(Refusal.ALREADY_DECIDED, f"step {command.step} was {told}, and an answer stands")
+
+
+def _mending(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
+    """The same, and if nothing but a question without anybody to decide it has held the run up, it goes on once there is somebody."""
+
+    def decide(turn: Turn, command: c.Command) -> Answer | None:
+        answer, state = act(turn, command), turn.state
+        is_held = state.status == "paused" and state.reason == NO_APPROVER
+        if answer is None and is_held and not any(each.trouble for each in state.questions.values()):
+            _go_on(turn)
+        return answer
+
+    return decide
 
 
 def _called(turn: Turn, number: int) -> Step | None:
@@ -342,10 +360,6 @@ def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
     return None
 
 
-def _people_found(_turn: Turn, _command: c.PeopleFound) -> Answer | None:
-    return LATE
-
-
 # -- what people ask for
 
 
@@ -410,6 +424,7 @@ def _go_on(turn: Turn) -> None:
             _leave_or_end(turn, token, stay)
     for number in list(state.scopes):
         look_at_branches(turn, number)
+    look_again(turn)
 
 
 def _leave_or_end(turn: Turn, token: Token, stay: Stay) -> None:
@@ -449,10 +464,10 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.CompleteStep: _complete_step,
     c.FailStep: _fail_step,
     c.ReturnStep: _return_step,
-    c.TimeOut: _time_out,
+    c.TimeOut: _mending(_time_out),
     c.PassDeadline: _pass_deadline,
     c.EndGrace: _end_grace,
-    c.AnswerStep: _answer,
+    c.AnswerStep: _mending(_answer),
     c.SendSignal: signal,
     c.CancelWorkflow: _cancel_workflow,
     c.AbortWorkflow: _abort_workflow,
@@ -461,5 +476,6 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.RetryCompensation: _retry_compensation,
     c.EndChild: _end_child,
     c.NoteMissingHandler: _note_missing,
-    c.PeopleFound: _people_found,
+    c.PeopleFound: people_found,
+    **dict.fromkeys(TASK_COMMANDS, _mending(task_command)),
 }

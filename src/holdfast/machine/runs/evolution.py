@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs.answers import merged, name_of, without
+from holdfast.machine.runs import task_folds
+from holdfast.machine.runs.answers import decision_of, merged, name_of, without
 from holdfast.machine.runs.branches import shorten, undoable
-from holdfast.machine.runs.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
+from holdfast.machine.runs.state import ROOT, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
 
 MOST_DECIDED = 1000
 """Answers that a run remembers in order to tell a repeated one: those of a run that goes on for years must not grow with it."""
@@ -55,6 +56,7 @@ def _enter(routes: GraphIndex, state: State, event: e.StepStarted | e.StepComple
 
 def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) -> None:
     step = state.open.pop(event.step, None)
+    state.close_question(event.step)
     if step is None:
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of)
         _enter(routes, state, event)
@@ -113,6 +115,7 @@ def _retried(_routes: GraphIndex, state: State, event: e.StepRetried | e.Compens
 
 def _step_failed(routes: GraphIndex, state: State, event: e.StepFailed) -> None:
     waits_for_operator = event.step in state.dead
+    state.close_question(event.step)
     step = state.open.pop(event.step, None) or state.dead.pop(event.step, None) or state.frozen.pop(event.step)
     if step.of is not None:
         if event.awaits_stop:
@@ -172,6 +175,7 @@ def _step_resumed(_routes: GraphIndex, state: State, event: e.StepResumed) -> No
 def _step_paused(_routes: GraphIndex, state: State, event: e.StepPaused) -> None:
     step = state.dead[event.step] = state.open.pop(event.step)
     step.error = event.error
+    state.close_question(event.step)
 
 
 def _step_requeued(routes: GraphIndex, state: State, event: e.StepRequeued) -> None:
@@ -294,22 +298,13 @@ def _branches_undone(_routes: GraphIndex, state: State, _event: e.BranchesUndone
 # -- the world
 
 
-def _answered(_routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
+def _answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     state.chain = 0
+    if routes.tells_deciders_apart:
+        task_folds.note_deciders(routes, state, event)
     state.decided[event.step] = decision_of(event)
     if len(state.decided) > MOST_DECIDED:
         del state.decided[next(iter(state.decided))]
-
-
-def decision_of(event: e.StepAnswered) -> Data:
-    """What was answered, as the steps behind find it."""
-    return {
-        "status": event.outcome,
-        "decided_by": event.actor,
-        "decided_at": event.at,
-        "comment": event.comment,
-        "data": event.data,
-    }
 
 
 def _noted(_routes: GraphIndex, _state: State, _event: e.TimedOut) -> None:
@@ -489,4 +484,5 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.WorkflowFailed: _failed,
     e.WorkflowCancelled: _cancelled,
     e.WorkflowAborted: _aborted,
+    **task_folds.TABLE,
 }

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.machine.runs.question import Question
+
 Data = dict[str, object]
 
 ROOT = "0"
@@ -179,6 +181,10 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Signals that nobody has waited for yet."""
     decided: dict[int, Data] = {}
     """What people and the world have answered, by step; the last ones."""
+    questions: dict[int, Question] = {}
+    """Open questions to people that something has happened to, or whose people had to be found, by step."""
+    deciders: dict[str, list[str]] = {}
+    """Who has decided which human step, by its name; kept only where somebody may not decide another one because of it."""
     result: object = None
     chain: int = 0
     """Calls of handlers since the last word from outside."""
@@ -196,3 +202,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     def token(self, name: str) -> Token | None:
         """A token that has not ended, parked or not."""
         return self.tokens.get(name) or self.parked.get(name)
+
+    def close_question(self, step: int) -> None:
+        """A step has ended: what its question, if it was one, has come to is in the history and in rows."""
+        if self.questions:
+            self.questions.pop(step, None)

@@ -15,6 +15,7 @@ from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
+from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.state import Data, Executed, State, Step
 
 DLQ_REASON = "dlq enabled: rollback/compensation skipped"
@@ -32,15 +33,15 @@ class NodeRows(Protocol):
     wait_kind: str
     """What an open step waits for, or empty."""
 
-    def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:
+    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """Rows that begin with a step of a token with this data."""
         ...
 
-    def answered(self, event: e.StepAnswered) -> Sequence[Record]:
+    def answered(self, view: Projection, event: e.StepAnswered) -> Sequence[Record]:
         """Rows that end with an answer."""
         ...
 
-    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:
+    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:
         """Rows that end with it if nobody has answered."""
         ...
 
@@ -80,8 +81,7 @@ class Projection:
         """What ends with a step besides its own row; an answer has ended it already."""
         if step.number in self.state.decided:
             return ()
-        node = self.routes.node(step.node)
-        return self._rows(node).closed(node, step.number, outcome)
+        return self._rows(self.routes.node(step.node)).closed(self, step.number, outcome)
 
     def type_of(self, node: str) -> str:
         """The kind of a node, as it is called in graphs."""
@@ -102,7 +102,7 @@ def _step_started(view: Projection, event: e.StepStarted) -> list[Record]:
             wait_kind=rows.wait_kind,
             input=_encode(data),
         ),
-        *rows.opened(view.routes, node, event.step, data=data),
+        *rows.opened(view, node, event.step, data=data),
     ]
 
 
@@ -188,7 +188,7 @@ def _step_requeued(_view: Projection, event: e.StepRequeued) -> list[Record]:
 
 
 def _step_answered(view: Projection, event: e.StepAnswered) -> Sequence[Record]:
-    return view.rows_of(view.routes.node(view.state.open[event.step].node)).answered(event)
+    return view.rows_of(view.routes.node(view.state.open[event.step].node)).answered(view, event)
 
 
 def _compensation_started(view: Projection, event: e.CompensationStarted) -> list[Record]:
@@ -286,4 +286,5 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.RollbackStarted: _turned_back,
     e.CancellationStarted: _turned_back,
     e.AbortStarted: _turned_back,
+    **task_rows.TABLE,
 }

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import cast
-from uuid import UUID
 
 import msgspec
 from psycopg.types.numeric import Int4, Int8
@@ -15,7 +13,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from holdfast.errors import StoreUnavailableError
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import TASKS, DeadLetterSource, StoredTask, TaskPlace
+from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
 from holdfast.store.paging import id_range, newest
@@ -27,6 +25,7 @@ from holdfast.store.postgres.packing import Integers, Texts, Uuids
 from holdfast.store.postgres.records import S, selecting
 from holdfast.store.postgres.records import reading as reading_rows
 from holdfast.store.postgres.rows import Row
+from holdfast.store.postgres.tasks import TaskReads
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -51,8 +50,6 @@ class _Sql(msgspec.Struct, frozen=True):
     events: str
     effects: str
     timers: str
-    open_tasks: str
-    open_tasks_of_role: str
     headers: str
     in_hand: str
     step_names: str
@@ -67,7 +64,6 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_numbered(_Sql, __package__, "reads.sql")
 
 _NO_LIMIT = 2**62
-_FIRST_PLACE = TaskPlace(datetime(1, 1, 1, tzinfo=UTC), InstanceId(UUID(int=0)), 0)
 
 
 @contextmanager
@@ -80,7 +76,7 @@ def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
         raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
 
 
-class PostgresReader:
+class PostgresReader(TaskReads):
     """Questions about the instances of one tenant."""
 
     def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str) -> None:
@@ -122,18 +118,6 @@ class PostgresReader:
     def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
         """The rows of a kind."""
         return [*map(reading_rows(kind), self._of(instance, selecting(kind)))]
-
-    def open_tasks(
-        self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
-    ) -> list[StoredTask]:
-        """The questions that nobody has answered, in the order of asking."""
-        opened_at, instance, number = after or _FIRST_PLACE
-        page = [opened_at, instance, Int4(number), Int8(limit)]
-        if role is None:
-            found = self._all(_sql.open_tasks, [self._tenant, *page])
-        else:
-            found = self._all(_sql.open_tasks_of_role, [self._tenant, role, *page])
-        return [*map(reading_rows(TASKS), found)]
 
     def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
         """The rows of these instances, of those that exist."""

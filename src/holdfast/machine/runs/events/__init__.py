@@ -29,6 +29,22 @@ from holdfast.machine.runs.events.step import (
     StepWithdrawn,
     TimedOut,
 )
+from holdfast.machine.runs.events.task import (
+    ApproverAdded,
+    ChainFound,
+    DecisionWithdrawn,
+    Handed,
+    PeopleAsked,
+    PeopleSought,
+    StagePassed,
+    TaskClaimed,
+    TaskCommented,
+    TaskDecided,
+    TaskDelegated,
+    TaskEvent,
+    TaskReassigned,
+    TaskReleased,
+)
 from holdfast.machine.runs.events.token import (
     BranchesClosed,
     BranchesDropped,
@@ -44,12 +60,14 @@ from holdfast.machine.runs.events.token import (
 
 __all__ = [
     "AbortStarted",
+    "ApproverAdded",
     "BranchesClosed",
     "BranchesDropped",
     "BranchesMet",
     "BranchesOpened",
     "BranchesUndone",
     "CancellationStarted",
+    "ChainFound",
     "ChildNotUndone",
     "ChildStarted",
     "ChildUndone",
@@ -59,16 +77,21 @@ __all__ = [
     "CompensationSucceeded",
     "CompensationWaived",
     "DataAssigned",
+    "DecisionWithdrawn",
     "Ended",
     "Event",
+    "Handed",
     "HandlerMissing",
     "ItemsBegun",
     "JoinArrived",
     "PauseReason",
+    "PeopleAsked",
+    "PeopleSought",
     "RollbackPlanned",
     "RollbackStarted",
     "SignalReceived",
     "SignalTaken",
+    "StagePassed",
     "StepAnswered",
     "StepCompleted",
     "StepFailed",
@@ -80,6 +103,13 @@ __all__ = [
     "StepStarted",
     "StepStopped",
     "StepWithdrawn",
+    "TaskClaimed",
+    "TaskCommented",
+    "TaskDecided",
+    "TaskDelegated",
+    "TaskEvent",
+    "TaskReassigned",
+    "TaskReleased",
     "TimedOut",
     "TokenEnded",
     "TokenHeld",
@@ -93,8 +123,11 @@ __all__ = [
 ]
 
 
-PauseReason = Literal["dlq", "step_failed", "no_edge", "chain_limit", "max_visits", "compensation_failed", "requested"]
-"""What a run waits for an operator for; `requested` if nothing went wrong and a person wants it to wait."""
+PauseReason = Literal[
+    "dlq", "step_failed", "no_edge", "chain_limit", "max_visits", "compensation_failed", "requested", "no_approver"
+]
+"""What a run waits for an operator for; `requested` if nothing went wrong and a person wants it to wait, `no_approver` if
+nobody can decide a question."""
 
 
 @message(name="workflow_started")
@@ -247,4 +280,5 @@ Event: TypeAlias = (
     | ChildNotUndone
     | ChildUndone
     | HandlerMissing
+    | TaskEvent
 )
