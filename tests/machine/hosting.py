@@ -20,6 +20,7 @@ from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.commands import AbortWorkflow, CancelWorkflow, Command, EndChild, RunStep, StartWorkflow
+from holdfast.machine.runs.errands import Errand
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.state import State
 
@@ -72,6 +73,8 @@ class Host:
     rows: list[Record] = field(default_factory=list)
     """What they have come to, one for each row."""
     calls: dict[int, Call] = field(default_factory=dict)
+    errands: list[Errand] = field(default_factory=list)
+    """What the engine itself was sent to do."""
     timers: dict[str, Command] = field(default_factory=dict)
     after: dict[str, timedelta | None] = field(default_factory=dict)
     """How long each timer was set for."""
@@ -120,8 +123,10 @@ class Host:
             del self.timers[key]
         self.version += len(decision.events) + len(cancelled)
         for effect in decision.effects:
-            assert isinstance(effect.body, RunStep)
-            self.calls[self.issued] = Call(effect.body, effect)
+            if isinstance(effect.body, RunStep):
+                self.calls[self.issued] = Call(effect.body, effect)
+            else:
+                self.errands.append(cast("Errand", effect.body))
             self.issued += 1
         for each in decision.timers:
             key = each.key or f"#{self.issued}"

@@ -18,6 +18,7 @@ import pytest
 from holdfast.errors import DefinitionError
 from holdfast.expressions import parse
 from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.graphs.compiler import compile_graph, graph_bytes, graph_hash, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Node, Policies, Rights
 
@@ -45,8 +46,20 @@ DEFAULTS: dict[str, Plain] = {
         "template": None,
         "shows": {},
         "role": "",
+        "asks": (),
+        "chain": "",
+        "agree": None,
+        "least": 0,
+        "approves": "",
+        "rejects": "rejected",
+        "abstains": "abstained",
+        "requires_reason": False,
+        "self_approval": True,
+        "distinct_from": (),
+        "distinct_approvers": False,
         "on_reject": None,
     },
+    "Ask": {"of": "", "rule": None, "weight": 1, "pick": "any"},
     "Call": {"version": ""},
     "End": {"status": "completed"},
     "Node": {
@@ -236,7 +249,7 @@ def test_another_process_compiles_the_same_bytes(seed: str, tmp_path: Path) -> N
 
 def stored_structs() -> list[type[msgspec.Struct]]:
     """Every struct that is part of a stored graph."""
-    return [g.Retry, g.Work, *get_args(g.Op), Node, Edge, Policies, Rights, Graph]
+    return [g.Retry, g.Work, Ask, *get_args(g.Op), Node, Edge, Policies, Rights, Graph]
 
 
 def others(value: object, hint: object) -> Iterator[object]:
@@ -249,6 +262,8 @@ def others(value: object, hint: object) -> Iterator[object]:
 def _of_kind(value: object, kind: object) -> list[object]:
     if get_origin(kind) is Literal:
         return list(get_args(kind))
+    if kind == tuple[Ask, ...]:
+        return [(Ask(by="zz"),), (Ask(by="zz"), Ask(by="yy"))]
     if kind == tuple[str, ...]:
         return [("zz",), ("zz", "yy")]
     if get_origin(kind) is dict:
@@ -287,6 +302,11 @@ def with_work(part: msgspec.Struct) -> Graph:
 def with_retry(part: msgspec.Struct) -> Graph:
     """A graph with this rule."""
     return with_work(g.Work(handler="h", retry=cast("g.Retry", part)))
+
+
+def with_ask(part: msgspec.Struct) -> Graph:
+    """A graph that asks so."""
+    return with_op(g.Human(asks=(cast("Ask", part),)))
 
 
 def with_op(part: msgspec.Struct) -> Graph:
@@ -328,6 +348,7 @@ def bare(**fields: object) -> Graph:
 PLACES: dict[type[msgspec.Struct], Callable[[msgspec.Struct], Graph]] = {
     g.Retry: with_retry,
     g.Work: with_work,
+    Ask: with_ask,
     **dict.fromkeys(get_args(g.Op), with_op),
     Node: with_node,
     Edge: with_edge,
