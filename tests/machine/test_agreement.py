@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import pytest
 
@@ -18,8 +18,8 @@ from machine.hosting import Host
 from support.campaigns import SEED
 
 CASES = 500
-WORDS = ("approved", "rejected", "abstained")
 Word = Literal["approved", "rejected", "abstained"]
+WORDS: tuple[Word, ...] = get_args(Word)
 
 
 def asking(weights: list[int], agree: Agree | None, least: int = 0, **fields: object) -> Host:

@@ -41,9 +41,13 @@ def _why_paused(state: State) -> str:
     if state.dead:
         told = [_said(step.node, "gave up", step.error) for step in state.dead.values()]
         return f"{', and '.join(told)}; {_REQUEUE}"
-    remedy = (
-        f"{_undoing(state)}, or resume without it" if state.reason == "compensation_failed" else "resume or cancel it"
-    )
+    match state.reason:
+        case "compensation_failed":
+            remedy = f"{_undoing(state)}, or resume without it"
+        case "no_approver":
+            remedy = "add an approver, reassign the task, or resume the workflow to look again"
+        case _:
+            remedy = "resume or cancel it"
     return f"{state.error}; {remedy}"
 
 

@@ -49,7 +49,11 @@ class TaskReads:
         values = [*filters, opened_at, instance, Int4(number), Int8(query.limit)]
         if query.people is None:
             return [*map(_listed, self._all(_listing(query), values))]
-        return [*map(_listed, self._all(_sql.open_tasks_of_people, [*values, *_packed(query.people), _joined(query.people)]))]
+        return [
+            *map(
+                _listed, self._all(_sql.open_tasks_of_people, [*values, *_packed(query.people), _joined(query.people)])
+            )
+        ]
 
     def decisions_by(self, actor: str, *, after: DecisionPlace | None = None, limit: int = 100) -> list[ListedDecision]:
         """A page of the decisions that somebody has given."""
