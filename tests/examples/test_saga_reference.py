@@ -154,6 +154,9 @@ def _joined_by_name(*names: str) -> Saga:
 
 
 SAGAS: dict[str, Callable[[], object]] = {
+    "agree": lambda: Saga("s").human("a", ask="user:ann", agree=2),
+    "asks": lambda: Saga("s").human("a", ask="user:ann", chain="spend"),
+    "distinct_from": lambda: Saga("s").human("a", distinct_from="b"),
     "ambiguous_handler": _two_of_one_name,
     "bad_expression": lambda: Saga("s").condition("c", "a >"),
     "branch": lambda: Saga("s").fork("f", "x"),  # type: ignore[arg-type]
@@ -162,6 +165,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "dlq": lambda: Saga("s", dlq="no").step("a", H),  # type: ignore[arg-type]
     "duplicate_edge": lambda: Saga("s").fork("f", lambda one: one.step("a", H), lambda two: two.step("a", H)).join("j"),
     "duplicate_step": lambda: Saga("s").step("a", H).step("a", H),
+    "reserved_handler": lambda: Saga("s").step("a", "$engine"),
     "empty": lambda: Saga("s"),
     "empty_branch": lambda: Saga("s").fork("f", lambda one: one),
     "fork_without_join": lambda: _forked().step("c", H),

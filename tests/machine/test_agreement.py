@@ -77,7 +77,6 @@ STORIES: dict[str, tuple[Agree, int, list[str], str]] = {
 @pytest.mark.row("E-676")
 @pytest.mark.row("E-677")
 @pytest.mark.row("E-678")
-@pytest.mark.row("EO-06")
 @pytest.mark.parametrize("story", STORIES)
 def test_three_people_agree(story: str) -> None:
     """Approvals, rejections and abstentions of three people come to what their rule says, and no sooner."""
@@ -89,7 +88,6 @@ def test_three_people_agree(story: str) -> None:
     assert came_to(host) == expected
 
 
-@pytest.mark.row("EO-06")
 def test_weights_are_added_up() -> None:
     """Whoever weighs enough decides alone, and the light ones only together."""
     host = asking([5, 2, 3], "weight", 5)

@@ -274,7 +274,6 @@ def test_a_chain_without_stages_asks_nobody() -> None:
 
 @pytest.mark.row("E-681")
 @pytest.mark.row("R-079")
-@pytest.mark.row("C-39")
 def test_a_person_decides_once() -> None:
     """The same decision again is no news; another one is a conflict that says who decided what and when. So it is once all is over."""
     host = running(human(*USERS))
@@ -329,8 +328,6 @@ def test_a_rejection_needs_a_reason_where_that_is_asked_for(comment: str) -> Non
 
 
 @pytest.mark.row("E-684")
-@pytest.mark.row("EO-07")
-@pytest.mark.row("G-12")
 def test_the_requester_may_not_approve_where_that_is_forbidden() -> None:
     """Whoever started the run is refused, whether asked by role or by any capability, and nobody decides in that person's name."""
     op = human(Ask(by="role", of="finance"), self_approval=False)
@@ -357,7 +354,6 @@ def test_a_requester_among_those_who_are_asked_is_left_out() -> None:
 
 
 @pytest.mark.row("E-687")
-@pytest.mark.row("EO-07")
 @pytest.mark.parametrize("fields", [{"distinct_from": ("q1",)}, {"distinct_approvers": True}, {}])
 def test_four_eyes(fields: dict[str, Any]) -> None:
     """Who has decided a step may not decide one that is to be distinct from it; without that, one person may decide both."""
@@ -414,7 +410,6 @@ def test_a_claim_is_for_one() -> None:
     refolded(host)
 
 
-@pytest.mark.row("EO-04")
 def test_a_part_is_delegated() -> None:
     """Another user decides in one's place, under both names; the weight goes along, and the one who delegated is out."""
     host = running(human(Ask(by="user", of="ann", weight=3), USERS[1], agree="weight", least=3))
@@ -439,7 +434,6 @@ DELEGATIONS: dict[str, tuple[Actor, str, str]] = {
 }
 
 
-@pytest.mark.row("EO-04")
 @pytest.mark.parametrize("case", DELEGATIONS)
 def test_a_delegation_that_leads_nowhere_is_refused(case: str) -> None:
     """To oneself, back or in a circle, or to one who is asked or may not decide; nothing changes."""
@@ -452,8 +446,6 @@ def test_a_delegation_that_leads_nowhere_is_refused(case: str) -> None:
     assert len(host.history) == before
 
 
-@pytest.mark.row("EO-04")
-@pytest.mark.row("G-13")
 def test_a_task_is_reassigned_by_whoever_may() -> None:
     """With the capability somebody else is asked instead, a role too; one has to say instead of whom if several are asked."""
     host = running(human(*USERS))
@@ -469,8 +461,6 @@ def test_a_task_is_reassigned_by_whoever_may() -> None:
     refolded(host)
 
 
-@pytest.mark.row("EO-09")
-@pytest.mark.row("G-13")
 def test_an_approver_is_added() -> None:
     """Where all have to agree, the new one has to as well; it takes a capability, and nobody is asked twice."""
     host = running(human(*USERS))
@@ -488,7 +478,6 @@ def test_an_approver_is_added() -> None:
 # -- talking, and taking back
 
 
-@pytest.mark.row("EO-08")
 def test_people_talk_about_a_question() -> None:
     """Those who are asked and the requester comment; one who asks back waits for an answer, and the question can still be decided."""
     host = running(human(*USERS))
@@ -510,7 +499,6 @@ def test_people_talk_about_a_question() -> None:
     refolded(host)
 
 
-@pytest.mark.row("EO-03")
 def test_a_decision_is_withdrawn_until_it_is_used() -> None:
     """Its decider takes it back while the question is open, and decides anew; the history keeps both. Nobody else can."""
     host = running(human(*USERS))

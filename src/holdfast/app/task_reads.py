@@ -17,7 +17,7 @@ from holdfast.store.reading import Reader
 from holdfast.store.tasks import Asked, DecisionPlace, TaskQuery
 
 
-def inbox(actor: Actor) -> tuple[Asked, ...]:
+def inboxes(actor: Actor) -> tuple[Asked, ...]:
     """The inboxes that an actor looks into: his own, or that of whom he stands in for, and those of his roles."""
     own = Asked("user", actor.on_behalf_of or actor.id)
     return (own, *(Asked("role", role) for role in sorted(actor.roles)))

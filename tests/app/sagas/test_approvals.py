@@ -65,7 +65,6 @@ def as_(engine: Calls, actor: holdfast.Actor) -> Any:
 
 
 @pytest.mark.row("E-675")
-@pytest.mark.row("G-12")
 def test_an_inbox_holds_what_asks_me_my_roles_and_what_was_delegated_to_me(place: Place) -> None:
     """Oldest first, each once however often I am asked; a question leaves it with my decision, or with that of a colleague."""
     engine = place.engine()
@@ -163,7 +162,6 @@ def test_nothing_of_another_tenant_is_seen_or_done(place: Place) -> None:
 
 @pytest.mark.row("E-671")
 @pytest.mark.row("E-683")
-@pytest.mark.row("EO-08")
 def test_a_task_tells_who_was_asked_and_what_was_said(place: Place) -> None:
     """People with the reason why, decisions under both names, comments in their order, and what can be decided."""
     engine = place.engine()
@@ -330,8 +328,6 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(place: Place, case: 
     assert history(engine, instance) == before
 
 
-@pytest.mark.row("EO-04")
-@pytest.mark.row("EO-09")
 def test_a_task_is_handed_on_by_those_who_may(place: Place) -> None:
     """Reassigned and widened with the capabilities, claimed and released; all of it is told in the history."""
     engine = place.engine()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
-from holdfast.app.task_reads import decision_place, detailed, inbox, tasks_of
+from holdfast.app.task_reads import decision_place, detailed, inboxes, tasks_of
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, decided_task
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.vocabulary import is_whole
@@ -56,7 +56,7 @@ class FutureTasks:
                 )
             asked = None if role is None else (Asked("role", checked_key(role, "role")),)
             query = TaskQuery(
-                people=inbox(self._desk.request.actor) if mine else asked,
+                people=inboxes(self._desk.request.actor) if mine else asked,
                 definition=checked_definition(definition)[0] if definition else "",
                 key=checked_key(key, "key", may_be_empty=True),
                 requester=self._me if requested_by_me else "",
@@ -81,7 +81,7 @@ class FutureTasks:
         """How many questions wait for the actor."""
 
         def read(reader: Reader) -> TaskCounts:
-            people = inbox(self._desk.request.actor)
+            people = inboxes(self._desk.request.actor)
             found = reader.count_tasks(people)
             return TaskCounts(
                 own=sum(each.tasks for each in found if each.kind == "user"),

@@ -1,8 +1,8 @@
 -- The first schema. Takes the file's write lock; the file is empty.
 --
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
--- its work is done. `steps`, `human_tasks`, `subscriptions` and `dead_letters` are projections that a commit writes together with
--- its events. `receipts` make commands idempotent. Instants are UTC text of fixed width, so that they compare as text.
+-- its work is done. `steps`, `human_tasks`, `task_people`, `task_decisions`, `task_comments`, `subscriptions` and `dead_letters` are
+-- projections that a commit writes together with its events. `receipts` make commands idempotent. Instants are UTC text of fixed width, so that they compare as text.
 --
 -- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
 -- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
