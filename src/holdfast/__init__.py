@@ -22,20 +22,21 @@ from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Reason, Why
 from holdfast.app.step_handlers import StepContext
+from holdfast.app.task_views import (
+    DecidedTask,
+    HumanTask,
+    TaskComment,
+    TaskCounts,
+    TaskDecision,
+    TaskDetails,
+    TaskPerson,
+)
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
-from holdfast.app.workflow_views import (
-    HistoryEntry,
-    HumanTask,
-    InstanceSummary,
-    Notification,
-    Page,
-    Step,
-    WorkflowInstance,
-)
+from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Page, Step, WorkflowInstance
 from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.authoring.rules import load_rules
-from holdfast.authoring.saga import Branch, Escalation, Saga, SagaDefinition, StepDefinition, event, handler, task
+from holdfast.authoring.saga import Branch, Escalation, Saga, SagaDefinition, StepDefinition, ask, event, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from holdfast.errors import (
     CommandError,
@@ -100,6 +101,7 @@ __all__ = [
     "CorruptHistoryError",
     "DeadLetter",
     "DeadlockError",
+    "DecidedTask",
     "Decider",
     "Decision",
     "Definition",
@@ -178,6 +180,11 @@ __all__ = [
     "StoppedError",
     "StoreError",
     "StoreUnavailableError",
+    "TaskComment",
+    "TaskCounts",
+    "TaskDecision",
+    "TaskDetails",
+    "TaskPerson",
     "Timer",
     "Transition",
     "TransitionInfo",
@@ -189,6 +196,7 @@ __all__ = [
     "WorkerInfo",
     "WorkflowFailedError",
     "WorkflowInstance",
+    "ask",
     "event",
     "handler",
     "load_rules",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from holdfast import Decision, Engine, Moment, NotFoundError, PayloadError, Rejection, Reply, Saga
+from holdfast import Actor, Decision, Engine, Moment, NotFoundError, PayloadError, Rejection, Reply, Saga
 from holdfast.app.workflow_views import HistoryEntry
 from holdfast.testing import ManualEngine
 from support.engines import Place
@@ -125,6 +125,11 @@ def _tasks(engine: Engine, last: Any, limit: int, role: str | None = None) -> li
     return [(each.instance, each) for each in engine.tasks.list(role=role, after=last, limit=limit)]
 
 
+def _inbox(engine: Engine, last: Any, limit: int) -> list[Row]:
+    clerk = engine.acting(Actor(id="ann", roles=frozenset({"clerk", "boss"})))
+    return [(each.instance, each) for each in clerk.tasks.list(mine=True, after=last, limit=limit)]
+
+
 def _letters(engine: Engine, last: Any, limit: int, **filters: Any) -> list[Row]:
     return [(each.id, each.id) for each in engine.dead_letters.list(**filters, after=last or 0, limit=limit)]
 
@@ -161,6 +166,7 @@ WALKS = {
     ),
     "tasks": Walk(_tasks, _ask, _answer),
     "tasks of a role": Walk(lambda engine, last, limit: _tasks(engine, last, limit, "clerk"), _ask, _answer),
+    "tasks of mine": Walk(_inbox, _ask, _answer),
     "dead letters": Walk(_letters, _give_up, _discard),
     "dead letters of a key": Walk(
         lambda engine, last, limit: _letters(engine, last, limit, definition="puppet", source="inbox", key="p-1"),

@@ -155,6 +155,9 @@ def _joined_by_name(*names: str) -> Saga:
 
 
 SAGAS: dict[str, Callable[[], object]] = {
+    "agree": lambda: Saga("s").human("a", ask="user:ann", agree=2),
+    "asks": lambda: Saga("s").human("a", ask="user:ann", chain="spend"),
+    "distinct_from": lambda: Saga("s").human("a", distinct_from="b"),
     "ambiguous_handler": _two_of_one_name,
     "bad_expression": lambda: Saga("s").condition("c", "a >"),
     "body": lambda: Saga("s").notify("a", to="ann", subject="x", body="x" * 20_001),
@@ -165,7 +168,6 @@ SAGAS: dict[str, Callable[[], object]] = {
     "event_need": lambda: Saga("s").wait_for_events("w", event("a"), need=2),
     "no_event": lambda: Saga("s").wait_for_event("w", ""),
     "time_zone": lambda: Saga("s").wait("w", 1, time_zone="Mars"),
-    "reserved_handler": lambda: Saga("s").step("a", "$engine"),
     "until": lambda: Saga("s").wait("w", until=datetime(2026, 1, 1)),  # noqa: DTZ001 - that is what is wrong with it
     "wait_time": lambda: Saga("s").wait("w"),
     "branch": lambda: Saga("s").fork("f", "x"),  # type: ignore[arg-type]
@@ -176,6 +178,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "due": lambda: Saga("s").human("a", due=0),
     "duplicate_edge": lambda: Saga("s").fork("f", lambda one: one.step("a", H), lambda two: two.step("a", H)).join("j"),
     "duplicate_step": lambda: Saga("s").step("a", H).step("a", H),
+    "reserved_handler": lambda: Saga("s").step("a", "$engine"),
     "empty": lambda: Saga("s"),
     "empty_branch": lambda: Saga("s").fork("f", lambda one: one),
     "escalate": lambda: Saga("s").human("a", escalate=Escalation(after=5)),

@@ -6,10 +6,13 @@ from datetime import timedelta
 
 from app.sagas.acting import BROKEN, Stage, step
 from histories.tape import Tape
-from holdfast import Actor, Branch, Escalation, RequestContext, Run, Saga, StepContext, event
+from holdfast import Actor, Branch, EffectContext, Escalation, RequestContext, Run, Saga, StepContext, event
 from holdfast.authoring.saga.builder import Build
 from holdfast.expressions import Spelling, parse
 from holdfast.kernel.ids import InstanceId
+from holdfast.machine.runs.commands import PeopleFound
+from holdfast.machine.runs.errands import Ask, FindPeople
+from holdfast.machine.runs.errands import Stage as ChainStage
 
 ADA = RequestContext(
     partition="north",
@@ -104,6 +107,54 @@ def questions(tape: Tape) -> None:
     run(tape, "question", {"name": "Eve"})
     tape.engine.advance(seconds=60)
     tape.drain()
+
+
+def approvals(tape: Tape) -> None:
+    """Several people decide: found by the engine, stage by stage, with all that they do to a question in between; one is never found."""
+    tape.engine.register(
+        Saga("spend")
+        .human("first", ask=["user:ann", "user:bob", "rule:owner"], agree=2, abstain=True, requires_reason=True)
+        .human("chain", chain="large", distinct_approvers=True)
+        .human("boss", ask="manager", self_approval=False, distinct_from="first")
+        .build()
+    )
+
+    def found(_context: EffectContext, errand: FindPeople) -> PeopleFound:
+        (ask,) = errand.asks
+        if ask.by != "chain":
+            return PeopleFound(step=errand.step, error="the directory knows no manager")
+        stages = [
+            ChainStage(asks=[Ask(by="role", of="clerk")]),
+            ChainStage(name="money", asks=[Ask(by="user", of="eve")]),
+        ]
+        return PeopleFound(step=errand.step, stages=stages, chain_version="2", why=[{"ask": "chain:large", "found": 2}])
+
+    tape.engine.errands.add(FindPeople, found)
+    instance = run(tape, "spend", {"owner": "carl"})
+    ann, bob, carl, eve, ops = (
+        tape.engine.acting(RequestContext(actor=Actor(id=name, capabilities=frozenset(rights)))).tasks
+        for name, *rights in (("ann",), ("bob",), ("carl",), ("eve",), ("ops", "task:*"))
+    )
+    first = step(tape.engine, instance, "first").id
+    ann.claim(first)
+    ann.release(first)
+    ann.ask(first, "what for?")
+    bob.comment(first, "lamps")
+    ann.decide(first, "rejected", comment="too dear", data={"most": 5})
+    ann.withdraw_decision(first, "I misread it")
+    ann.delegate(first, "dan", reason="holidays")
+    ops.reassign(first, "role:boss", who="bob")
+    ops.add_approver(first, "fay", weight=2)
+    carl.approve(first)
+    tape.engine.acting(ADA).tasks.approve(first)
+    tape.drain()
+    chain = step(tape.engine, instance, "chain").id
+    clerk = RequestContext(actor=Actor(id="cleo", roles=frozenset(("clerk",))))
+    tape.engine.acting(clerk).tasks.approve(chain)
+    tape.drain()
+    eve.approve(chain)
+    tape.drain()
+    run(tape, "spend", {"owner": "carl"})
 
 
 def waits(tape: Tape) -> None:
@@ -601,6 +652,7 @@ def publications(tape: Tape) -> None:
 SCENARIOS = (
     order,
     questions,
+    approvals,
     waits,
     items,
     rollback,

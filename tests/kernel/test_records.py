@@ -19,7 +19,7 @@ from holdfast.kernel.records import (
     StepStatus,
     SubscriptionClosed,
     SubscriptionOpened,
-    TaskClosed,
+    TaskChanged,
     TaskOpened,
 )
 from holdfast.kernel.rows import Record, merge, writing_of
@@ -42,7 +42,7 @@ def apply(rows: Rows, record: Record) -> Rows:
         case StepMoved():
             told = {name: value for name, value in msgspec.structs.asdict(record).items() if value is not None}
             left[key_of(record)] = msgspec.structs.replace(_row(left, record), **told)
-        case TaskClosed():
+        case TaskChanged():
             told = msgspec.structs.asdict(record)
             left[key_of(record)] = msgspec.structs.replace(_row(left, record), **told)
         case _:
@@ -110,7 +110,7 @@ class Story:
             StepMoved(number=number, status=status, attempts=count or None, output=blob, error=maybe, outcome=maybe),
             StepMoved(number=number, status="failed", wait_kind=maybe),
             TaskOpened(number=number, subject=text, due_at=NOON, data=blob),
-            TaskClosed(number=number, outcome=text, actor="ada"),
+            TaskChanged(number=number, outcome=text, actor="ada"),
             SubscriptionOpened(number=number, signal=text),
             SubscriptionClosed(number=number),
             DeadLetterRaised(source="step", number=number, name=text, reason=f"{count}", error=""),
@@ -127,7 +127,7 @@ class Story:
                 return row is None
             case StepOpened() | TaskOpened() | SubscriptionOpened():
                 return key not in self._used
-            case TaskClosed():
+            case TaskChanged():
                 return isinstance(row, TaskOpened) and row.outcome is None
             case _:
                 return row is not None
@@ -190,7 +190,10 @@ def test_a_letter_that_came_and_went_leaves_the_old_one_gone() -> None:
             [StepMoved(number=1, status="failed", attempts=1, error="no")],
         ),
         (
-            [TaskOpened(number=1, subject="ok?"), TaskClosed(number=1, outcome="approved", actor="ada", comment="yes")],
+            [
+                TaskOpened(number=1, subject="ok?"),
+                TaskChanged(number=1, outcome="approved", actor="ada", comment="yes"),
+            ],
             [TaskOpened(number=1, subject="ok?", outcome="approved", actor="ada", comment="yes")],
         ),
         ([SubscriptionOpened(number=1, signal="paid"), SubscriptionClosed(number=1)], []),

@@ -28,7 +28,7 @@ from holdfast.machine.runs.commands import (
     RunStep,
     StartWorkflow,
 )
-from holdfast.machine.runs.errands import Notify
+from holdfast.machine.runs.errands import Errand, Notify
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.state import State
 
@@ -81,6 +81,8 @@ class Host:
     rows: list[Record] = field(default_factory=list)
     """What they have come to, one for each row."""
     calls: dict[int, Call] = field(default_factory=dict)
+    errands: list[Errand] = field(default_factory=list)
+    """What the engine itself was sent to do."""
     timers: dict[str, Command] = field(default_factory=dict)
     after: dict[str, timedelta | None] = field(default_factory=dict)
     """How long each timer was set for."""
@@ -135,11 +137,13 @@ class Host:
             del self.timers[key], self.due[key]
         self.version += len(decision.events) + len(cancelled)
         for effect in decision.effects:
-            if isinstance(effect.body, Notify):
-                self.notices.append(effect.body)
-            else:
-                assert isinstance(effect.body, RunStep)
-                self.calls[self.issued] = Call(effect.body, effect)
+            match effect.body:
+                case RunStep():
+                    self.calls[self.issued] = Call(effect.body, effect)
+                case Notify():
+                    self.notices.append(effect.body)
+                case errand:
+                    self.errands.append(cast("Errand", errand))
             self.issued += 1
         for each in decision.timers:
             key = each.key or f"#{self.issued}"

@@ -21,6 +21,7 @@ from holdfast.machine.graphs import calendars, checks, forms, times
 from holdfast.machine.graphs import findings as values
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs import scopes as flow
+from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.graphs.checks import check_graph
 from holdfast.machine.graphs.findings import BACKOFFS, LONGEST_MS, LONGEST_NAME
 from holdfast.machine.graphs.graph import Edge, Kind, Node, Op, Policies
@@ -123,6 +124,7 @@ def deep(depth: int) -> Draft:
     return Draft(nodes=[*nodes, node("x")], edges=edges, entry="f0")
 
 
+ANN = Ask(by="user", of="ann")
 CHANGED = {**QUESTION, "hash": "0" * 64}
 
 
@@ -262,7 +264,6 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "a subject that cannot be read": ("expression", "a", alone(g.Human(template={}))),
     "a value to show that cannot be read": ("expression", "a", alone(g.Human(shows={"x": CHANGED}))),
     "a rejection without a meaning": ("on_reject", "a", alone(g.Human(on_reject="x"))),  # type: ignore[arg-type]
-    "a handler of the engine's": ("reserved_handler", "a", alone(g.Task(work=work("$engine")))),
     "a notice to nobody": ("recipients", "a", alone(told(to=()))),
     "a notice to somebody without a name": ("recipients", "a", alone(told(to=("role:",)))),
     "a notice without a channel": ("channel", "a", alone(told(channels=()))),
@@ -380,6 +381,29 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "an answer twice": ("outcomes", "a", followed(g.Human(outcomes=("yes", "yes")), "a b yes")),
     "an answer without a name": ("outcomes", "a", followed(g.Human(outcomes=("yes", " ")), "a b *")),
     "an answer of the engine's": ("outcomes", "a", followed(g.Human(outcomes=("yes", "timeout")), "a b *")),
+    "a chain and people": ("asks", "a", alone(g.Human(chain="spend", asks=(ANN,)))),
+    "a role and people": ("asks", "a", alone(g.Human(role="boss", asks=(ANN,)))),
+    "the same person twice": ("asks", "a", alone(g.Human(asks=(ANN, ANN)))),
+    "a user without a name": ("asks", "a", alone(g.Human(asks=(Ask(by="user"),)))),
+    "a chain among others": ("asks", "a", alone(g.Human(asks=(Ask(by="chain", of="spend"),)))),
+    "a rule without an expression": ("asks", "a", alone(g.Human(asks=(Ask(by="rule", of="x"),)))),
+    "a rule for people that cannot be read": (
+        "expression",
+        "a",
+        alone(g.Human(asks=(Ask(by="rule", of="x", rule=CHANGED),))),
+    ),
+    "a person of no weight": ("asks", "a", alone(g.Human(asks=(Ask(by="user", of="ann", weight=0),)))),
+    "a crowd": ("asks", "a", alone(g.Human(asks=tuple(Ask(by="user", of=f"u{n}") for n in range(101))))),
+    "more than are asked": ("agree", "a", alone(g.Human(asks=(ANN,), agree="n", least=2))),
+    "more weight than there is": ("agree", "a", alone(g.Human(asks=(ANN,), agree="weight", least=2))),
+    "nobody who agrees": ("agree", "a", alone(g.Human(agree="all"))),
+    "a number that means nothing": ("agree", "a", alone(g.Human(asks=(ANN,), least=2))),
+    "a word for no agreement": ("agree", "a", alone(g.Human(asks=(ANN,), agree="most"))),  # type: ignore[arg-type]
+    "a chain that is overruled": ("agree", "a", alone(g.Human(chain="spend", agree="any"))),
+    "an approval that is none": ("outcomes", "a", alone(g.Human(approves="yes"))),
+    "an approval that rejects": ("outcomes", "a", alone(g.Human(approves="rejected"))),
+    "distinct from itself": ("distinct_from", "a", followed(g.Human(distinct_from=("a",)), "a b confirmed")),
+    "distinct from a task": ("distinct_from", "a", followed(g.Human(distinct_from=("b",)), "a b confirmed")),
     "a capability of a branch": (
         "branch_condition",
         "a",

@@ -18,6 +18,7 @@ import pytest
 from holdfast.errors import DefinitionError
 from holdfast.expressions import parse
 from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.graphs.compiler import compile_graph, graph_bytes, graph_hash, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Node, Policies, Rights
 
@@ -46,6 +47,17 @@ DEFAULTS: dict[str, Plain] = {
         "template": None,
         "shows": {},
         "role": "",
+        "asks": (),
+        "chain": "",
+        "agree": None,
+        "least": 0,
+        "approves": "",
+        "rejects": "rejected",
+        "abstains": "abstained",
+        "requires_reason": False,
+        "self_approval": True,
+        "distinct_from": (),
+        "distinct_approvers": False,
         "on_reject": None,
         "times": None,
         "channels": (),
@@ -57,6 +69,7 @@ DEFAULTS: dict[str, Plain] = {
     "Awaited": {"key": None, "match": None, "name": ""},
     "WaitEvents": {"need": "all"},
     "Trigger": {"key": None, "when": None, "input": None},
+    "Ask": {"of": "", "rule": None, "weight": 1, "pick": "any"},
     "Call": {"version": ""},
     "End": {"status": "completed"},
     "Node": {
@@ -246,7 +259,7 @@ def test_another_process_compiles_the_same_bytes(seed: str, tmp_path: Path) -> N
 
 def stored_structs() -> list[type[msgspec.Struct]]:
     """Every struct that is part of a stored graph."""
-    structs = [g.Retry, g.Work, g.Rung, g.Times, g.Awaited]
+    structs = [g.Retry, g.Work, g.Rung, g.Times, g.Awaited, Ask]
     return [*structs, *get_args(g.Op), Node, Edge, Policies, Rights, g.Trigger, Graph]
 
 
@@ -260,19 +273,16 @@ def others(value: object, hint: object) -> Iterator[object]:
 def _of_kind(value: object, kind: object) -> list[object]:
     if get_origin(kind) is Literal:
         return list(get_args(kind))
-    if kind == tuple[str, ...]:
-        return [("zz",), ("zz", "yy")]
-    if kind == tuple[int, ...]:
-        return [(7,), (7, 8)]
-    if kind == tuple[g.Rung, ...]:
-        return [(g.Rung(after_ms=7, role="zz"),)]
-    if kind == tuple[g.Awaited, ...]:
-        return [(), (g.Awaited(event="zz"),), (g.Awaited(event="zz"), g.Awaited(event="yy"))]
     if get_origin(kind) is dict:
         return [{"zz": {"z": 1}}, {"zz": {"z": 2}}, {"yy": {}}]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return [example(kind)] if kind is not type(value) else []
     simple: dict[object, list[object]] = {
+        tuple[Ask, ...]: [(Ask(by="zz"),), (Ask(by="zz"), Ask(by="yy"))],
+        tuple[str, ...]: [("zz",), ("zz", "yy")],
+        tuple[int, ...]: [(7,), (7, 8)],
+        tuple[g.Rung, ...]: [(g.Rung(after_ms=7, role="zz"),)],
+        tuple[g.Awaited, ...]: [(), (g.Awaited(event="zz"),), (g.Awaited(event="zz"), g.Awaited(event="yy"))],
         bool: [True, False],
         int: [0, 1, -1, 12345],
         str: ["", "zz", f"{value}x"],
@@ -304,6 +314,11 @@ def with_work(part: msgspec.Struct) -> Graph:
 def with_retry(part: msgspec.Struct) -> Graph:
     """A graph with this rule."""
     return with_work(g.Work(handler="h", retry=cast("g.Retry", part)))
+
+
+def with_ask(part: msgspec.Struct) -> Graph:
+    """A graph that asks so."""
+    return with_op(g.Human(asks=(cast("Ask", part),)))
 
 
 def with_op(part: msgspec.Struct) -> Graph:
@@ -367,6 +382,7 @@ PLACES: dict[type[msgspec.Struct], Callable[[msgspec.Struct], Graph]] = {
     g.Work: with_work,
     g.Times: with_times,
     g.Rung: with_rung,
+    Ask: with_ask,
     **dict.fromkeys(get_args(g.Op), with_op),
     g.Awaited: with_awaited,
     g.Trigger: with_trigger,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.errors import StoreError
-from holdfast.kernel.records import STEPS, StepMoved, StepOpened, StepStatus, TaskClosed, TaskOpened
+from holdfast.kernel.records import STEPS, StepMoved, StepOpened, StepStatus, TaskChanged, TaskOpened
 from holdfast.kernel.rows import Record
 from holdfast.store.opening import open_store
 from support.desks import Desk
@@ -198,7 +198,7 @@ def test_an_open_step_may_end_in_each_way(desk: Desk, end: StepStatus) -> None:
 def test_a_question_is_decided_once(desk: Desk, outcome: str) -> None:
     """A second decision is refused, whatever it says, and the first one stays."""
     done = TaskOpened(number=1, outcome="approved", actor="ada")
-    refused(desk, [TaskClosed(number=1, outcome=outcome, actor="bob")], begun=[done], code="HF106")
+    refused(desk, [TaskChanged(number=1, outcome=outcome, actor="bob")], begun=[done], code="HF106")
 
 
 @pytest.mark.parametrize("table", ["instances", "events", "effects", "timers", "inbox", "steps", "receipts"])

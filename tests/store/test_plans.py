@@ -14,8 +14,9 @@ import pytest
 
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
+from holdfast.kernel.people_records import DecisionGiven, PersonAsked
 from holdfast.kernel.publications import PublicationKept
-from holdfast.kernel.records import DeadLetterRaised, SubscriptionOpened, TaskOpened
+from holdfast.kernel.records import DeadLetterRaised, SubscriptionOpened, TaskOpened, TaskPlace
 from holdfast.store.opening import open_store
 from holdfast.store.postgres import claims as postgres_claims
 from holdfast.store.postgres import commits as postgres_commits
@@ -27,6 +28,7 @@ from holdfast.store.shapes import Change, InstanceQuery, Wanted, Word
 from holdfast.store.sqlite import commits as sqlite_commits
 from holdfast.store.sqlite import reads as sqlite_reads
 from holdfast.store.statements import numbered
+from holdfast.store.tasks import Asked, TaskQuery
 from support.desks import Desk
 from support.rows import (
     HOUR,
@@ -242,8 +244,6 @@ def test_instances_that_run_are_found_among_many_that_wait(desk: Desk) -> None:
 
 QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
     "another tenant's instances": (lambda reader: reader.instances(InstanceQuery()), OTHER_TENANT),
-    "open tasks": (lambda reader: reader.open_tasks(), "default"),
-    "open tasks of a role": (lambda reader: reader.open_tasks(role="boss"), "default"),
     "a page of dead letters": (lambda reader: reader.dead_letters(limit=3), "default"),
     "rows of named instances": (lambda reader: reader.headers([PARENT, new_id()]), "default"),
     "what is in hand": (lambda reader: reader.in_hand([PARENT]), "default"),
@@ -291,6 +291,59 @@ def test_people_are_found_among_many(desk: Desk) -> None:
             found = ask(look)
         assert (name, len(found)) == (name, expected)
         assert effort.is_small, f"{name}: {effort.spent}"
+
+
+MINE = (Asked("user", "ada"), Asked("role", "boss"))
+OWN = TaskQuery(people=MINE, limit=FEW)
+INBOXES: dict[str, tuple[Callable[[Reader], Sequence[object] | int], int]] = {
+    "all": (lambda reader: reader.open_tasks(TaskQuery(limit=FEW)), FEW),
+    "mine": (lambda reader: reader.open_tasks(OWN), FEW),
+    "a page of mine": (lambda reader: reader.open_tasks(msgspec.structs.replace(OWN, after=_place(reader))), 1),
+    "a role's": (lambda reader: reader.open_tasks(TaskQuery(people=MINE[1:])), FEW),
+    "mine of a definition": (lambda reader: reader.open_tasks(msgspec.structs.replace(OWN, definition="pay")), FEW),
+    "a definition's": (lambda reader: reader.open_tasks(TaskQuery(definition="pay")), FEW),
+    "a key's": (lambda reader: reader.open_tasks(TaskQuery(key="k1")), 1),
+    "a requester's": (lambda reader: reader.open_tasks(TaskQuery(requester="rita")), FEW),
+    "overdue ones": (lambda reader: reader.count_overdue(MINE, LATER), FEW),
+    "counts": (lambda reader: reader.count_tasks(MINE), len(MINE)),
+    "decided ones": (lambda reader: reader.decisions_by("ada", limit=FEW), FEW),
+}
+
+
+def _place(reader: Reader) -> TaskPlace:
+    return reader.open_tasks(msgspec.structs.replace(OWN, limit=1))[0].place
+
+
+def inboxes(desk: Desk) -> None:
+    """Many open questions to others, and a few to somebody who is asked by name and by role."""
+    theirs = [TaskOpened(number=1), PersonAsked(number=1, place=1, name="bob"), given(1, actor="bob")]
+    desk.commit(*(one(definition="sell", records=theirs) for _ in range(MANY)))
+    mine = [
+        TaskOpened(number=1, requester="rita", due_at=NOW),
+        PersonAsked(number=1, place=1, kind="role", name="boss"),
+        PersonAsked(number=1, place=2, name="ada"),
+        *(given(sequence, actor="ada") for sequence in (1, 2)),
+    ]
+    desk.commit(*(one(definition="pay", key=f"k{number}", records=mine) for number in range(FEW)))
+
+
+def given(sequence: int, actor: str) -> DecisionGiven:
+    """A decision of somebody."""
+    return DecisionGiven(number=1, sequence=sequence, actor=actor, outcome="confirmed")
+
+
+@pytest.mark.row("E-675")
+@pytest.mark.parametrize("list_", INBOXES)
+def test_an_inbox_looks_at_its_own_questions(desk: Desk, list_: str) -> None:
+    """However many questions wait for others, a list reads those that it shows; who is asked twice finds a question once."""
+    inboxes(desk)
+    look, expected = INBOXES[list_]
+    effort = Effort(desk)
+    with effort.of(desk.reader):
+        found = look(desk.reader)
+    if list_ != "a page of mine":  # Which of them is the first depends on their ids.
+        assert (found if isinstance(found, int) else len(found)) == expected
+    assert effort.is_small, f"{effort.spent}"
 
 
 def test_the_letters_of_an_instance_are_found_at_once(desk: Desk) -> None:

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.people_records import CommentMade, DecisionGiven, PersonAsked, PersonMoved
 from holdfast.kernel.publications import PublicationKept
 from holdfast.kernel.records import (
     STEPS,
@@ -19,9 +20,8 @@ from holdfast.kernel.records import (
     RowSource,
     StepMoved,
     StepOpened,
-    StoredTask,
     SubscriptionOpened,
-    TaskClosed,
+    TaskChanged,
     TaskOpened,
 )
 from holdfast.kernel.rows import kinds
@@ -30,6 +30,7 @@ from holdfast.store.publications import Publications
 from holdfast.store.reading import DeadLetters, Instances, Reader, Work
 from holdfast.store.resuming import PausedQuery, Pauses
 from holdfast.store.shapes import Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
+from holdfast.store.tasks import Asked, ListedTask, TaskQuery, Tasks
 from support.desks import Desk
 from support.rows import (
     LATER,
@@ -56,6 +57,7 @@ def looked(reader: Reader, one: InstanceId) -> object:
         return [*seen.headers([one]), *seen.events(one)]
 
 
+BOSS = (Asked("role", "boss"),)
 QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "load": lambda reader, one: [
         reader.load(by_id(one)),
@@ -67,7 +69,14 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "events": lambda reader, one: reader.events(one),
     "work": lambda reader, one: [*reader.work(one)[0], *reader.work(one)[1]],
     "rows": lambda reader, one: [row for kind in kinds() for row in reader.rows(kind, one)],
-    "open_tasks": lambda reader, one: [*reader.open_tasks(), *reader.open_tasks(role="boss")],
+    "open_tasks": lambda reader, one: [
+        task
+        for query in (TaskQuery(), TaskQuery(people=BOSS), TaskQuery(key="o-1"), TaskQuery(definition="order"))
+        for task in reader.open_tasks(query)
+    ],
+    "decisions_by": lambda reader, one: reader.decisions_by("ada"),
+    "count_tasks": lambda reader, one: reader.count_tasks(BOSS),
+    "count_overdue": lambda reader, one: [reader.count_overdue(BOSS, LATER) or None],
     "subscribers": lambda reader, one: reader.subscribers("paid", "o-1", limit=9),
     "kept_for": lambda reader, one: reader.kept_for("paid", "o-1", now=NOW, limit=9),
     "publications": lambda reader, one: [
@@ -93,7 +102,10 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
     identity = new_id()
     records = [
         StepOpened(number=1, node="charge", status="running"),
-        TaskOpened(number=1, role="boss"),
+        TaskOpened(number=1, role="boss", due_at=NOW),
+        PersonAsked(number=1, place=1, kind="role", name="boss"),
+        DecisionGiven(number=1, sequence=1, actor="ada", outcome="confirmed"),
+        CommentMade(number=1, sequence=1, actor="ada", text="fine"),
         SubscriptionOpened(number=1, signal="paid"),
         SubscriptionOpened(number=2, kind="event", signal="paid", correlation="o-1"),
         PublicationKept(id="e-1", event="paid", correlation="o-1", expires_at=NOW + timedelta(days=1), data=b"{}"),
@@ -119,7 +131,7 @@ def test_every_question_is_known_here() -> None:
     """A new question to the reader must be asked by the tests of isolation as well."""
     asked = {
         name
-        for part in (Instances, Work, DeadLetters, Pauses, Publications, Reader)
+        for part in (Instances, Work, DeadLetters, Pauses, Publications, Tasks, Reader)
         for name in vars(part)
         if not name.startswith("_")
     }
@@ -349,32 +361,39 @@ def test_dead_letters_are_found_by_what_they_are(desk: Desk) -> None:
 
 def asked(desk: Desk, *roles: str, at: datetime = NOW) -> Header:
     """An instance that asks a question of each role."""
-    change = born(records=[TaskOpened(number=place, subject=f"{role}?", role=role) for place, role in enumerate(roles)])
+    questions = [TaskOpened(number=place, subject=f"{role}?", role=role) for place, role in enumerate(roles)]
+    people = [PersonAsked(number=place, place=1, kind="role", name=role) for place, role in enumerate(roles) if role]
+    change = born(records=[*questions, *people])
     desk.commit(change, now=at)
     return change.header
 
 
 def test_open_questions_of_all_instances_are_listed(desk: Desk) -> None:
-    """In the order of asking, page by page, without those that are answered; of one role, of none, or of all."""
+    """In the order of asking, page by page, without those that are answered; of one role, or of all."""
     second = asked(desk, "boss", "clerk", "", at=LATER)
     first = asked(desk, "boss", "boss")
     answered = asked(desk, "boss", at=NOW - timedelta(hours=1))
-    desk.commit(moved(answered, records=[TaskClosed(number=0, outcome="approved")]))
+    closed = PersonMoved(number=0, place=1, is_open=False)
+    desk.commit(moved(answered, records=[TaskChanged(number=0, outcome="approved"), closed]))
     every = [(first.id, 0), (first.id, 1), (second.id, 0), (second.id, 1), (second.id, 2)]
 
-    def places(tasks: list[StoredTask]) -> list[tuple[InstanceId, int]]:
-        return [(each.instance, each.number) for each in tasks]
+    def places(tasks: list[ListedTask]) -> list[tuple[InstanceId, int]]:
+        return [(each.task.instance, each.task.number) for each in tasks]
 
-    assert places(desk.reader.open_tasks()) == every
-    assert places(desk.reader.open_tasks(role="boss")) == [every[0], every[1], every[2]]
-    assert places(desk.reader.open_tasks(role="")) == [every[4]]
-    assert desk.reader.open_tasks(role="nobody") == []
-    pages = [desk.reader.open_tasks(limit=2)]
+    def of(role: str, **rest: Any) -> list[ListedTask]:
+        return desk.reader.open_tasks(TaskQuery(people=(Asked("role", role),), **rest))
+
+    assert places(desk.reader.open_tasks(TaskQuery())) == every
+    assert places(of("boss")) == [every[0], every[1], every[2]]
+    assert of("nobody") == []
+    pages = [desk.reader.open_tasks(TaskQuery(limit=2))]
     while pages[-1]:
-        pages.append(desk.reader.open_tasks(limit=2, after=pages[-1][-1].place))
+        pages.append(desk.reader.open_tasks(TaskQuery(limit=2, after=pages[-1][-1].place)))
     assert [place for page in pages for place in places(page)] == every
-    (task,) = desk.reader.open_tasks(role="boss", after=pages[0][1].place)
+    (listed,) = of("boss", after=pages[0][1].place)
+    task = listed.task
     assert (task.subject, task.role, task.opened_at, task.closed_at) == ("boss?", "boss", LATER, None)
+    assert (listed.definition, listed.key) == (second.definition, second.key)
 
 
 def unbegun(**rest: Any) -> Change:

@@ -18,7 +18,7 @@ from holdfast.kernel.records import (
     StepOpened,
     SubscriptionClosed,
     SubscriptionOpened,
-    TaskClosed,
+    TaskChanged,
     TaskOpened,
 )
 from holdfast.kernel.rows import Record, merge
@@ -120,14 +120,14 @@ def test_a_question_is_asked_and_answered(desk: Desk) -> None:
         NOW,
         None,
     )
-    goes_on(desk, head, TaskClosed(number=4, outcome="approved", actor="ada", comment="fine"))
+    goes_on(desk, head, TaskChanged(number=4, outcome="approved", actor="ada", comment="fine"))
     (task,) = desk.reader.rows(TASKS, head.id)
     assert (task.outcome, task.actor, task.comment, task.closed_at) == ("approved", "ada", "fine", LATER)
 
 
 def test_a_question_can_be_answered_in_its_own_commit(desk: Desk) -> None:
     """Merged into one record, a question that is asked and answered at once is closed from the beginning."""
-    asked: list[Record] = [TaskOpened(number=1, subject="ok?"), TaskClosed(number=1, outcome="approved", actor="ada")]
+    asked: list[Record] = [TaskOpened(number=1, subject="ok?"), TaskChanged(number=1, outcome="approved", actor="ada")]
     head = begun(desk, *merge(asked))
     (task,) = desk.reader.rows(TASKS, head.id)
     assert (task.outcome, task.actor, task.opened_at, task.closed_at) == ("approved", "ada", NOW, NOW)
@@ -195,7 +195,9 @@ def test_records_of_many_instances_share_a_commit(desk: Desk) -> None:
     ]
     desk.commit(*changes)
     desk.commit(
-        moved(changes[0].header, records=[StepMoved(number=1, status="completed"), TaskClosed(number=1, outcome="no")]),
+        moved(
+            changes[0].header, records=[StepMoved(number=1, status="completed"), TaskChanged(number=1, outcome="no")]
+        ),
         moved(changes[1].header, records=[DeadLetterSettled(source="step", number=1)]),
     )
     first, second = (change.header.id for change in changes)

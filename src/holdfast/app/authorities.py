@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.app.desk import Desk, checked_key
 from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import TASKS
+from holdfast.kernel.people_records import TASK_PEOPLE
 from holdfast.machine.runs.errands import Person
 from holdfast.people.authority import Authority, authority
 from holdfast.runtime.replies import Reply
@@ -25,17 +25,24 @@ def authority_at(desk: Desk) -> Authority:
 
 
 def on_question(
-    desk: Desk, instance: InstanceId, number: int, send: Callable[[Desk], Reply[T]], *, on_behalf_of: str = ""
+    desk: Desk,
+    instance: InstanceId,
+    number: int,
+    send: Callable[[Desk], Reply[T]],
+    *,
+    on_behalf_of: str = "",
+    has_decided: bool = False,
 ) -> Reply[T]:
     """Have something done to a question by whoever the actor is. A tenant without a directory is asked nothing.
 
+    It is for those who are still to decide, or, if `has_decided` says so, for those who have.
     The directory is looked at on a thread for reading, and the command is sent from there.
     """
     now = desk.service.shared.clock.now()
     is_known = desk.request.actor.kind == "system" or desk.directory.is_known_empty(desk.tenant, now)
     if is_known and not on_behalf_of:
         return send(desk)
-    looked = desk.read(lambda: _deciding(desk, instance, number, on_behalf_of))
+    looked = desk.read(lambda: _deciding(desk, instance, number, on_behalf_of, has_decided=has_decided))
     if looked.done():
         return _sent(looked, send)
     reply: Reply[T] = Reply()
@@ -43,22 +50,22 @@ def on_question(
     return reply
 
 
-def asked_at(reader: Reader, instance: InstanceId, number: int) -> list[Person]:
-    """Those who are asked at a step; nobody in particular if whoever may answer is."""
+def asked_at(reader: Reader, instance: InstanceId, number: int, *, has_decided: bool = False) -> list[Person]:
+    """Those who are asked at a step, or have decided it; nobody in particular if whoever may answer is asked."""
     return [
-        Person(kind="role", name=each.role)
-        for each in reader.rows(TASKS, instance)
-        if each.number == number and each.role
+        Person(kind=each.kind, name=each.name)
+        for each in reader.rows(TASK_PEOPLE, instance)
+        if each.number == number and (bool(each.decided) if has_decided else each.is_open)
     ]
 
 
-def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str) -> Desk:
+def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, *, has_decided: bool) -> Desk:
     """The desk of whoever decides."""
     named = checked_key(on_behalf_of, "name of whom the actor stands in for", may_be_empty=True)
     found = authority_at(desk)
     with desk.reader.look() as reader:
         headers = reader.headers([instance])
-        asked = asked_at(reader, instance, number)
+        asked = asked_at(reader, instance, number, has_decided=has_decided)
     definition = headers[0].definition if headers else ""
     actor = found.deciding(asked, definition=definition, on_behalf_of=named)
     return desk if actor is desk.request.actor else desk.acting(replace(desk.request, actor=actor))

@@ -7,8 +7,9 @@ from uuid import UUID
 
 from holdfast.app.handles import Handle
 from holdfast.app.operator_views import DeadLetter, InboxMessage, InstanceInfo
+from holdfast.app.task_views import HumanTask
 from holdfast.app.views import Instance
-from holdfast.app.workflow_views import HumanTask, InstanceSummary, Step, WorkflowInstance
+from holdfast.app.workflow_views import InstanceSummary, Step, WorkflowInstance
 from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.errors import NotFoundError, PayloadError, indefinite
 from holdfast.kernel.decider import Decider

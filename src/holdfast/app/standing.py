@@ -44,9 +44,13 @@ def _why_paused(state: State) -> str:
     if state.pause is not None:
         why = f": {state.error}" if state.error else ""
         return f"{state.pause.by!r} has paused it{why}; resume or cancel it"
-    remedy = (
-        f"{_undoing(state)}, or resume without it" if state.reason == "compensation_failed" else "resume or cancel it"
-    )
+    match state.reason:
+        case "compensation_failed":
+            remedy = f"{_undoing(state)}, or resume without it"
+        case "no_approver":
+            remedy = "add an approver, reassign the task, or resume the workflow to look again"
+        case _:
+            remedy = "resume or cancel it"
     return f"{state.error}; {remedy}"
 
 

@@ -15,7 +15,7 @@ from holdfast.app.words import words_of
 from holdfast.authoring.words import Words
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
-from holdfast.kernel.records import StoredStep, StoredTask
+from holdfast.kernel.records import StoredStep
 from holdfast.machine.runs.commands import RunStep
 from holdfast.machine.runs.state import ROOT, State
 from holdfast.store.notifications import StoredNotification
@@ -163,27 +163,6 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """All that the event says."""
 
 
-class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to a person, with the answer once there is one."""
-
-    step_id: str
-    instance: InstanceId
-    step_number: int
-    subject: str
-    """What the person is asked, with the values of the data filled in."""
-    role: str
-    data: dict[str, object]
-    """What the step shows of the data, by the paths that its author named."""
-    decision: str
-    """`confirmed`, `rejected`, or why nobody answered; empty while it is open."""
-    decided_by: str
-    comment: str
-    asked_at: datetime
-    due_at: datetime | None
-    """When an answer is due; None if nobody says."""
-    decided_at: datetime | None
-
-
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
     """Something that somebody was told in the application."""
 
@@ -216,34 +195,6 @@ def notification(told: StoredNotification) -> Notification:
 def step_id(instance: InstanceId, number: int) -> str:
     """The name of a step for callers."""
     return f"{instance}:{number}"
-
-
-def human_task(task: StoredTask) -> HumanTask:
-    """A stored question."""
-    return HumanTask(
-        step_id=step_id(task.instance, task.number),
-        instance=task.instance,
-        step_number=task.number,
-        subject=task.subject,
-        role=task.role,
-        data=_shown_data(task.data),
-        decision=task.outcome or "",
-        decided_by=task.actor,
-        comment=task.comment,
-        asked_at=task.opened_at,
-        due_at=task.due_at,
-        decided_at=task.closed_at,
-    )
-
-
-def _shown_data(data: bytes | None) -> dict[str, object]:
-    """What a question shows. Of data that is no object, which only a user's decider can have named, it shows the text."""
-    if data is None:
-        return {}
-    try:
-        return msgspec.json.decode(data, type=dict[str, object])
-    except msgspec.MsgspecError:
-        return {"data": data.decode("utf-8", "replace")}
 
 
 def workflow_instance(

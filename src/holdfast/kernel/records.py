@@ -85,31 +85,55 @@ STEPS = declare(
 )
 
 
+TaskStatus = Literal["open", "info_requested", "decided", "withdrawn", "expired", "cancelled", "failed", "overridden"]
+"""`info_requested` while somebody who is asked waits for an answer of the requester; the question is open all the same."""
+
+
 class TaskOpened(Record, frozen=True, kw_only=True, gc=False):
-    """Somebody is asked to decide."""
+    """Somebody is asked to decide. Name and key of the workflow are written beside it."""
 
     number: int
     """Number of the step that waits for the answer."""
+    node: str = ""
+    """Name of the step."""
     subject: str = ""
     """What the person is asked, in words."""
     role: str = ""
-    """Who may answer; empty means anybody who may act on the instance."""
+    """The one role that is asked; empty if others are, or anybody who may act on the instance. Rows of people say who."""
+    requester: str = ""
+    """Who wants the run."""
+    agreement: str = ""
+    """How many of several have to be for it, in words; empty if the first answer counts."""
+    stage: str = ""
+    """Which stage of an approval chain is asked; empty if there is no chain."""
+    status: TaskStatus = "open"
+    claimed_by: str = ""
     due_at: datetime | None = None
     data: bytes | None = None
+    resolution: bytes | None = None
+    """Why those are asked who are, as JSON: each part of the question, and what came of it; None if the definition names them."""
+    document_version: str | None = None
+    """The version of the document that is decided on."""
     outcome: str | None = None
     """None while the question is open."""
     actor: str = ""
     comment: str = ""
 
 
-class TaskClosed(Record, frozen=True, kw_only=True, gc=False):
-    """The question is answered, or nobody is asked any more."""
+class TaskChanged(Record, frozen=True, kw_only=True, gc=False):
+    """A question moves on: another stage, a claim, and in the end an outcome. None leaves a column as it is."""
 
     number: int
-    outcome: str
-    """`approved`, `rejected`, `cancelled`, `expired`, or a name that the definition gives."""
-    actor: str = ""
-    comment: str = ""
+    status: TaskStatus | None = None
+    claimed_by: str | None = None
+    stage: str | None = None
+    agreement: str | None = None
+    resolution: bytes | None = None
+    due_at: datetime | None = None
+    outcome: str | None = None
+    """What it came to: `approved`, `rejected`, `cancelled`, `timeout`, or a name that the definition gives. Closes the question."""
+    actor: str | None = None
+    comment: str | None = None
 
 
 class TaskPlace(NamedTuple):
@@ -127,19 +151,15 @@ class StoredTask(TaskOpened, frozen=True, kw_only=True, gc=False):
     opened_at: datetime
     closed_at: datetime | None
 
-    @property
-    def place(self) -> TaskPlace:
-        """Give it as `after` for the page that follows this question."""
-        return TaskPlace(self.opened_at, self.instance, self.number)
-
 
 TASKS = declare(
     RowKind(
         name="task",
         table="human_tasks",
         row=TaskOpened,
-        change=TaskClosed,
+        change=TaskChanged,
         stored=StoredTask,
+        of_instance=("definition", "key"),
         closed_at="closed_at",
         closed_by="outcome",
     )

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.machine.runs.errands import Ask, Stage
+from holdfast.machine.graphs.asks import Ask, Stage
 from holdfast.people.refusals import PeopleRefusal, refused
 from holdfast.store.chains import StoredChain
 

@@ -8,8 +8,9 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.runs.commands import PeopleFound
-from holdfast.machine.runs.errands import Ask, Data, FindPeople, Person
+from holdfast.machine.runs.errands import Data, FindPeople, Person
 from holdfast.people.chains import Chain
 from holdfast.people.directory import Crowd, Directory, Look
 from holdfast.people.resolvers import BUILT_IN, PeopleRequest, Resolvers

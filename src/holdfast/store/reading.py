@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import DeadLetterSource, StoredTask, TaskPlace
+from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.findings import FedEvent, ProjectionState, StepName, Transition
 from holdfast.store.publications import Publications
@@ -25,6 +25,7 @@ from holdfast.store.shapes import (
     StoredMessage,
     StoredTimer,
 )
+from holdfast.store.tasks import Tasks
 
 S = TypeVar("S", bound=Record)
 
@@ -75,12 +76,6 @@ class Work(Protocol):
         """The rows of a declared kind that an instance has, in the order of their keys."""
         ...
 
-    def open_tasks(
-        self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
-    ) -> list[StoredTask]:
-        """The questions of all instances that nobody has answered, in the order of asking; of one role, or of all if None."""
-        ...
-
     def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
         """The commands that were accepted for an instance and wait for their turn, in order of acceptance."""
         ...
@@ -126,7 +121,7 @@ class DeadLetters(Protocol):
         ...
 
 
-class Reader(Instances, Work, DeadLetters, Pauses, Publications, Protocol):
+class Reader(Instances, Work, DeadLetters, Pauses, Publications, Tasks, Protocol):
     """What callers may see, of one tenant. Everything is read without a lock."""
 
     def look(self) -> AbstractContextManager[Reader]:

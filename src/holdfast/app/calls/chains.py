@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from holdfast.app.desk import Desk, checked_key, checked_text
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.decision import NOT_ALLOWED
-from holdfast.machine.runs.errands import Stage
+from holdfast.machine.graphs.asks import Stage
 from holdfast.people.chains import Chain, chain_of, checked_stages, stage_bytes
 from holdfast.runtime.replies import Reply
 from holdfast.store.chains import StoredChain

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Literal, TypeVar
 
+from holdfast.app.authorities import asked_at
 from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, checked_text
 from holdfast.app.step_handlers import plain
-from holdfast.app.workflow_views import HumanTask, human_task
+from holdfast.app.task_views import HumanTask, listed_task
 from holdfast.errors import ConfigurationError, NotFoundError, PayloadError
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.people.directory import Look
@@ -18,11 +19,12 @@ from holdfast.people.stranded import stranded
 from holdfast.people.tables import TableDirectory
 from holdfast.runtime.replies import Reply
 from holdfast.store.port import Parts
+from holdfast.store.tasks import Asked, TaskQuery
 
 T = TypeVar("T")
 
 _MOST_TASKS = 1000
-"""Of each role; whoever has so many to see to begins somewhere."""
+"""Whoever has so many to see to begins somewhere."""
 
 
 class FutureDirectory:
@@ -217,10 +219,13 @@ class FutureDirectory:
             with desk.directory.looking(desk.tenant) as rows:
                 lost = stranded(Look(rows, desk.service.shared.clock.now()))
             with desk.reader.look() as reader:
-                found = [
-                    each for role in sorted(lost.roles) for each in reader.open_tasks(role=role, limit=_MOST_TASKS)
+                named = (*(Asked("role", role) for role in lost.roles), *(Asked("user", each) for each in lost.people))
+                found = reader.open_tasks(TaskQuery(people=named, limit=_MOST_TASKS)) if named else []
+                return [
+                    listed_task(each)
+                    for each in found
+                    if lost.holds_up(asked_at(reader, each.task.instance, each.task.number))
                 ]
-            return [human_task(each) for each in sorted(found, key=lambda each: (each.opened_at, each.instance))]
 
         return desk.read(read)
 

@@ -30,6 +30,7 @@ from holdfast.app.resumption import (
 )
 from holdfast.app.standing import Work, standing, trouble
 from holdfast.app.step_handlers import plain, plain_data
+from holdfast.app.task_views import HumanTask, human_task
 from holdfast.app.verification import Verification, verified
 from holdfast.app.waiters import Bring, Ending, EndReply
 from holdfast.app.workflow_reads import described, explained, folded_workflow, graph_of, shown_steps, workflow_row
@@ -117,11 +118,12 @@ class FutureRun(Handle, Generic[R]):
 
         return self._desk.look(read)
 
-    def tasks(self) -> Reply[list[views.HumanTask]]:
+    def tasks(self) -> Reply[list[HumanTask]]:
         """The questions of the run to people, answered ones included."""
 
-        def read(reader: Reader) -> list[views.HumanTask]:
-            return [views.human_task(each) for each in reader.rows(TASKS, workflow_row(reader, self.id).id)]
+        def read(reader: Reader) -> list[HumanTask]:
+            header = workflow_row(reader, self.id)
+            return [human_task(each, header) for each in reader.rows(TASKS, header.id)]
 
         return self._desk.look(read)
 

@@ -1,43 +1,107 @@
-"""Calls of people: the questions that wait for them, and their answers."""
+"""Calls of people: the questions that wait for them, their answers, and what else they do to a question."""
 
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 
-from holdfast.app import workflow_views as views
-from holdfast.app.authorities import on_question
+from holdfast.app.authorities import authority_at, on_question
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
-from holdfast.app.references import StepLike, checked_step
+from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
-from holdfast.errors import HoldfastError
-from holdfast.kernel.records import TaskPlace
+from holdfast.app.task_reads import decision_place, detailed, inboxes, mine_of, tasks_of
+from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, decided_task
+from holdfast.errors import HoldfastError, PayloadError
+from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address
+from holdfast.store.tasks import Asked, TaskQuery
+
+HEAVIEST = 1_000_000
 
 
 class FutureTasks:
-    """What can be asked of steps that wait for people. Who answers is the actor of these calls (`acting`)."""
+    """What can be asked of steps that wait for people. Who acts, and whose tasks are `mine`, is the actor of these calls (`acting`)."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    def list(
-        self, *, role: str | None = None, after: views.HumanTask | None = None, limit: int = 100
-    ) -> Reply[builtins.list[views.HumanTask]]:
-        """All questions that wait for an answer, oldest first; give the last one as `after` for the next page.
+    # -- questions
 
-        Those of one run, answered ones included, are asked of the run.
+    def list(
+        self,
+        *,
+        mine: bool = False,
+        role: str | None = None,
+        requested_by_me: bool = False,
+        definition: DefinitionLike = "",
+        key: str = "",
+        is_overdue: bool = False,
+        after: HumanTask | None = None,
+        limit: int = 100,
+    ) -> Reply[builtins.list[HumanTask]]:
+        """The questions that wait for an answer, oldest first; give the last one as `after` for the next page.
+
+        `mine` are those that ask the actor by name, ask a role that the actor has, were delegated to the actor, or ask somebody for
+        whom the actor stands in by a delegation in the directory, which also says what roles there are; `role` are those
+        that ask a role; `requested_by_me` those of runs that the actor wanted. What is given besides narrows the list: the
+        definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
+        answered ones included, are asked of the run.
         """
 
-        def read(reader: Reader) -> list[views.HumanTask]:
-            last = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
-            asked = None if role is None else checked_text(role, "role")
-            found = reader.open_tasks(role=asked, after=last, limit=checked_limit(limit))
-            return [views.human_task(each) for each in found]
+        def read() -> list[HumanTask]:
+            if mine and role is not None:
+                raise PayloadError(
+                    "`mine` holds the questions to roles of one's own already; leave out `role` or `mine`"
+                )
+            asked = None if role is None else (Asked("role", checked_key(role, "role")),)
+            query = TaskQuery(
+                people=asked,
+                definition=checked_definition(definition)[0] if definition else "",
+                key=checked_key(key, "key", may_be_empty=True),
+                requester=self._me if requested_by_me else "",
+                due_before=self._desk.service.shared.clock.now() if is_overdue else None,
+                limit=checked_limit(limit),
+            )
+            queries = mine_of(authority_at(self._desk), query) if mine else [query]
+            with self._desk.reader.look() as reader:
+                return tasks_of(reader, queries, after)
+
+        return self._desk.read(read)
+
+    def decided(self, *, after: DecidedTask | None = None, limit: int = 100) -> Reply[builtins.list[DecidedTask]]:
+        """What the actor has decided, newest first; give the last one as `after` for the next page."""
+
+        def read(reader: Reader) -> list[DecidedTask]:
+            place = None if after is None else decision_place(after)
+            found = reader.decisions_by(self._desk.request.actor.id, after=place, limit=checked_limit(limit))
+            return [decided_task(each) for each in found]
 
         return self._desk.look(read)
+
+    def counts(self) -> Reply[TaskCounts]:
+        """How many questions wait for the actor, as `list(mine=True)` shows them; delegations for one definition only are left out."""
+
+        def read() -> TaskCounts:
+            people = inboxes(authority_at(self._desk))
+            with self._desk.reader.look() as reader:
+                found = reader.count_tasks(people)
+                overdue = reader.count_overdue(people, self._desk.service.shared.clock.now())
+            return TaskCounts(
+                own=sum(each.tasks for each in found if each.kind == "user"),
+                by_role={each.name: each.tasks for each in found if each.kind == "role"},
+                overdue=overdue,
+            )
+
+        return self._desk.read(read)
+
+    def get(self, task: StepLike) -> Reply[TaskDetails]:
+        """A question with all who are or were asked and why, with their decisions and comments, and with its form."""
+        return self._desk.look(lambda reader: detailed(self._desk, reader, *checked_step(task)))
+
+    # -- decisions
 
     def approve(self, task: StepLike, *, comment: str = "", data: object = None) -> Reply[None]:
         """Answer yes: the short way of `decide(task, "confirmed")`."""
@@ -47,14 +111,20 @@ class FutureTasks:
         """Answer no: the short way of `decide(task, "rejected")`."""
         return self.decide(task, "rejected", comment=comment, data=data)
 
+    def abstain(self, task: StepLike, *, comment: str = "", data: object = None) -> Reply[None]:
+        """Answer neither yes nor no, where the step allows it: the short way of `decide(task, "abstained")`."""
+        return self.decide(task, "abstained", comment=comment, data=data)
+
     def decide(
         self, task: StepLike, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
     ) -> Reply[None]:
-        """Answer a step that waits for a person; `task` is the question, the step, or the id that both give.
+        """Answer a step that waits for people; `task` is the question, the step, or the id that both give.
 
         `decision` is one of the outcomes that its definition names, in sagas `confirmed` or `rejected`; ForbiddenError if the actor
-        lacks the role or the capability that the step asks for. The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
-        what was given here. The same answer by the same person again does nothing; any other is refused.
+        is not asked, or lacks the capability that the step asks for. Where several are asked, the step goes on once they have agreed,
+        or cannot any more. The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, as `data`
+        what was given here, and as `decisions` what each of several decided. The same answer by the same person again does nothing;
+        any other is refused.
 
         Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
         says for whom, if there are several. A deactivated person cannot decide.
@@ -76,3 +146,96 @@ class FutureTasks:
             lambda desk: desk.command(address, command, nothing, comment=comment, may_create=False),
             on_behalf_of=on_behalf_of,
         )
+
+    def withdraw_decision(self, task: StepLike, reason: str = "") -> Reply[None]:
+        """Take one's decision back, as long as the question is open; it stays in the history."""
+        return self._do(task, lambda step: c.WithdrawDecision(step=step, reason=checked_text(reason, "reason")))
+
+    # -- who decides
+
+    def claim(self, task: StepLike) -> Reply[None]:
+        """Take a question for oneself: nobody else can decide it then. Only one of those who are asked can do so."""
+        return self._do(task, lambda step: c.ClaimTask(step=step))
+
+    def release(self, task: StepLike) -> Reply[None]:
+        """Give a question back that one has claimed; with the capability `task:reassign` also one that another has."""
+        return self._do(task, lambda step: c.ReleaseTask(step=step))
+
+    def delegate(self, task: StepLike, to: str, *, reason: str = "") -> Reply[None]:
+        """Have another user decide in one's place; the decision bears both names. Refused to oneself, and in a circle."""
+        return self._do(
+            task,
+            lambda step: c.DelegateTask(step=step, to=checked_key(to, "user"), reason=checked_text(reason, "reason")),
+        )
+
+    def reassign(self, task: StepLike, to: str, *, who: str = "", reason: str = "") -> Reply[None]:
+        """Ask somebody else instead, a user or `role:<name>`; `who` says instead of whom, if several are asked.
+
+        It takes the capability `task:reassign`.
+        """
+        return self._do(
+            task,
+            lambda step: c.ReassignTask(
+                step=step,
+                to=checked_key(to, "user or role"),
+                who=checked_key(who, "user or role that is not asked any more", may_be_empty=True),
+                reason=checked_text(reason, "reason"),
+            ),
+        )
+
+    def add_approver(self, task: StepLike, person: str, *, weight: int = 1, reason: str = "") -> Reply[None]:
+        """Ask somebody else as well, a user or `role:<name>`. It takes the capability `task:add_approver`."""
+
+        def command(step: int) -> c.AddApprover:
+            if not is_whole(weight, least=1, most=HEAVIEST) or isinstance(weight, bool):
+                raise PayloadError(f"the weight must be a whole number from 1 to {HEAVIEST}, not {weight!r}")
+            named = checked_key(person, "user or role")
+            return c.AddApprover(step=step, person=named, weight=weight, reason=checked_text(reason, "reason"))
+
+        return self._do(task, command)
+
+    # -- what is said about it
+
+    def comment(self, task: StepLike, text: str) -> Reply[None]:
+        """Say something about a question, or answer one that was asked back: those who are asked can, and who wanted the run."""
+        return self._do(task, lambda step: c.CommentTask(step=step, text=_said(text)))
+
+    def ask(self, task: StepLike, text: str) -> Reply[None]:
+        """Ask back before one decides: the question is `info_requested` until somebody else comments on it, and can still be decided."""
+        return self._do(task, lambda step: c.CommentTask(step=step, text=_said(text), is_question=True))
+
+    def withdraw(self, task: StepLike, reason: str = "") -> Reply[None]:
+        """Take the question itself back: nobody decides any more, and the step is left by `withdrawn`, or else is rejected.
+
+        Whoever wanted the run can do so; anybody else needs the capability `task:withdraw`.
+        """
+        return self._do(task, lambda step: c.WithdrawTask(step=step, reason=checked_text(reason, "reason")))
+
+    # -- how
+
+    @property
+    def _me(self) -> str:
+        actor = self._desk.request.actor
+        return actor.on_behalf_of or actor.id
+
+    def _do(self, task: StepLike, made: Callable[[int], c.TaskCommand]) -> Reply[None]:
+        try:
+            instance, number = checked_step(task)
+            command = made(number)
+        except HoldfastError as error:
+            return failed(error)
+        address = Address(tenant=self._desk.tenant, instance=instance)
+        return on_question(
+            self._desk,
+            instance,
+            number,
+            lambda desk: desk.command(address, command, nothing, may_create=False),
+            has_decided=isinstance(command, c.WithdrawDecision),
+        )
+
+
+def _said(text: object) -> str:
+    said = checked_text(text, "comment")
+    if not said.strip():
+        raise PayloadError("a comment says something; give a text that is not empty")
+    return said

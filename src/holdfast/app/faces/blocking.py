@@ -47,17 +47,17 @@ from holdfast.app.pictures import Format
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, StepLike, Untyped
+from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
-from holdfast.app.workflow_views import HumanTask
 from holdfast.authoring.definition import Definition, I, R, TypedDefinition
 from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 from holdfast.kernel.records import DeadLetterSource, ResumeTrigger
+from holdfast.machine.graphs.asks import Stage
 from holdfast.machine.graphs.graph import Graph
-from holdfast.machine.runs.errands import Stage
 from holdfast.machine.runs.events import Clock
 from holdfast.people.chains import Chain
 from holdfast.store.pauses import PauseClock
@@ -97,7 +97,7 @@ class Run(Handle, Generic[R]):
         """
         return self._futures.history(after=after, limit=limit).result()
 
-    def tasks(self) -> list[views.HumanTask]:
+    def tasks(self) -> list[HumanTask]:
         """The questions of the run to people, answered ones included."""
         return self._futures.tasks().result()
 
@@ -408,19 +408,53 @@ class Deciders:
 
 
 class Tasks:
-    """What can be asked of steps that wait for people. Who answers is the actor of these calls (`acting`)."""
+    """What can be asked of steps that wait for people. Who acts, and whose tasks are `mine`, is the actor of these calls (`acting`)."""
 
     def __init__(self, futures: FutureTasks) -> None:
         self._futures = futures
 
     def list(
-        self, *, role: str | None = None, after: views.HumanTask | None = None, limit: int = 100
-    ) -> builtins.list[views.HumanTask]:
-        """All questions that wait for an answer, oldest first; give the last one as `after` for the next page.
+        self,
+        *,
+        mine: bool = False,
+        role: str | None = None,
+        requested_by_me: bool = False,
+        definition: DefinitionLike = "",
+        key: str = "",
+        is_overdue: bool = False,
+        after: HumanTask | None = None,
+        limit: int = 100,
+    ) -> builtins.list[HumanTask]:
+        """The questions that wait for an answer, oldest first; give the last one as `after` for the next page.
 
-        Those of one run, answered ones included, are asked of the run.
+        `mine` are those that ask the actor by name, ask a role that the actor has, were delegated to the actor, or ask somebody for
+        whom the actor stands in by a delegation in the directory, which also says what roles there are; `role` are those
+        that ask a role; `requested_by_me` those of runs that the actor wanted. What is given besides narrows the list: the
+        definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
+        answered ones included, are asked of the run.
         """
-        return self._futures.list(role=role, after=after, limit=limit).result()
+        return self._futures.list(
+            mine=mine,
+            role=role,
+            requested_by_me=requested_by_me,
+            definition=definition,
+            key=key,
+            is_overdue=is_overdue,
+            after=after,
+            limit=limit,
+        ).result()
+
+    def decided(self, *, after: DecidedTask | None = None, limit: int = 100) -> builtins.list[DecidedTask]:
+        """What the actor has decided, newest first; give the last one as `after` for the next page."""
+        return self._futures.decided(after=after, limit=limit).result()
+
+    def counts(self) -> TaskCounts:
+        """How many questions wait for the actor, as `list(mine=True)` shows them; delegations for one definition only are left out."""
+        return self._futures.counts().result()
+
+    def get(self, task: StepLike) -> TaskDetails:
+        """A question with all who are or were asked and why, with their decisions and comments, and with its form."""
+        return self._futures.get(task).result()
 
     def approve(self, task: StepLike, *, comment: str = "", data: object = None) -> None:
         """Answer yes: the short way of `decide(task, "confirmed")`."""
@@ -430,19 +464,67 @@ class Tasks:
         """Answer no: the short way of `decide(task, "rejected")`."""
         self._futures.reject(task, comment=comment, data=data).result()
 
+    def abstain(self, task: StepLike, *, comment: str = "", data: object = None) -> None:
+        """Answer neither yes nor no, where the step allows it: the short way of `decide(task, "abstained")`."""
+        self._futures.abstain(task, comment=comment, data=data).result()
+
     def decide(
         self, task: StepLike, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
     ) -> None:
-        """Answer a step that waits for a person; `task` is the question, the step, or the id that both give.
+        """Answer a step that waits for people; `task` is the question, the step, or the id that both give.
 
         `decision` is one of the outcomes that its definition names, in sagas `confirmed` or `rejected`; ForbiddenError if the actor
-        lacks the role or the capability that the step asks for. The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, and as `data`
-        what was given here. The same answer by the same person again does nothing; any other is refused.
+        is not asked, or lacks the capability that the step asks for. Where several are asked, the step goes on once they have agreed,
+        or cannot any more. The steps behind find the answer under the name of the step: `status`, `decided_by`, `decided_at`, `comment`, as `data`
+        what was given here, and as `decisions` what each of several decided. The same answer by the same person again does nothing;
+        any other is refused.
 
         Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
         says for whom, if there are several. A deactivated person cannot decide.
         """
         self._futures.decide(task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of).result()
+
+    def withdraw_decision(self, task: StepLike, reason: str = "") -> None:
+        """Take one's decision back, as long as the question is open; it stays in the history."""
+        self._futures.withdraw_decision(task, reason).result()
+
+    def claim(self, task: StepLike) -> None:
+        """Take a question for oneself: nobody else can decide it then. Only one of those who are asked can do so."""
+        self._futures.claim(task).result()
+
+    def release(self, task: StepLike) -> None:
+        """Give a question back that one has claimed; with the capability `task:reassign` also one that another has."""
+        self._futures.release(task).result()
+
+    def delegate(self, task: StepLike, to: str, *, reason: str = "") -> None:
+        """Have another user decide in one's place; the decision bears both names. Refused to oneself, and in a circle."""
+        self._futures.delegate(task, to, reason=reason).result()
+
+    def reassign(self, task: StepLike, to: str, *, who: str = "", reason: str = "") -> None:
+        """Ask somebody else instead, a user or `role:<name>`; `who` says instead of whom, if several are asked.
+
+        It takes the capability `task:reassign`.
+        """
+        self._futures.reassign(task, to, who=who, reason=reason).result()
+
+    def add_approver(self, task: StepLike, person: str, *, weight: int = 1, reason: str = "") -> None:
+        """Ask somebody else as well, a user or `role:<name>`. It takes the capability `task:add_approver`."""
+        self._futures.add_approver(task, person, weight=weight, reason=reason).result()
+
+    def comment(self, task: StepLike, text: str) -> None:
+        """Say something about a question, or answer one that was asked back: those who are asked can, and who wanted the run."""
+        self._futures.comment(task, text).result()
+
+    def ask(self, task: StepLike, text: str) -> None:
+        """Ask back before one decides: the question is `info_requested` until somebody else comments on it, and can still be decided."""
+        self._futures.ask(task, text).result()
+
+    def withdraw(self, task: StepLike, reason: str = "") -> None:
+        """Take the question itself back: nobody decides any more, and the step is left by `withdrawn`, or else is rejected.
+
+        Whoever wanted the run can do so; anybody else needs the capability `task:withdraw`.
+        """
+        self._futures.withdraw(task, reason).result()
 
 
 class Notifications:

@@ -3,10 +3,12 @@
 from holdfast.authoring.saga.builder import Branch, Saga, task
 from holdfast.authoring.saga.definition import SagaDefinition, StepDefinition
 from holdfast.authoring.saga.options import StepOptions, handler
+from holdfast.authoring.saga.questions import AskOptions, ask
 from holdfast.authoring.saga.task_options import Escalation, TaskOptions
 from holdfast.authoring.saga.waits import event
 
 __all__ = [
+    "AskOptions",
     "Branch",
     "Escalation",
     "Saga",
@@ -14,6 +16,7 @@ __all__ = [
     "StepDefinition",
     "StepOptions",
     "TaskOptions",
+    "ask",
     "event",
     "handler",
     "task",

@@ -23,7 +23,7 @@ from holdfast.authoring.saga.forks import OpenFork
 from holdfast.authoring.saga.notices import notice
 from holdfast.authoring.saga.options import Duration, StepOptions, milliseconds, work_of
 from holdfast.authoring.saga.parts import Loose, Parts
-from holdfast.authoring.saga.questions import REFUSALS, question
+from holdfast.authoring.saga.questions import question, word_for_rejection
 from holdfast.authoring.saga.task_options import TaskOptions, with_options
 from holdfast.authoring.saga.waits import Question, Waits, trigger_of
 from holdfast.errors import DefinitionError
@@ -38,6 +38,7 @@ from holdfast.machine.graphs.graph import (
     REJECTED,
     TIMEOUT,
     TRUE,
+    WITHDRAWN,
     Call,
     Condition,
     Human,
@@ -157,29 +158,26 @@ class Branch(Waits):
         name: str,
         *,
         subject: str = "",
-        role: str = "",
         capability: str = "",
-        shows: Sequence[str] = (),
         timeout: Duration | None = None,
         on_rejected: Build | OnReject | None = None,
+        on_withdrawn: Build | None = None,
         on_timeout: Build | None = None,
         **options: Unpack[TaskOptions],
     ) -> Self:
-        """Ask a person, with values of the data in the holes of the subject, `{supplier.name}`, and with those that `shows` names.
+        """Ask people, with values of the data in the holes of the subject, `{supplier.name}`, and with those that `shows` names.
 
-        Those may answer who have the `role` and the `capability`, as far as one is asked for. The saga goes on when it is confirmed. A rejection takes the way that `on_rejected` builds; with `"fail"` the step has failed,
-        and what was done is undone; otherwise it aborts the saga. `TaskOptions` are the form and the times of the question.
+        Those may answer whom the options ask and who have the `capability`. The saga goes on when it is confirmed. A rejection takes the way that `on_rejected` builds; with `"fail"` the step has failed,
+        and what was done is undone; otherwise it aborts the saga. A question that was taken back is rejected unless `on_withdrawn` builds a way.
+        `TaskOptions` are also the form and the times of the question.
         """
         limit = None if timeout is None else milliseconds(timeout)
-        word = next((each for each in REFUSALS if each == on_rejected), None)
-        op = question(self._parts, name, subject=subject, role=role, shows=shows, on_reject=word)
+        word = word_for_rejection(self._parts, name, on_rejected)
+        op = question(self._parts, name, subject=subject, on_reject=word, options=options)
         op = with_options(self._parts, name, op, options)
         self._append(Node(id=name, op=op, timeout_ms=limit, capability=capability), on=CONFIRMED)
-        if not isinstance(on_rejected, str):
-            self._side(name, REJECTED, on_rejected)
-        elif word is None:
-            remedy = "give 'fail', 'abort', or a function that builds a way"
-            self._parts.find("branch", f"a rejection of {name!r} leads to {on_rejected!r}; {remedy}", name)
+        self._side(name, REJECTED, None if isinstance(on_rejected, str) else on_rejected)
+        self._side(name, WITHDRAWN, on_withdrawn)
         return self._side(name, TIMEOUT, on_timeout)
 
     wait_human_confirm = human

@@ -1,25 +1,127 @@
-"""What a human step asks: its subject with holes for values of the data, what it shows of them, and what a rejection leads to."""
+"""What a human step asks: whom, its subject with holes for values of the data, what it shows of them, and what a rejection leads to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, cast, get_args
+from typing import Final, Literal, TypedDict, cast, get_args
+
+import msgspec
 
 from holdfast.authoring.saga.expressions import read_data, text_of
 from holdfast.authoring.saga.parts import Parts
 from holdfast.expressions.tree import Variable
-from holdfast.machine.graphs.graph import Human, OnReject, Plain
+from holdfast.machine.graphs.asks import RULE, Agree, Ask, Pick
+from holdfast.machine.graphs.graph import ABSTAINED, CONFIRMED, REJECTED, Human, OnReject, Plain
 
 REFUSALS: Final[tuple[OnReject, ...]] = get_args(OnReject)
 
 
-def question(
-    parts: Parts, name: str, *, subject: str, role: str, shows: Sequence[str], on_reject: OnReject | None
-) -> Human:
+class AskOptions(TypedDict, total=False):
+    """Whom a human step asks, what they have to agree on, and what they see."""
+
+    role: str
+    """The one role that is asked: those who have it share the question."""
+    ask: str | Ask | Sequence[str | Ask]
+    """Who is asked: `user:ann`, `role:finance`, `manager`, `rule:cost_center.owner`, a resolver of the application; or an `ask(…)`."""
+    chain: str
+    """The approval chain that says who is asked, stage by stage."""
+    agree: Literal["any", "all"] | int
+    """How many have to be for it: `any`, `all`, or a number. Unless said, all of a list of people, and any of one role."""
+    agree_weight: int
+    """How much weight those have to have together who are for it."""
+    abstain: bool
+    """Whether one may abstain."""
+    requires_reason: bool
+    """Whether a rejection needs a comment."""
+    self_approval: bool
+    """Whether whoever started the saga may decide too; yes, unless said."""
+    distinct_from: str | Sequence[str]
+    """Human steps whose deciders may not decide this one."""
+    distinct_approvers: bool
+    """Whether nobody may decide who has decided another human step."""
+    shows: Sequence[str]
+    """Paths into the data whose values are shown."""
+
+
+def ask(who: str, *, weight: int = 1, pick: Pick = "any") -> Ask:
+    """Somebody who is asked, with a weight; `pick` says whether each of those who have a role is asked, or one of them in turn."""
+    by, _, of = who.partition(":")
+    return Ask(by=by.strip(), of=of.strip(), weight=weight, pick=pick)
+
+
+def question(parts: Parts, name: str, *, subject: str, on_reject: OnReject | None, options: AskOptions) -> Human:
     """What the node of a human step does; what is wrong with it becomes a finding."""
-    shown = _shown(parts, name, shows)
     text, template = text_of(parts, name, subject)
-    return Human(subject=text, role=role, shows=shown, on_reject=on_reject, template=template)
+    agree, least = _agreement(parts, name, options)
+    return Human(
+        outcomes=(CONFIRMED, REJECTED, ABSTAINED) if options.get("abstain", False) else (CONFIRMED, REJECTED),
+        subject=text,
+        template=template,
+        role=options.get("role", ""),
+        asks=_asks(parts, name, options.get("ask", ())),
+        chain=options.get("chain", ""),
+        agree=agree,
+        least=least,
+        requires_reason=options.get("requires_reason", False),
+        self_approval=options.get("self_approval", True),
+        distinct_from=_names(parts, name, options.get("distinct_from", ())),
+        distinct_approvers=options.get("distinct_approvers", False),
+        shows=_shown(parts, name, options.get("shows", ())),
+        on_reject=on_reject,
+    )
+
+
+def word_for_rejection(parts: Parts, name: str, on_rejected: object) -> OnReject | None:
+    """What follows a rejection, if a word says it; anything that is no text builds a way."""
+    word = next((each for each in REFUSALS if each == on_rejected), None)
+    if isinstance(on_rejected, str) and word is None:
+        remedy = "give 'fail', 'abort', or a function that builds a way"
+        parts.find("branch", f"a rejection of {name!r} leads to {on_rejected!r}; {remedy}", name)
+    return word
+
+
+def _agreement(parts: Parts, name: str, options: AskOptions) -> tuple[Agree | None, int]:
+    """How many have to be for it, or how much they have to weigh."""
+    agree = options.get("agree")
+    if "agree_weight" in options:
+        if agree is not None:
+            told = f"{name!r} says by 'agree' and 'agree_weight' what has to be agreed; give one of them"
+            parts.find("same_option", told, name)
+        return "weight", options["agree_weight"]
+    if agree is None or agree in ("any", "all"):
+        return agree, 0
+    if isinstance(agree, int) and not isinstance(agree, bool):
+        return "n", agree
+    parts.find("agree", f"{name!r} needs the agreement of {agree!r}; it can be 'any', 'all' or a number", name)
+    return None, 0
+
+
+def _asks(parts: Parts, name: str, given: object) -> tuple[Ask, ...]:
+    """Those who are asked; the text of a rule becomes an expression."""
+    several = list(given) if isinstance(given, list | tuple) else [given]
+    if isinstance(given, list | tuple) and not given:
+        return ()
+    found = []
+    for each in several:
+        made = ask(each) if isinstance(each, str) and each.strip() else each
+        if not isinstance(made, Ask):
+            message = f"{name!r} asks {each!r}; write 'user:ann', 'role:finance', 'manager', 'rule:<path>', or ask('role:finance', weight=2)"
+            parts.find("asks", message, name)
+        elif made.by == RULE:
+            read = read_data(parts, name, made.of, "mapping")
+            found += [msgspec.structs.replace(made, rule=read.to_data())] if read is not None else []
+        else:
+            found.append(made)
+    return tuple(found)
+
+
+def _names(parts: Parts, name: str, given: object) -> tuple[str, ...]:
+    """Names of other steps."""
+    several = (given,) if isinstance(given, str) else given
+    if isinstance(several, list | tuple) and all(isinstance(each, str) for each in several):
+        return tuple(several)
+    parts.find("distinct_from", f"{name!r} is to be distinct from {given!r}; give names of human steps", name)
+    return ()
 
 
 def _shown(parts: Parts, name: str, shows: object) -> dict[str, dict[str, Plain]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 import msgspec
 
 from holdfast.authoring.saga.notices import texts
 from holdfast.authoring.saga.options import Duration, milliseconds
 from holdfast.authoring.saga.parts import Parts
+from holdfast.authoring.saga.questions import AskOptions
 from holdfast.machine.graphs.graph import Human, Plain, Rung, Times
 from holdfast.machine.graphs.kinds.notice import ROLE
 
@@ -29,13 +30,13 @@ class Escalation(msgspec.Struct, frozen=True):
     """How long those who are asked now have: the time of the question begins anew with this length."""
 
 
-class TaskOptions(TypedDict, total=False):
-    """What else can be said of a question."""
+class TaskOptions(AskOptions, total=False):
+    """All that can be said of a question: whom it asks, its form, its times, and how people are told."""
 
     form: dict[str, Plain]
     """What has to be given with the answer, as JSON Schema (draft 2020-12); defaults are filled in."""
     form_for: str | Sequence[str]
-    """The outcomes that the form must be filled in for; all but the rejection otherwise."""
+    """The outcomes that the form must be filled in for; all but a rejection and an abstention otherwise."""
     due: Duration
     """How long after it is asked an answer is due; shown to whoever sees the question."""
     remind: Duration | Sequence[Duration]

@@ -65,6 +65,7 @@ def check_graph(  # noqa: PLR0913 - the parts of a graph, all by name
         *(finding for node in nodes for finding in _node(node)),
         *_edges(draft),
         *_missing_ways(draft),
+        *_distinct(draft),
         *_forks(draft),
         *check_flow(draft, may_loop=kind in LOOPING),
     ]
@@ -223,6 +224,15 @@ def _missing_ways(draft: Draft) -> Iterator[Diagnostic]:
             if (node.id, outcome) not in led:
                 message = f"{node.id!r} can be answered by {outcome!r}, and no edge leads on from that; add one, or drop the outcome"
                 yield Diagnostic("no_way", message, node.id)
+
+
+def _distinct(draft: Draft) -> Iterator[Diagnostic]:
+    """Deciders are told apart from those of other questions."""
+    for node in draft.nodes.values():
+        for other in node.op.distinct_from if isinstance(node.op, Human) else ():
+            if other not in draft.nodes or not isinstance(draft.nodes[other].op, Human):
+                message = f"{node.id!r} is to be distinct from {other!r}, which is no human step; name human steps of this workflow"
+                yield Diagnostic("distinct_from", message, node.id)
 
 
 # -- forks and their joins

@@ -28,7 +28,7 @@ from holdfast.machine.graphs.kinds import (
 )
 from holdfast.machine.graphs.kinds.condition import FALSE, TRUE
 from holdfast.machine.graphs.kinds.events import Awaited, Need
-from holdfast.machine.graphs.kinds.human import CONFIRMED, REJECTED, OnReject
+from holdfast.machine.graphs.kinds.human import ABSTAINED, CONFIRMED, REJECTED, WITHDRAWN, OnReject
 from holdfast.machine.graphs.kinds.join import Losers
 from holdfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Plain, Stored
 from holdfast.machine.graphs.kinds.split import BRANCH
@@ -36,6 +36,7 @@ from holdfast.machine.graphs.times import Rung, Times
 from holdfast.machine.graphs.work import Retry, Work
 
 __all__ = [
+    "ABSTAINED",
     "ANY_OUTCOME",
     "BRANCH",
     "CONFIRMED",
@@ -47,6 +48,7 @@ __all__ = [
     "REJECTED",
     "TIMEOUT",
     "TRUE",
+    "WITHDRAWN",
     "Awaited",
     "Call",
     "Condition",

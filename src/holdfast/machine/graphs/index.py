@@ -10,7 +10,7 @@ from holdfast.expressions.tree import Variable
 from holdfast.machine.graphs.forms import Form
 from holdfast.machine.graphs.graph import ANY_OUTCOME, LOOPING, Edge, Graph, Human, Join, Node, Split, WaitEvent
 from holdfast.machine.graphs.kinds.events import KEY, MATCH
-from holdfast.machine.graphs.kinds.human import SHOWN, TEMPLATE
+from holdfast.machine.graphs.kinds.human import RULED, SHOWN, TEMPLATE
 from holdfast.machine.graphs.kinds.wait import UNTIL
 
 DATA = "input"
@@ -51,6 +51,9 @@ class GraphIndex:
         self._forms: dict[str, Form] = {}
         self.remembers = graph.kind not in LOOPING or any(node.compensation for node in graph.nodes.values())
         """Whether a rollback goes back over what was done: a workflow that may go in circles and undoes nothing just ends."""
+        people = [node.op for node in graph.nodes.values() if isinstance(node.op, Human)]
+        self.tells_deciders_apart = any(op.distinct_approvers or op.distinct_from for op in people)
+        """Whether somebody may not decide because of what they decided before, so that this has to be remembered."""
         signals: defaultdict[str, list[str]] = defaultdict(list)
         for node in graph.nodes.values():
             if isinstance(node.op, WaitEvent):
@@ -138,6 +141,10 @@ class GraphIndex:
         if node not in self._forms and isinstance(op, Human) and op.form is not None:
             self._forms[node] = Form(op.form)
         return self._forms.get(node)
+
+    def rule(self, node: str, place: int) -> Expression | None:
+        """What yields those whom a part of a question asks, if that is a rule."""
+        return self._formulas[node].get(f"{RULED}{place}")
 
     def waiting_for(self, signal: str) -> tuple[str, ...]:
         """The nodes that wait for a signal of this name."""

@@ -10,11 +10,28 @@ import msgspec
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.events import StepAnswered
 from holdfast.machine.runs.refusals import Refusal, refused
 
 Data = dict[str, object]
 
 _encode = msgspec.json.Encoder().encode
+
+
+def decision_of(event: StepAnswered) -> Data:
+    """What was answered, as the steps behind find it."""
+    told: Data = {
+        "status": event.outcome,
+        "decided_by": event.actor,
+        "decided_at": event.at,
+        "comment": event.comment,
+        "data": event.data,
+    }
+    if event.reason:
+        told["reason"] = event.reason
+    if event.decisions:
+        told["decisions"] = event.decisions
+    return told
 
 
 def name_of(routes: GraphIndex, node: str, output: object) -> str:

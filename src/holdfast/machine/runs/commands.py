@@ -209,6 +209,12 @@ class RemindTask(_Command, frozen=True, kw_only=True):
     step: int
 
 
+class ClaimTask(_Command, frozen=True, kw_only=True):
+    """One of those who are asked takes the question for himself alone."""
+
+    step: int
+
+
 class EscalateTask(_Command, frozen=True, kw_only=True):
     """Nobody has answered for as long as a rung of the ladder says."""
 
@@ -224,6 +230,70 @@ class EndNotice(_Command, frozen=True, kw_only=True):
     to: str
     error: str = ""
     """Why it could not be delivered; empty if it was."""
+
+
+class ReleaseTask(_Command, frozen=True, kw_only=True):
+    """Whoever has taken a question gives it back to all of them."""
+
+    step: int
+
+
+class DelegateTask(_Command, frozen=True, kw_only=True):
+    """One of those who are asked has another decide in his place."""
+
+    step: int
+    to: str
+    """Id of a user."""
+    reason: str = ""
+
+
+class ReassignTask(_Command, frozen=True, kw_only=True):
+    """Somebody else is asked instead."""
+
+    step: int
+    to: str
+    """Id of a user, or `role:<name>`."""
+    who: str = ""
+    """Who is not asked any more, in the same spelling; empty if only one is."""
+    reason: str = ""
+
+
+class AddApprover(_Command, frozen=True, kw_only=True):
+    """Somebody else is asked as well."""
+
+    step: int
+    person: str
+    """Id of a user, or `role:<name>`."""
+    weight: int = 1
+    reason: str = ""
+
+
+class CommentTask(_Command, frozen=True, kw_only=True):
+    """Somebody says something about a question, or asks back."""
+
+    step: int
+    text: str
+    is_question: bool = False
+
+
+class WithdrawDecision(_Command, frozen=True, kw_only=True):
+    """Somebody takes his decision back, as long as the question is open."""
+
+    step: int
+    reason: str = ""
+
+
+class WithdrawTask(_Command, frozen=True, kw_only=True):
+    """Nobody is to decide any more: the question is taken back."""
+
+    step: int
+    reason: str = ""
+
+
+TaskCommand: TypeAlias = (
+    ClaimTask | ReleaseTask | DelegateTask | ReassignTask | AddApprover | CommentTask | WithdrawDecision | WithdrawTask
+)
+"""What people do to a question besides answering it."""
 
 
 Command: TypeAlias = (
@@ -252,6 +322,7 @@ Command: TypeAlias = (
     | RemindTask
     | EscalateTask
     | EndNotice
+    | TaskCommand
 )
 
 

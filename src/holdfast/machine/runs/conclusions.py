@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.machine.graphs.graph import REJECTED, Human
+from holdfast.machine.graphs.graph import WITHDRAWN, Human
 from holdfast.machine.runs.answers import merged
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import StepCompleted
@@ -13,16 +13,22 @@ from holdfast.machine.runs.turn import Turn
 
 
 def conclude(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
-    """Go on by an outcome. A rejection that no edge leads on from ends the run, or is a failure of the step."""
+    """Go on by an outcome. A rejection that no edge leads on from ends the run, or is a failure of the step.
+
+    A question that was taken back is rejected where no edge leads on from that.
+    """
     op = turn.routes.node(step.node).op
     assert isinstance(op, Human)
     token = turn.state.tokens[step.token]
     data = merged(turn.routes, token.data, step.node, answer)
     turn.cancel_step_timer(step)
-    if outcome != REJECTED or way_out(turn, token, step.node, REJECTED, data=data) is not None:
+    told = f"{step.node!r} was {outcome}"
+    if outcome == WITHDRAWN and way_out(turn, token, step.node, WITHDRAWN, data=data) is None:
+        outcome = op.rejects
+    if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data) is not None:
         finish(turn, step, outcome, answer)
     elif (op.on_reject or turn.routes.policies.on_reject) == "fail":
-        give_up(turn, step, f"{step.node!r} was rejected")
+        give_up(turn, step, told)
     else:
-        turn.emit(StepCompleted(step=step.number, outcome=REJECTED, output=answer))
-        abort(turn, turn.moment.actor.id, f"{step.node!r} was rejected")
+        turn.emit(StepCompleted(step=step.number, outcome=outcome, output=answer))
+        abort(turn, turn.moment.actor.id, told)

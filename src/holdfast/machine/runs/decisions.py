@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import get_args
+from typing import cast, get_args
 from uuid import UUID
 
 from holdfast.kernel.actor import SYSTEM, Actor
@@ -13,6 +13,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.answers import is_within, too_large
+from holdfast.machine.runs.asking import NO_APPROVER, people_found
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import (
     ChildUndone,
@@ -50,8 +51,9 @@ from holdfast.machine.runs.rollback import (
     undone,
     work_of,
 )
-from holdfast.machine.runs.state import ROOT, Executed, State, Step
+from holdfast.machine.runs.state import ROOT, Data, Executed, State, Step
 from holdfast.machine.runs.task_times import escalate, remind
+from holdfast.machine.runs.tasks import TASK_COMMANDS, task_command
 from holdfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
 from holdfast.machine.runs.turn import Turn
 
@@ -70,6 +72,7 @@ _OPERATIONS = (
     c.AnswerStep,
     c.SendSignal,
     *REPAIRS,
+    *TASK_COMMANDS,
 )
 """What people ask for: they are told that the run has ended. The others are late answers of the run's own work."""
 
@@ -255,13 +258,13 @@ def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
     return None
 
 
-def _answer(turn: Turn, command: c.AnswerStep) -> Rejection | None:
+def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
     """Refused in this order: nobody is asked, the actor may not answer, there is no such answer, it does not fit or leads nowhere."""
     step = turn.state.open.get(command.step)
     node = None if step is None or step.of is not None else turn.routes.node(step.node)
     if step is None or node is None or not node.op.answers:
         return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for an answer")
-    barred = answer_refusal(node, turn.moment.actor, step.added)
+    barred = answer_refusal(turn.routes, turn.state, step, turn.moment.actor)
     if barred is not None:
         return barred
     if command.outcome not in node.op.answers:
@@ -278,11 +281,25 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Rejection | None:
 def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Answer:
     """What a second answer to the same question comes to: the same one by the same actor is no news, and the first one stands."""
     known = state.decided[command.step]
-    before = (known["status"], known["decided_by"], known.get("given", known["data"]))
-    if before == (command.outcome, moment.actor.id, command.data):
-        return Ignored(reason="this was answered before, in the same way and by the same actor")
+    given = (command.outcome, moment.actor.id, command.data)
+    for each in (known, *cast("list[Data]", known.get("decisions", []))):
+        if (each["status"], each["decided_by"], each.get("given", each.get("data"))) == given:
+            return Ignored(reason="this was answered before, in the same way and by the same actor")
     told = f"{known['status']} by {known['decided_by']!r} at {known['decided_at']}"
     return refused(Refusal.ALREADY_DECIDED, f"step {command.step} was {told}, and an answer stands")
+
+
+def _mending(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
+    """The same, and if nothing but a question without anybody to decide it has held the run up, it goes on once there is somebody."""
+
+    def decide(turn: Turn, command: c.Command) -> Answer | None:
+        answer, state = act(turn, command), turn.state
+        is_held = state.status == "paused" and state.reason == NO_APPROVER
+        if answer is None and is_held and not any(each.trouble for each in state.questions.values()):
+            go_on(turn)
+        return answer
+
+    return decide
 
 
 def _called(turn: Turn, number: int) -> Step | None:
@@ -357,10 +374,6 @@ def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
     return None
 
 
-def _people_found(_turn: Turn, _command: c.PeopleFound) -> Answer | None:
-    return LATE
-
-
 # -- what people ask for
 
 
@@ -424,10 +437,10 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.CompleteStep: _complete_step,
     c.FailStep: _fail_step,
     c.ReturnStep: _return_step,
-    c.TimeOut: _time_out,
+    c.TimeOut: _mending(_time_out),
     c.PassDeadline: _pass_deadline,
     c.EndGrace: _end_grace,
-    c.AnswerStep: _answer,
+    c.AnswerStep: _mending(_answer),
     c.SendSignal: signal,
     c.CancelWorkflow: _cancel_workflow,
     c.AbortWorkflow: _abort_workflow,
@@ -438,11 +451,12 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.RetryCompensation: _retry_compensation,
     c.EndChild: _end_child,
     c.NoteMissingHandler: _note_missing,
-    c.PeopleFound: _people_found,
+    c.PeopleFound: people_found,
     c.TakeEvents: take_events,
     **dict.fromkeys(REPAIRS, _repair),
     ForkWorkflow: fork,
     c.RemindTask: remind,
     c.EscalateTask: escalate,
     c.EndNotice: end_notice,
+    **dict.fromkeys(TASK_COMMANDS, _mending(task_command)),
 }

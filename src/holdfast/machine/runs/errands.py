@@ -9,33 +9,14 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from holdfast.machine.graphs.asks import Ask, Stage
+
+__all__ = ["OWN_HANDLER", "Ask", "Data", "Errand", "FindPeople", "Person", "Stage"]
+
 Data = dict[str, object]
 
 OWN_HANDLER = "$engine"
 """The handler of all errands; no definition can name it."""
-
-
-class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Who is to be asked, as the definition says it and before anybody has looked."""
-
-    by: str
-    """The resolver that finds them: `user`, `role`, `manager`, or one that the application registers by name."""
-    of: str = ""
-    """What it is given: the id of a user, the name of a role; empty for a manager means the requester's."""
-    weight: int = 1
-    """What a decision of each of them weighs."""
-    pick: Literal["all", "any", "in_turn"] = "any"
-    """Of several: each of them is asked, or they share one question, or one of them is asked, in turn (round robin)."""
-
-
-class Stage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One stage of an approval chain: it is asked once the stage before has agreed."""
-
-    name: str = ""
-    asks: list[Ask]
-    agree: Literal["any", "all", "n", "weight"] = "any"
-    least: int = 0
-    """How many, or how much weight, `n` and `weight` take."""
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs import holding
-from holdfast.machine.runs.answers import merged, name_of, without
+from holdfast.machine.runs import holding, task_folds
+from holdfast.machine.runs.answers import decision_of, merged, name_of, without
 from holdfast.machine.runs.arrivals import ARRIVALS
 from holdfast.machine.runs.branches import shorten, undoable
 from holdfast.machine.runs.notice_folds import FOLDS as NOTICE_FOLDS
 from holdfast.machine.runs.repaired import REPAIRED
-from holdfast.machine.runs.state import ROOT, Data, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
+from holdfast.machine.runs.state import ROOT, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
 from holdfast.machine.runs.tokens import enter
 
 MOST_DECIDED = 1000
@@ -51,6 +51,7 @@ def _step_started(routes: GraphIndex, state: State, event: e.StepStarted) -> Non
 
 def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) -> None:
     step = state.open.pop(event.step, None)
+    state.close_question(event.step)
     if step is None:
         first = state.tokens[event.token].first
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of, first=first)
@@ -110,6 +111,7 @@ def _retried(_routes: GraphIndex, state: State, event: e.StepRetried | e.Compens
 
 def _step_failed(routes: GraphIndex, state: State, event: e.StepFailed) -> None:
     waits_for_operator = event.step in state.dead
+    state.close_question(event.step)
     step = state.open.pop(event.step, None) or state.dead.pop(event.step, None) or state.frozen.pop(event.step)
     if step.of is not None:
         if event.awaits_stop:
@@ -170,6 +172,7 @@ def _step_paused(_routes: GraphIndex, state: State, event: e.StepPaused) -> None
     is_open = event.step in state.open
     step = state.dead[event.step] = (state.open if is_open else state.frozen).pop(event.step)
     step.error, step.has_failed = event.error, False
+    state.close_question(event.step)
 
 
 def _step_requeued(routes: GraphIndex, state: State, event: e.StepRequeued) -> None:
@@ -292,22 +295,13 @@ def _branches_undone(_routes: GraphIndex, state: State, _event: e.BranchesUndone
 # -- the world
 
 
-def _answered(_routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
+def _answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     state.chain = 0
+    if routes.tells_deciders_apart:
+        task_folds.note_deciders(routes, state, event)
     state.decided[event.step] = decision_of(event) | ({"given": event.given} if event.is_filled else {})
     if len(state.decided) > MOST_DECIDED:
         del state.decided[next(iter(state.decided))]
-
-
-def decision_of(event: e.StepAnswered) -> Data:
-    """What was answered, as the steps behind find it."""
-    return {
-        "status": event.outcome,
-        "decided_by": event.actor,
-        "decided_at": event.at,
-        "comment": event.comment,
-        "data": event.data,
-    }
 
 
 def _noted(_routes: GraphIndex, _state: State, _event: e.TimedOut) -> None:
@@ -483,4 +477,5 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     **ARRIVALS,
     **REPAIRED,
     **NOTICE_FOLDS,
+    **task_folds.TABLE,
 }

@@ -139,7 +139,7 @@ def beginning(origin: State, patch: Data) -> State:
         token.stay = token.retry_of = None
         token.first = 0
         token.data = patched(token.data, patch)
-    state.open, state.dead, state.frozen = {}, {}, {}
+    state.open, state.dead, state.frozen, state.questions = {}, {}, {}, {}
     state.status, state.reason, state.error = "running", "", ""
     state.parent, state.parent_definition, state.parent_step = "", "", 0
     state.chain, state.result = 0, None

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import OK, Graph, Human, Node
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs.errands import Person
+from holdfast.machine.runs.candidates import candidate_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
-
-_EVERYTHING = "*"
+from holdfast.machine.runs.state import State, Step
 
 PAUSE, RESUME, OVERRIDE, REPAIR = "execution:pause", "execution:resume", "execution:override", "execution:repair"
 """What operators need, whatever the graph demands; the engine itself, and a library's calls without an actor, may do everything."""
@@ -42,16 +39,21 @@ def override_refusal(graph: Graph, actor: Actor) -> Rejection | None:
     return _without(actor, OVERRIDE, f"override an open question of {graph.name!r}")
 
 
-def answer_refusal(node: Node, actor: Actor, added: Sequence[Person] = ()) -> Rejection | None:
-    """Why an actor may not answer a node: it needs the node's capability, and has to be one of those who are asked, or were added to them."""
-    role = node.op.role if isinstance(node.op, Human) else ""
-    roles = frozenset((role, *(each.name for each in added if each.kind == "role")))
-    is_added = any(each.kind == "user" and each.name == actor.id for each in added)
-    if role and not is_added and not actor.is_one_of(roles) and not actor.may(_EVERYTHING):
-        return refused(
-            Refusal.NOT_ALLOWED, f"{actor.id!r} may not answer {node.id!r}: it asks those with the role {role!r}"
-        )
+def answer_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor) -> Rejection | None:
+    """Why an actor may not answer an open step: it needs the node's capability, and has to be one of those who are asked."""
+    node = routes.node(step.node)
+    barred = candidate_refusal(routes, state, step, actor) if isinstance(node.op, Human) else None
+    return barred or capability_refusal(node, actor)
+
+
+def capability_refusal(node: Node, actor: Actor) -> Rejection | None:
+    """Why an actor may not answer a node, whoever is asked there."""
     return _without(actor, node.capability, f"answer {node.id!r}")
+
+
+def task_refusal(actor: Actor, capability: str, what: str) -> Rejection | None:
+    """Why an actor may not change who is asked, or whether anybody is."""
+    return _without(actor, capability, what)
 
 
 def signal_refusal(routes: GraphIndex, name: str, actor: Actor) -> Rejection | None:
@@ -60,7 +62,7 @@ def signal_refusal(routes: GraphIndex, name: str, actor: Actor) -> Rejection | N
     When it does, nobody asks any more who sent it. So he must be allowed to take every way that may be taken then.
     """
     for node in routes.waiting_for(name):
-        barred = answer_refusal(routes.node(node), actor)
+        barred = capability_refusal(routes.node(node), actor)
         for edge in routes.ways(node, OK):
             barred = barred or _without(actor, edge.capability, f"send {name!r} before {node!r} waits for it")
         if barred is not None:

@@ -13,11 +13,6 @@ def _reminded(_routes: GraphIndex, state: State, event: e.TaskReminded) -> None:
     state.open[event.step].reminded = event.count
 
 
-def _escalated(_routes: GraphIndex, state: State, event: e.TaskEscalated) -> None:
-    step = state.open[event.step]
-    step.level, step.added = event.level, [*step.added, *event.people]
-
-
 def _sent(_routes: GraphIndex, state: State, event: e.NotificationsSent) -> None:
     state.open[event.step].notices = list(event.keys)
 
@@ -32,7 +27,6 @@ def _failed(_routes: GraphIndex, _state: State, _event: e.NotificationFailed) ->
 
 FOLDS: dict[type[e.Event], Callable[..., None]] = {
     e.TaskReminded: _reminded,
-    e.TaskEscalated: _escalated,
     e.NotificationsSent: _sent,
     e.NotificationDelivered: _delivered,
     e.NotificationFailed: _failed,

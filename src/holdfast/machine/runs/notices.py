@@ -8,6 +8,7 @@ from typing import NamedTuple
 from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Answer, Ignored
 from holdfast.machine.graphs.graph import Human
+from holdfast.machine.runs.candidates import question_of
 from holdfast.machine.runs.commands import EndNotice
 from holdfast.machine.runs.errands import Notify, Person
 from holdfast.machine.runs.events import NotificationDelivered, NotificationFailed
@@ -23,7 +24,7 @@ LONGEST_SUBJECT = 200
 """Characters of a subject with its holes filled in; it is one line, whatever the data holds."""
 LONGEST_BODY = 100_000
 """Of a body; what goes beyond it is not told."""
-_PREFIXES = {"opened": "", "reminded": "Reminder: ", "escalated": "Escalated: "}
+_PREFIXES = {"opened": "", "handed": "", "reminded": "Reminder: ", "escalated": "Escalated: "}
 _UNAWAITED = Ignored(reason="nobody waits for this notice")
 
 
@@ -69,14 +70,12 @@ def send(
 
 
 def asked(turn: Turn, step: Step) -> list[Person]:
-    """Those whom a question was put to, and those who were added to them."""
-    op = turn.routes.node(step.node).op
-    assert isinstance(op, Human)
-    return [*([Person(kind="role", name=op.role)] if op.role else []), *step.added]
+    """Those from whom a question wants a decision."""
+    return [seat.person for _, seat in question_of(turn.routes, turn.state, step).asked if seat.is_free]
 
 
 def tell_of_task(turn: Turn, step: Step, people: Sequence[Person], occasion: str, *, count: int = 1) -> None:
-    """Tell people of a question: that it is `opened`, that they are `reminded` of it, or that it has `escalated` to them."""
+    """Tell people of a question: that it is `opened`, that it was `handed` to them, that they are `reminded` of it, or that it has `escalated` to them."""
     node = turn.routes.node(step.node)
     assert isinstance(node.op, Human)
     try:

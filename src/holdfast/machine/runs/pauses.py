@@ -13,7 +13,8 @@ import msgspec
 
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.machine.graphs.graph import Human, Kind
-from holdfast.machine.runs.answers import fits, is_within, too_large
+from holdfast.machine.runs.answers import decision_of, fits, is_within, too_large
+from holdfast.machine.runs.asking import look_again
 from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
 from holdfast.machine.runs.events import (
     Clock,
@@ -23,7 +24,6 @@ from holdfast.machine.runs.events import (
     WorkflowPaused,
     WorkflowResumed,
 )
-from holdfast.machine.runs.evolution import decision_of
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.law import override_refusal, pause_refusal, resume_refusal
 from holdfast.machine.runs.leaving import end, finish, leave_by, look_at_branches, stay_or_end, way_out
@@ -194,6 +194,7 @@ def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
             give_up(turn, step, step.error, was_called=step.made == step.attempt)
     for number in list(state.scopes):
         look_at_branches(turn, number)
+    look_again(turn)
 
 
 def _standstill(turn: Turn, pause: Pause | None) -> timedelta:

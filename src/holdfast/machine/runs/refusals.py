@@ -68,6 +68,27 @@ class Refusal(StrEnum):
     EVENT_GONE = "event_gone"
     """Another taker has the event, or its time is over; wait for the next one."""
 
+    NOT_ASKED_YET = "not_asked_yet"
+    """Those whom the question asks are still being looked for; decide when it has come to an inbox."""
+    CLAIMED = "claimed"
+    """Somebody else has claimed the task and decides it alone, until they release it."""
+    SELF_APPROVAL = "self_approval"
+    """Whoever started the workflow may not decide this too; somebody else has to."""
+    NOT_DISTINCT = "not_distinct"
+    """This has to be decided by somebody who has not decided the steps that it is to be distinct from."""
+    REASON_REQUIRED = "reason_required"
+    """A rejection of this task needs a reason: give a comment."""
+    DELEGATION_TO_SELF = "delegation_to_self"
+    """A task cannot be delegated to the person who has it; name somebody else."""
+    DELEGATION_CIRCLE = "delegation_circle"
+    """The person has had the task already and handed it on; name somebody else, or have it reassigned."""
+    ALREADY_ASKED = "already_asked"
+    """The person or role is among those who are asked already."""
+    NOBODY_NAMED = "nobody_named"
+    """Nobody, or not one of those who are asked, is named; the message lists them."""
+    NOTHING_DECIDED = "nothing_decided"
+    """The actor has no decision on this task that could be withdrawn."""
+
 
 def refused(code: Refusal, message: str) -> Rejection:
     """A refusal with one of these codes."""

@@ -36,6 +36,7 @@ def _step_repaired(_routes: GraphIndex, state: State, event: e.StepRepaired) -> 
 def _step_skipped(routes: GraphIndex, state: State, event: e.StepSkipped) -> None:
     """Nothing of it is undone later, nor of the one that it repeats."""
     step = state.open.pop(event.step, None)
+    state.close_question(event.step)
     if step is None:
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of)
         enter(routes, state, event)

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.machine.runs.errands import Person
+from holdfast.machine.runs.question import Question
 
 Data = dict[str, object]
 
@@ -85,8 +85,6 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """How often those who are asked were reminded."""
     level: int = 0
     """How many rungs of its ladder it has gone up."""
-    added: list[Person] = []
-    """Who is asked besides those that the question was put to, because they did not answer."""
     notices: list[str] = []
     """Keys of the notices that it waits for."""
 
@@ -225,6 +223,10 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Until when the events are kept that it has had, by their ids: it takes none of them again."""
     decided: dict[int, Data] = {}
     """What people and the world have answered, by step; the last ones."""
+    questions: dict[int, Question] = {}
+    """Open questions to people that something has happened to, or whose people had to be found, by step."""
+    deciders: dict[str, list[str]] = {}
+    """Who has decided which human step, by its name; kept only where somebody may not decide another one because of it."""
     result: object = None
     outcome: str = ""
     """What it came to, in a word of its definition."""
@@ -247,3 +249,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     def token(self, name: str) -> Token | None:
         """A token that has not ended, parked or not."""
         return self.tokens.get(name) or self.parked.get(name)
+
+    def close_question(self, step: int) -> None:
+        """A step has ended: what its question, if it was one, has come to is in the history and in rows."""
+        if self.questions:
+            self.questions.pop(step, None)

@@ -25,13 +25,12 @@ from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
+from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.state import Data, Executed, State, Step
 
 DLQ_REASON = "dlq enabled: rollback/compensation skipped"
 FAILURE_REASON = "the step failed and waits for an operator"
 COMPENSATION_REASON = "compensation max retries exceeded"
-OVERRIDDEN = "overridden"
-"""What became of a question that an operator went past."""
 CHILD_REASON = "compensation_failed"
 """The word that the child itself ended with."""
 
@@ -44,15 +43,15 @@ class NodeRows(Protocol):
     wait_kind: str
     """What an open step waits for, or empty."""
 
-    def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:
+    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """Rows that begin with a step of a token with this data."""
         ...
 
-    def answered(self, node: Node, event: e.StepAnswered) -> Sequence[Record]:
+    def answered(self, view: Projection, event: e.StepAnswered) -> Sequence[Record]:
         """Rows that end with an answer."""
         ...
 
-    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:
+    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:
         """Rows that end with it if nobody has answered."""
         ...
 
@@ -92,8 +91,7 @@ class Projection:
         """What ends with a step besides its own row; an answer has ended it already."""
         if step.number in self.state.decided:
             return ()
-        node = self.routes.node(step.node)
-        return self._rows(node).closed(node, step.number, outcome)
+        return self._rows(self.routes.node(step.node)).closed(self, step.number, outcome)
 
     def type_of(self, node: str) -> str:
         """The kind of a node, as it is called in graphs."""
@@ -114,7 +112,7 @@ def _step_started(view: Projection, event: e.StepStarted) -> list[Record]:
             wait_kind=rows.wait_kind,
             input=_encode(data),
         ),
-        *(_dated(each, event) for each in rows.opened(view.routes, node, event.step, data=data)),
+        *(_dated(each, event) for each in rows.opened(view, node, event.step, data=data)),
     ]
 
 
@@ -224,7 +222,7 @@ def _step_skipped(view: Projection, event: e.StepSkipped) -> list[Record]:
     step = view.state.open.get(event.step)
     if step is not None:
         moved = StepMoved(number=event.step, status="skipped", outcome=event.outcome)
-        return [moved, *view.closed(step, OVERRIDDEN)]
+        return [moved, *view.closed(step, task_rows.OVERRIDDEN)]
     return [
         StepOpened(
             number=event.step,
@@ -240,8 +238,7 @@ def _step_skipped(view: Projection, event: e.StepSkipped) -> list[Record]:
 
 
 def _step_answered(view: Projection, event: e.StepAnswered) -> Sequence[Record]:
-    node = view.routes.node(view.state.open[event.step].node)
-    return view.rows_of(node).answered(node, event)
+    return view.rows_of(view.routes.node(view.state.open[event.step].node)).answered(view, event)
 
 
 def _compensation_started(view: Projection, event: e.CompensationStarted) -> list[Record]:
@@ -319,11 +316,13 @@ def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]
     ]
 
 
-def _resumed(_view: Projection, event: e.WorkflowResumed) -> Sequence[Record]:
-    """The request to go on, if there was one."""
+def _resumed(view: Projection, event: e.WorkflowResumed) -> Sequence[Record]:
+    """The request to go on, if there was one; and what is due later, if clocks stood still."""
+    later = task_rows.put_off(view, event.shift_ms) if event.shift_ms else []
     if not event.request:
-        return ()
+        return later
     return [
+        *later,
         ResumeExecuted(
             id=UUID(event.request),
             triggered_by=event.trigger,
@@ -331,7 +330,7 @@ def _resumed(_view: Projection, event: e.WorkflowResumed) -> Sequence[Record]:
             trigger_data=None if event.data is None else _encode(event.data),
             reason=event.reason,
             requested_by=event.by,
-        )
+        ),
     ]
 
 
@@ -364,4 +363,5 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.AbortStarted: _turned_back,
     e.WorkflowResumed: _resumed,
     e.EventReceived: _event_received,
+    **task_rows.TABLE,
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
-from holdfast.kernel.decision import Decision, Effect, Message, Recall, Rejection, Timer
+from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Timer
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.retry import NO_RETRY, RetryPolicy
 from holdfast.kernel.rows import Record
@@ -50,7 +50,7 @@ class NodeKind(NodeRows, Protocol):
         """The end of a step that was stopped is not waited for any more, because everything ends at once."""
         ...
 
-    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Answer | None:
         """Somebody who may do so answers an open step, by an outcome that it has; why not, if it cannot be taken."""
         ...
 

@@ -16,7 +16,7 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredPublication
-from holdfast.kernel.records import TASKS, DeadLetterSource, StoredTask, TaskPlace
+from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
 from holdfast.store.paging import LAST_ID, id_range, newest
@@ -29,6 +29,7 @@ from holdfast.store.postgres.records import S, selecting
 from holdfast.store.postgres.records import reading as reading_rows
 from holdfast.store.postgres.resuming import PostgresPauses
 from holdfast.store.postgres.rows import Row
+from holdfast.store.postgres.tasks import TaskReads
 from holdfast.store.publications import Subscriber
 from holdfast.store.shapes import (
     Address,
@@ -55,8 +56,6 @@ class _Sql(msgspec.Struct, frozen=True):
     events: str
     effects: str
     timers: str
-    open_tasks: str
-    open_tasks_of_role: str
     subscribers: str
     kept_for: str
     publications: str
@@ -78,7 +77,6 @@ _sql = read_numbered(_Sql, __package__, "reads.sql")
 _NO_LIMIT = 2**62
 _NOBODY = InstanceId(UUID(int=0))
 _FIRST_EVENT = PublicationPlace(datetime(1, 1, 1, tzinfo=UTC), _NOBODY)
-_FIRST_PLACE = TaskPlace(datetime(1, 1, 1, tzinfo=UTC), InstanceId(UUID(int=0)), 0)
 
 
 @contextmanager
@@ -91,7 +89,7 @@ def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
         raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
 
 
-class PostgresReader(PostgresPauses):
+class PostgresReader(PostgresPauses, TaskReads):
     """Questions about the instances of one tenant."""
 
     def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str) -> None:
@@ -133,18 +131,6 @@ class PostgresReader(PostgresPauses):
     def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
         """The rows of a kind."""
         return [*map(reading_rows(kind), self._of(instance, selecting(kind)))]
-
-    def open_tasks(
-        self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
-    ) -> list[StoredTask]:
-        """The questions that nobody has answered, in the order of asking."""
-        opened_at, instance, number = after or _FIRST_PLACE
-        page = [opened_at, instance, Int4(number), Int8(limit)]
-        if role is None:
-            found = self._all(_sql.open_tasks, [self._tenant, *page])
-        else:
-            found = self._all(_sql.open_tasks_of_role, [self._tenant, role, *page])
-        return [*map(reading_rows(TASKS), found)]
 
     def subscribers(
         self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int

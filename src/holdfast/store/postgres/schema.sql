@@ -154,10 +154,20 @@ create table holdfast.human_tasks (
     instance uuid not null,
     number integer not null,
     tenant text not null,
+    definition text not null,
+    key text not null,
+    node text not null,
     subject text not null,
     role text not null,
+    requester text not null,
+    agreement text not null,
+    stage text not null,
+    status text not null,
+    claimed_by text not null,
     due_at timestamp with time zone,
     data bytea,
+    resolution bytea,
+    document_version text,
     outcome text,
     actor text not null,
     comment text not null,
@@ -415,6 +425,55 @@ create table holdfast.subscriptions (
     constraint subscriptions_tenant_check CHECK ((tenant <> ''::text))
 );
 
+create table holdfast.task_comments (
+    instance uuid not null,
+    number integer not null,
+    sequence integer not null,
+    tenant text not null,
+    actor text not null,
+    text text not null,
+    is_question boolean not null,
+    written_at timestamp with time zone not null,
+    constraint task_comments_pkey PRIMARY KEY (instance, number, sequence),
+    constraint task_comments_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.task_decisions (
+    instance uuid not null,
+    number integer not null,
+    sequence integer not null,
+    tenant text not null,
+    actor text not null,
+    on_behalf_of text not null,
+    outcome text not null,
+    comment text not null,
+    data bytea,
+    document_version text,
+    is_withdrawn boolean not null,
+    is_applied boolean not null,
+    decided_at timestamp with time zone not null,
+    constraint task_decisions_pkey PRIMARY KEY (instance, number, sequence),
+    constraint task_decisions_tenant_check CHECK ((tenant <> ''::text))
+);
+
+create table holdfast.task_people (
+    instance uuid not null,
+    number integer not null,
+    place integer not null,
+    tenant text not null,
+    kind text not null,
+    name text not null,
+    via text not null,
+    stands_for text not null,
+    weight integer not null,
+    stage integer not null,
+    is_open boolean not null,
+    decided text not null,
+    opened_at timestamp with time zone not null,
+    constraint task_people_pkey PRIMARY KEY (instance, number, place),
+    constraint task_people_tenant_check CHECK ((tenant <> ''::text))
+);
+
 create table holdfast.timers (
     instance uuid not null,
     key text not null,
@@ -460,7 +519,10 @@ CREATE INDEX effects_held ON holdfast.effects USING btree (tenant, definition) W
 CREATE INDEX effects_parked ON holdfast.effects USING btree (parked_until) WHERE (parked_until IS NOT NULL);
 CREATE INDEX effects_ready ON holdfast.effects USING btree (handler, language, type, version, rank, instance, number) WHERE ((owner IS NULL) AND (parked_until IS NULL) AND (held_at IS NULL));
 CREATE INDEX events_by_position ON holdfast.events USING btree ("position");
-CREATE INDEX human_tasks_by_role ON holdfast.human_tasks USING btree (tenant, role, opened_at, instance, number) WHERE (closed_at IS NULL);
+CREATE INDEX human_tasks_by_definition ON holdfast.human_tasks USING btree (tenant, definition, opened_at, instance, number) WHERE (closed_at IS NULL);
+CREATE INDEX human_tasks_by_key ON holdfast.human_tasks USING btree (tenant, key, opened_at, instance, number) WHERE (closed_at IS NULL);
+CREATE INDEX human_tasks_by_requester ON holdfast.human_tasks USING btree (tenant, requester, opened_at, instance, number) WHERE (closed_at IS NULL);
+CREATE INDEX human_tasks_due ON holdfast.human_tasks USING btree (tenant, due_at) WHERE ((closed_at IS NULL) AND (due_at IS NOT NULL));
 CREATE INDEX human_tasks_open ON holdfast.human_tasks USING btree (tenant, opened_at, instance, number) WHERE (closed_at IS NULL);
 CREATE INDEX inbox_by_target ON holdfast.inbox USING btree (tenant, target, id);
 CREATE INDEX inbox_by_word ON holdfast.inbox USING btree (language, type, version, id) WHERE (created_at > '-infinity'::timestamp with time zone);
@@ -488,6 +550,8 @@ CREATE INDEX resume_requests_open ON holdfast.resume_requests USING btree (reque
 CREATE INDEX role_grants_by_principal ON holdfast.role_grants USING btree (tenant, principal, role);
 CREATE INDEX role_grants_by_role ON holdfast.role_grants USING btree (tenant, role, principal);
 CREATE INDEX subscriptions_by_signal ON holdfast.subscriptions USING btree (tenant, kind, signal, correlation, instance, number, place);
+CREATE INDEX task_decisions_by_actor ON holdfast.task_decisions USING btree (tenant, actor, decided_at, instance, number, sequence);
+CREATE INDEX task_people_open ON holdfast.task_people USING btree (tenant, kind, name, opened_at, instance, number) WHERE is_open;
 CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at) WHERE (held_at IS NULL);
 CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHERE (held_at IS NOT NULL);
 
@@ -515,6 +579,9 @@ alter table holdfast.role_grants enable row level security, force row level secu
 alter table holdfast.snapshots enable row level security, force row level security;
 alter table holdfast.steps enable row level security, force row level security;
 alter table holdfast.subscriptions enable row level security, force row level security;
+alter table holdfast.task_comments enable row level security, force row level security;
+alter table holdfast.task_decisions enable row level security, force row level security;
+alter table holdfast.task_people enable row level security, force row level security;
 alter table holdfast.timers enable row level security, force row level security;
 alter table holdfast.workers enable row level security, force row level security;
 
@@ -566,6 +633,12 @@ create policy engine on holdfast.steps as permissive for all to holdfast_engine 
 create policy tenant on holdfast.steps as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.subscriptions as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.subscriptions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.task_comments as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.task_comments as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.task_decisions as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.task_decisions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.task_people as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.task_people as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.timers as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.timers as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.workers as permissive for all to holdfast_engine using (true) with check (true);
@@ -779,6 +852,12 @@ grant select on table holdfast.steps to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.steps_default to holdfast_engine;
 grant delete, insert, select, update on table holdfast.subscriptions to holdfast_engine;
 grant select on table holdfast.subscriptions to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.task_comments to holdfast_engine;
+grant select on table holdfast.task_comments to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.task_decisions to holdfast_engine;
+grant select on table holdfast.task_decisions to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.task_people to holdfast_engine;
+grant select on table holdfast.task_people to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.timers to holdfast_engine;
 grant select on table holdfast.timers to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.workers to holdfast_engine;

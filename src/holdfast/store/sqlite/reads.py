@@ -14,7 +14,7 @@ import msgspec
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredPublication
-from holdfast.kernel.records import TASKS, DeadLetterSource, StoredTask, TaskPlace
+from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import RowKind
 from holdfast.store.findings import StepName, Transition
 from holdfast.store.paging import LAST_ID, id_range, newest
@@ -36,6 +36,7 @@ from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.records import S, reading, selecting
 from holdfast.store.sqlite.resuming import SQLitePauses
 from holdfast.store.sqlite.rows import Row, text, text_or_none
+from holdfast.store.sqlite.tasks import TaskReads
 from holdfast.store.statements import read_statements
 
 
@@ -52,8 +53,6 @@ class _Sql(msgspec.Struct, frozen=True):
     events: str
     effects: str
     timers: str
-    open_tasks: str
-    open_tasks_of_role: str
     subscribers: str
     kept_for: str
     publications: str
@@ -75,7 +74,7 @@ _sql = read_statements(_Sql, __package__, "reads.sql")
 _NO_LIMIT = -1
 
 
-class SQLiteReader(SQLitePauses):
+class SQLiteReader(SQLitePauses, TaskReads):
     """Questions about the instances of one tenant."""
 
     def __init__(self, database: Database, tenant: str) -> None:
@@ -127,17 +126,6 @@ class SQLiteReader(SQLitePauses):
     def rows(self, kind: RowKind[S], instance: InstanceId) -> list[S]:
         """The rows of a kind."""
         return [*map(reading(kind), self._of(instance, selecting(kind)))]
-
-    def open_tasks(
-        self, *, role: str | None = None, after: TaskPlace | None = None, limit: int = 100
-    ) -> list[StoredTask]:
-        """The questions that nobody has answered, in the order of asking."""
-        place = ("", "", 0) if after is None else (text(after.opened_at), str(after.instance), after.number)
-        if role is None:
-            found = self._all(_sql.open_tasks, (self._tenant, *place, limit))
-        else:
-            found = self._all(_sql.open_tasks_of_role, (self._tenant, role, *place, limit))
-        return [*map(reading(TASKS), found)]
 
     def subscribers(
         self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int

@@ -132,18 +132,28 @@ CREATE TABLE events (
 ) strict;
 
 CREATE TABLE human_tasks (
-    instance  text not null,
-    number    integer not null,
-    tenant    text not null check (tenant <> ''),
-    subject   text not null,
-    role      text not null,
-    due_at    text,
-    data      blob,
-    outcome   text,
-    actor     text not null,
-    comment   text not null,
-    opened_at text not null,
-    closed_at text,
+    instance         text not null,
+    number           integer not null,
+    tenant           text not null check (tenant <> ''),
+    definition       text not null,
+    key              text not null,
+    node             text not null,
+    subject          text not null,
+    role             text not null,
+    requester        text not null,
+    agreement        text not null,
+    stage            text not null,
+    status           text not null,
+    claimed_by       text not null,
+    due_at           text,
+    data             blob,
+    resolution       blob,
+    document_version text,
+    outcome          text,
+    actor            text not null,
+    comment          text not null,
+    opened_at        text not null,
+    closed_at        text,
     primary key (instance, number)
 ) strict, without rowid;
 
@@ -359,6 +369,52 @@ CREATE TABLE subscriptions (
     primary key (instance, number, place)
 ) strict, without rowid;
 
+CREATE TABLE task_comments (
+    instance    text not null,
+    number      integer not null,
+    sequence    integer not null,
+    tenant      text not null check (tenant <> ''),
+    actor       text not null,
+    text        text not null,
+    is_question integer not null,
+    written_at  text not null,
+    primary key (instance, number, sequence)
+) strict, without rowid;
+
+CREATE TABLE task_decisions (
+    instance         text not null,
+    number           integer not null,
+    sequence         integer not null,
+    tenant           text not null check (tenant <> ''),
+    actor            text not null,
+    on_behalf_of     text not null,
+    outcome          text not null,
+    comment          text not null,
+    data             blob,
+    document_version text,
+    is_withdrawn     integer not null,
+    is_applied       integer not null,
+    decided_at       text not null,
+    primary key (instance, number, sequence)
+) strict, without rowid;
+
+CREATE TABLE task_people (
+    instance   text not null,
+    number     integer not null,
+    place      integer not null,
+    tenant     text not null check (tenant <> ''),
+    kind       text not null,
+    name       text not null,
+    via        text not null,
+    stands_for text not null,
+    weight     integer not null,
+    stage      integer not null,
+    is_open    integer not null,
+    decided    text not null,
+    opened_at  text not null,
+    primary key (instance, number, place)
+) strict, without rowid;
+
 CREATE TABLE timers (
     instance      text not null,
     key           text not null,
@@ -408,7 +464,13 @@ CREATE INDEX effects_parked on effects (parked_until) where parked_until is not 
 CREATE INDEX effects_ready on effects (handler, language, type, version, rank)
     where owner is null and parked_until is null and held_at is null;
 
-CREATE INDEX human_tasks_by_role on human_tasks (tenant, role, opened_at, instance, number) where closed_at is null;
+CREATE INDEX human_tasks_by_definition on human_tasks (tenant, definition, opened_at, instance, number) where closed_at is null;
+
+CREATE INDEX human_tasks_by_key on human_tasks (tenant, key, opened_at, instance, number) where closed_at is null;
+
+CREATE INDEX human_tasks_by_requester on human_tasks (tenant, requester, opened_at, instance, number) where closed_at is null;
+
+CREATE INDEX human_tasks_due on human_tasks (tenant, due_at) where closed_at is null and due_at is not null;
 
 CREATE INDEX human_tasks_open on human_tasks (tenant, opened_at, instance, number) where closed_at is null;
 
@@ -463,6 +525,10 @@ CREATE INDEX role_grants_by_principal on role_grants (tenant, principal, role);
 CREATE INDEX role_grants_by_role on role_grants (tenant, role, principal);
 
 CREATE INDEX subscriptions_by_signal on subscriptions (tenant, kind, signal, correlation, instance, number, place);
+
+CREATE INDEX task_decisions_by_actor on task_decisions (tenant, actor, decided_at, instance, number, sequence);
+
+CREATE INDEX task_people_open on task_people (tenant, kind, name, opened_at, instance, number) where is_open;
 
 CREATE INDEX timers_due on timers (language, type, version, due_at) where held_at is null;
 

@@ -55,6 +55,22 @@ from holdfast.machine.runs.events.step import (
     StepWithdrawn,
     TimedOut,
 )
+from holdfast.machine.runs.events.task import (
+    ApproverAdded,
+    ChainFound,
+    DecisionWithdrawn,
+    Handed,
+    PeopleAsked,
+    PeopleSought,
+    StagePassed,
+    TaskClaimed,
+    TaskCommented,
+    TaskDecided,
+    TaskDelegated,
+    TaskEvent,
+    TaskReassigned,
+    TaskReleased,
+)
 from holdfast.machine.runs.events.token import (
     BranchesClosed,
     BranchesDropped,
@@ -70,12 +86,14 @@ from holdfast.machine.runs.events.token import (
 
 __all__ = [
     "AbortStarted",
+    "ApproverAdded",
     "BranchesClosed",
     "BranchesDropped",
     "BranchesMet",
     "BranchesOpened",
     "BranchesUndone",
     "CancellationStarted",
+    "ChainFound",
     "ChildNotUndone",
     "ChildStarted",
     "ChildUndone",
@@ -87,12 +105,14 @@ __all__ = [
     "CompensationWaived",
     "DataAssigned",
     "DataChanged",
+    "DecisionWithdrawn",
     "Ended",
     "Event",
     "EventDeclined",
     "EventReceived",
     "EventsSought",
     "FailureHeld",
+    "Handed",
     "HandlerMissing",
     "ItemsBegun",
     "JoinArrived",
@@ -102,11 +122,14 @@ __all__ = [
     "NotificationFailed",
     "NotificationsSent",
     "PauseReason",
+    "PeopleAsked",
+    "PeopleSought",
     "Repairing",
     "RollbackPlanned",
     "RollbackStarted",
     "SignalReceived",
     "SignalTaken",
+    "StagePassed",
     "StepAnswered",
     "StepCompleted",
     "StepFailed",
@@ -120,7 +143,14 @@ __all__ = [
     "StepStarted",
     "StepStopped",
     "StepWithdrawn",
+    "TaskClaimed",
+    "TaskCommented",
+    "TaskDecided",
+    "TaskDelegated",
     "TaskEscalated",
+    "TaskEvent",
+    "TaskReassigned",
+    "TaskReleased",
     "TaskReminded",
     "TimedOut",
     "TimerHeld",
@@ -293,4 +323,5 @@ Event: TypeAlias = (
     | NotificationsSent
     | NotificationFailed
     | NotificationDelivered
+    | TaskEvent
 )

@@ -10,10 +10,18 @@ from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
 
 PauseReason = Literal[
-    "dlq", "step_failed", "no_edge", "chain_limit", "max_visits", "compensation_failed", "requested", "approved"
+    "dlq",
+    "step_failed",
+    "no_edge",
+    "chain_limit",
+    "max_visits",
+    "compensation_failed",
+    "requested",
+    "approved",
+    "no_approver",
 ]
 """What a run waits for an operator for; `requested` if nothing went wrong and a person wants it to wait, `approved` if a question is decided
-and the run is left to whoever lets it go on."""
+and the run is left to whoever lets it go on, `no_approver` if nobody can decide a question."""
 
 Clock = Literal["run_on", "stand_still"]
 """What becomes of timers while a run is paused: they keep their instants, and those that pass fire once it goes on; or the time that

@@ -130,6 +130,10 @@ class StepAnswered(Happening, frozen=True, kw_only=True):
     """What came with the answer then."""
     overridden: bool = False
     """Whether it was given past those who were asked."""
+    reason: str = ""
+    """Why it came to this where nobody answered so: `all_abstained`, `out_of_reach`."""
+    decisions: list[Data] = []  # noqa: RUF012 - every struct gets one of its own
+    """What each of several has decided, in their order; empty if one decision was enough."""
 
 
 @message(name="timeout")

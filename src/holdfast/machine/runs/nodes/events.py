@@ -26,11 +26,12 @@ from holdfast.machine.runs.commands import AnswerStep, TakeEvents
 from holdfast.machine.runs.errands import FindEvents, Sought
 from holdfast.machine.runs.events import EventDeclined, EventReceived, EventsSought, StepAnswered
 from holdfast.machine.runs.failures import take_answer
-from holdfast.machine.runs.law import answer_refusal
+from holdfast.machine.runs.law import capability_refusal
 from holdfast.machine.runs.leaving import finish, is_barred
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.published import PUBLICATION, AnswerOffer, Published
 from holdfast.machine.runs.state import Data, Step, Token
+from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.turn import Turn
 
 _LATE = Ignored(reason="nobody waits for this any more")
@@ -52,7 +53,7 @@ class WaitEventsKind(Kind):
             return
         turn.send_out(_search(turn, turn.open_step(token, node), node.op))
 
-    def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:
+    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """The waits, one for each event; those of a step that has no key go with it in the same commit."""
         assert isinstance(node.op, WaitEvents)
         return [
@@ -61,7 +62,7 @@ class WaitEventsKind(Kind):
                 place=place,
                 kind="event",
                 signal=each.event,
-                correlation=_key_or_none(routes, node, each, data),
+                correlation=_key_or_none(view.routes, node, each, data),
             )
             for place, each in enumerate(node.op.events)
         ]
@@ -79,14 +80,16 @@ class WaitEventsKind(Kind):
         finish(turn, step, output=command.data)
         return None
 
-    def answered(self, node: Node, event: StepAnswered) -> Sequence[Record]:
+    def answered(self, view: Projection, event: StepAnswered) -> Sequence[Record]:
         """The waits are over."""
-        return self.closed(node, event.step, event.outcome)
+        return self.closed(view, event.step, event.outcome)
 
-    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - it is over anyhow
+    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - it is over anyhow
         """The waits are over; for those whose event came that is no news."""
-        assert isinstance(node.op, WaitEvents)
-        return [SubscriptionClosed(number=step, place=place) for place in range(len(node.op.events))]
+        waiting = view.state.open.get(step) or view.state.frozen[step]
+        op = view.routes.node(waiting.node).op
+        assert isinstance(op, WaitEvents)
+        return [SubscriptionClosed(number=step, place=place) for place in range(len(op.events))]
 
 
 # -- what comes
@@ -121,7 +124,7 @@ def decline(turn: Turn, command: TakeEvents) -> Answer:
 
 def _place_for(turn: Turn, step: Step, op: WaitEvents, published: Published) -> int | None:
     """Which of the events that a step still waits for this is; None if it is none of them, or its publisher may not bring it."""
-    if published.id in turn.state.taken or answer_refusal(turn.routes.node(step.node), published.actor) is not None:
+    if published.id in turn.state.taken or capability_refusal(turn.routes.node(step.node), published.actor) is not None:
         return None
     node, token = turn.routes.node(step.node), turn.state.tokens[step.token]
     for place, each in enumerate(op.events):

@@ -1,97 +1,240 @@
-"""A human step asks a person.
+"""A human step asks people.
 
-Entered when: a token arrives. May do: ask. Left when: a person answered (by one of the outcomes that the node names), or
-nobody did in time (`timeout`). On compensation: a
-confirmed decision is rolled past; its own undoing work is called, if it has any.
+Entered when: a token arrives. May do: find out who is asked, and ask. Left when: they have agreed on one of the outcomes that the node
+names, or one person did where that is enough; or the question was taken back (`withdrawn`), or nobody answered in time (`timeout`).
+On compensation: a confirmed decision is rolled past; its own undoing work is called, if it has any.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from holdfast.errors import ExpressionError
-from holdfast.kernel.decision import Rejection
-from holdfast.kernel.records import TaskClosed, TaskOpened
+from holdfast.kernel.decision import Answer, Ignored, Rejection
+from holdfast.kernel.records import TaskOpened
 from holdfast.kernel.rows import Record
-from holdfast.machine.graphs.graph import REJECTED, Human, Node
-from holdfast.machine.graphs.index import DATA, GraphIndex
-from holdfast.machine.runs.answers import is_within, merged, too_large
+from holdfast.machine.graphs.graph import Human, Node
+from holdfast.machine.graphs.index import DATA
+from holdfast.machine.runs import task_rows
+from holdfast.machine.runs.agreement import ALL_ABSTAINED, Vote, reason_against, verdict, vote_of, votes_of
+from holdfast.machine.runs.answers import decision_of, is_within, merged, too_large
+from holdfast.machine.runs.asking import ask
+from holdfast.machine.runs.candidates import (
+    claim_refusal,
+    decision_by,
+    last_decision,
+    question_of,
+    seat_of,
+    separation_refusal,
+)
 from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.conclusions import conclude
-from holdfast.machine.runs.events import StepAnswered
-from holdfast.machine.runs.evolution import decision_of
+from holdfast.machine.runs.events import StagePassed, StepAnswered, TaskDecided
 from holdfast.machine.runs.forms import filled_in
 from holdfast.machine.runs.leaving import is_barred, value_of
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
+from holdfast.machine.runs.question import Given, Question
+from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Data, Step, Token
+from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.task_times import asked_at, begin, due_at
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.wording import subject_of
-
-OVERRIDDEN = "overridden"
-"""What a question came to that somebody has gone past."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class HumanKind(Kind):
-    """Asks a person."""
+    """Asks people."""
 
     wait_kind = "human"
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """Ask; a question that cannot be put into words is a failure of the step."""
+        assert isinstance(node.op, Human)
         try:
             subject_of(turn.routes, node, token.data)
         except ExpressionError as error:
             self.fail(turn, token, node, str(error))
-        else:
-            begin(turn, turn.open_step(token, node, asked_at=asked_at(turn, node), due_at=due_at(turn, node)), node)
+            return
+        step = turn.open_step(token, node, asked_at=asked_at(turn, node), due_at=due_at(turn, node))
+        begin(turn, step, node)
+        if not node.op.is_settled:
+            ask(turn, step)
 
-    def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:
-        """The question, with the values that it had when it was asked."""
-        assert isinstance(node.op, Human)
+    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
+        """The question, with the values that it had when it was asked, and those whom the definition names."""
+        op = node.op
+        assert isinstance(op, Human)
         try:
-            subject = subject_of(routes, node, data)
+            subject = subject_of(view.routes, node, data)
         except ExpressionError:  # The step has failed by it; the row tells what would have been asked.
-            subject = node.op.subject
-        shown = {name: value_of(each, {DATA: data}) for name, each in routes.shown(node.id).items()}
-        return [
-            TaskOpened(number=step, subject=subject, role=node.op.role, data=_encode(shown) if shown else None),
-        ]
+            subject = op.subject
+        shown = {name: value_of(each, {DATA: data}) for name, each in view.routes.shown(node.id).items()}
+        asked = TaskOpened(
+            number=step,
+            node=node.id,
+            subject=subject,
+            role=op.role,
+            requester=view.state.requester,
+            agreement=task_rows.agreement_of(op),
+            data=_encode(shown) if shown else None,
+        )
+        return [asked, *task_rows.asked_at_once(op, step)]
 
-    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
-        """Go on by the answer. A rejection that no edge leads on from ends the run, or is a failure of the step."""
-        token, outcome = turn.state.tokens[step.token], command.outcome
-        data, refusal = filled_in(turn.routes, step.node, outcome, command.data)
+    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Answer | None:
+        """Take a decision. Once those who are asked have agreed, or cannot any more, the step goes on by what that comes to."""
+        op, question = _asked(turn, step)
+        data, unfit = filled_in(turn.routes, step.node, command.outcome, command.data)
+        refusal = _repeated(turn, step, command.outcome, data) or _refusal(turn, step, command) or unfit
         if refusal is not None:
             return refusal
-        event = answer_of(turn, step, command, data)
-        answer = decision_of(event)
-        whole = merged(turn.routes, token.data, step.node, answer)
-        is_bare = command.data is None and not command.comment
-        # A bare rejection is taken even where there is no room for it: nobody may be left with an answer that cannot be given.
-        if not (is_bare and outcome == REJECTED) and not is_within(turn.routes, whole):
-            return too_large(turn.routes, f"the answer to {step.node!r}")
-        if is_barred(turn, token, step.node, outcome, data=whole):
-            return no_transition(step.node, outcome, turn.moment.actor.id)
-        turn.emit(event)
-        conclude(turn, step, outcome, answer)
+        tally = _tally(turn, step, command, data)
+        refusal = _without_room(turn, step, op, tally) or _without_way(turn, step, tally)
+        if refusal is not None:
+            return refusal
+        if tally.decided is not None:
+            turn.emit(tally.decided)
+        if tally.is_over:
+            close(turn, step, tally.answer)
+        elif tally.is_stage_over:
+            turn.emit(StagePassed(step=step.number, stage=question.stage))
+            ask(turn, step)
         return None
 
-    def answered(self, node: Node, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - all of them alike
+    def answered(self, view: Projection, event: StepAnswered) -> Sequence[Record]:
         """The question is answered."""
-        return [
-            TaskClosed(
-                number=event.step,
-                outcome=OVERRIDDEN if event.overridden else event.outcome,
-                actor=event.actor,
-                comment=event.comment,
-            )
-        ]
+        return task_rows.answered(view.routes, view.state, event)
 
-    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - the outcome tells
+    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:
         """A question that nobody answered; an answer has closed it already."""
-        return [TaskClosed(number=step, outcome=outcome)]
+        return task_rows.ended(view.routes, view.state, step, outcome)
+
+
+class _Tally(NamedTuple):
+    """What a decision comes to, together with those before it."""
+
+    answer: StepAnswered
+    """What would be told if the question ended by it."""
+    decided: TaskDecided | None = None
+    """What is told of the decision itself, where several are asked."""
+    is_over: bool = True
+    is_stage_over: bool = False
+
+
+def close(turn: Turn, step: Step, event: StepAnswered) -> None:
+    """Go on by an answer."""
+    turn.emit(event)
+    conclude(turn, step, event.outcome, decision_of(event))
+
+
+def _asked(turn: Turn, step: Step) -> tuple[Human, Question]:
+    op = turn.routes.node(step.node).op
+    assert isinstance(op, Human)
+    return op, question_of(turn.routes, turn.state, step)
+
+
+def _repeated(turn: Turn, step: Step, outcome: str, data: object) -> Answer | None:
+    """What a second decision of the same person comes to: the same one is no news, and the first one stands."""
+    _, question = _asked(turn, step)
+    seat, known = seat_of(question, turn.moment.actor), decision_by(question, turn.moment.actor)
+    if known is None and not seat:
+        known = last_decision(question, turn.moment.actor)  # In a stage that is over.
+    if known is None:
+        return None
+    if (known.outcome, known.data) == (outcome, data):
+        return Ignored(reason="this was decided before, in the same way and by the same person")
+    told = f"step {step.number} was {known.outcome} by {known.actor!r} at {known.at}"
+    return refused(Refusal.ALREADY_DECIDED, f"{told}; withdraw that decision before you give another one")
+
+
+def _refusal(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+    """Why somebody who is asked cannot decide so."""
+    op, question = _asked(turn, step)
+    barred = claim_refusal(question, step.node, turn.moment.actor) or separation_refusal(
+        turn.routes, turn.state, step, turn.moment.actor
+    )
+    if barred is None and op.requires_reason and command.outcome == op.rejects and not command.comment.strip():
+        return refused(Refusal.REASON_REQUIRED, f"a rejection of {step.node!r} needs a reason; give a comment")
+    return barred
+
+
+def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:
+    op, question = _asked(turn, step)
+    event, seat = answer_of(turn, step, command, data), seat_of(question, turn.moment.actor)
+    if seat:
+        stands_for = question.seats[seat - 1].person.for_
+        event = msgspec.structs.replace(event, on_behalf_of=event.on_behalf_of or stands_for)
+    is_single = not question.stages and sum(1 for _ in question.counted) <= 1
+    if not seat or is_single:  # Who may decide without being asked decides for all.
+        if command.outcome == op.abstains:
+            event = msgspec.structs.replace(event, outcome=op.rejects, reason=ALL_ABSTAINED)
+        return _Tally(event)
+    decided = TaskDecided(
+        step=step.number,
+        seat=seat,
+        outcome=command.outcome,
+        actor=event.actor,
+        at=event.at,
+        on_behalf_of=event.on_behalf_of,
+        comment=command.comment,
+        data=data,
+    )
+    event = msgspec.structs.replace(event, decisions=[*map(_told, question.given), _told(decided)])
+    return _counted(op, question, decided, event)
+
+
+def _counted(op: Human, question: Question, decided: TaskDecided, event: StepAnswered) -> _Tally:
+    """What a vote comes to: the question ends, its stage does, or the others are waited for."""
+    vote = vote_of(op, decided.outcome)
+    if vote is None:
+        return _Tally(event, decided)
+    votes: list[tuple[int, Vote | None]] = [
+        (weight, vote if place == decided.seat else each)
+        for (place, _), (weight, each) in zip(question.counted, votes_of(op, question), strict=True)
+    ]
+    came_to = verdict(votes, question.agree, question.least)
+    if question.seats[decided.seat - 1].is_extra:  # Who is asked because the others are silent decides for them.
+        votes, came_to = [(1, vote)], None if vote == "abstained" else vote
+    match came_to:
+        case None:
+            return _Tally(event, decided, is_over=False)
+        case "for" if question.stage < len(question.stages):
+            return _Tally(event, decided, is_over=False, is_stage_over=True)
+        case "for":
+            return _Tally(msgspec.structs.replace(event, outcome=op.approval), decided)
+        case "against":
+            lost = msgspec.structs.replace(event, outcome=op.rejects, reason=reason_against(votes))
+            return _Tally(lost, decided)
+
+
+def _told(given: Given | TaskDecided) -> Data:
+    """One of several decisions, as the steps behind find it."""
+    told: Data = {"status": given.outcome, "decided_by": given.actor, "decided_at": given.at}
+    if given.on_behalf_of:
+        told["on_behalf_of"] = given.on_behalf_of
+    if given.comment:
+        told["comment"] = given.comment
+    if given.data is not None:
+        told["data"] = given.data
+    return told
+
+
+def _without_room(turn: Turn, step: Step, op: Human, tally: _Tally) -> Rejection | None:
+    event = tally.answer
+    data = merged(turn.routes, turn.state.tokens[step.token].data, step.node, decision_of(event))
+    is_bare = event.data is None and not event.comment and not tally.decided
+    # A bare rejection is taken even where there is no room for it: nobody may be left with an answer that cannot be given.
+    if (is_bare and event.outcome == op.rejects) or is_within(turn.routes, data):
+        return None
+    return too_large(turn.routes, f"the answer to {step.node!r}")
+
+
+def _without_way(turn: Turn, step: Step, tally: _Tally) -> Rejection | None:
+    event, token = tally.answer, turn.state.tokens[step.token]
+    data = merged(turn.routes, token.data, step.node, decision_of(event))
+    is_closed = tally.is_over and is_barred(turn, token, step.node, event.outcome, data=data)
+    return no_transition(step.node, event.outcome, turn.moment.actor.id) if is_closed else None

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.kernel.decision import Rejection
+from holdfast.kernel.decision import Answer, Rejection
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.graph import TIMEOUT, Node
-from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.events import StepAnswered, TimedOut
 from holdfast.machine.runs.failures import fail_at_once, give_up
 from holdfast.machine.runs.leaving import finish, way_out
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Data, Executed, Step, Token
+from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.turn import Ending, Turn
 
 
@@ -43,19 +43,19 @@ class Kind:
         else:
             give_up(turn, step, f"{step.node!r} waited too long")
 
-    def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
         """Only the step's own row begins."""
         return ()
 
-    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Answer | None:
         """Nobody can answer it: its graph names no answers."""
         raise AssertionError(f"{step.node!r} takes no answers, and was given {command.outcome!r} at {turn.moment.now}")
 
-    def answered(self, node: Node, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+    def answered(self, view: Projection, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
         """Only the step's own row ends."""
         return ()
 
-    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
         """Only the step's own row ends."""
         return ()
 

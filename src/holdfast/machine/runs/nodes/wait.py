@@ -18,16 +18,16 @@ from holdfast.kernel.records import SubscriptionClosed, SubscriptionOpened
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.calendars import next_time
 from holdfast.machine.graphs.graph import OK, Node, WaitEvent, WaitTimer
-from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.answers import is_within, merged, too_large
 from holdfast.machine.runs.commands import AnswerStep, SendSignal, TimeOut
 from holdfast.machine.runs.events import SignalReceived, SignalTaken, StepAnswered
 from holdfast.machine.runs.failures import take_answer
-from holdfast.machine.runs.law import answer_refusal, signal_refusal
+from holdfast.machine.runs.law import capability_refusal, signal_refusal
 from holdfast.machine.runs.leaving import finish, is_barred
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Data, Step, Token
+from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.timers import step_timer
 from holdfast.machine.runs.turn import Turn
 
@@ -89,7 +89,7 @@ class WaitEventKind(Kind):
             turn.cancel_step_timer(step)
             take_answer(turn, step, payload)
 
-    def opened(self, routes: GraphIndex, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - a signal has a name
+    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - a signal has a name
         """The wait."""
         assert isinstance(node.op, WaitEvent)
         return [SubscriptionOpened(number=step, signal=node.op.signal)]
@@ -102,11 +102,11 @@ class WaitEventKind(Kind):
             _go_on(turn, step, command.data)
         return refusal
 
-    def answered(self, node: Node, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - all of them alike
+    def answered(self, view: Projection, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - the event tells
         """The wait is over."""
         return [SubscriptionClosed(number=event.step)]
 
-    def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - it is over anyhow
+    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - it is over anyhow
         """It is over."""
         return [SubscriptionClosed(number=step)]
 
@@ -125,7 +125,7 @@ def signal(turn: Turn, command: SendSignal) -> Answer | None:
             return _too_many(command.name)
         turn.emit(SignalReceived(name=command.name, payload=payload))
         return None
-    refusal = answer_refusal(turn.routes.node(step.node), actor) or _refusal(turn, step, payload, what)
+    refusal = capability_refusal(turn.routes.node(step.node), actor) or _refusal(turn, step, payload, what)
     if refusal is None:
         turn.emit(SignalReceived(name=command.name, payload=payload))
         turn.emit(SignalTaken(name=command.name))

@@ -1,9 +1,9 @@
 -- The first schema. Creates only new objects, so it blocks nobody.
 --
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
--- its work is done. `steps`, `human_tasks`, `subscriptions`, `published_events`, `dead_letters` and `resume_requests` are projections
--- that a commit writes together with its events; of requests to go on, only those that were carried out. `receipts` make commands
--- idempotent.
+-- its work is done. `steps`, `human_tasks`, `task_people`, `task_decisions`, `task_comments`, `subscriptions`, `published_events`,
+-- `dead_letters` and `resume_requests` are projections that a commit writes together with its events; of requests to go on, only those
+-- that were carried out. `receipts` make commands idempotent.
 --
 -- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
 -- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
@@ -309,25 +309,87 @@ when (old.status in ('completed', 'failed', 'skipped', 'cancelled') and new.stat
 execute function holdfast.refuse('HF105', 'a step that has ended never moves again');
 
 create table holdfast.human_tasks (
-    instance  uuid not null,
-    number    integer not null,
-    tenant    text not null check (tenant <> ''),
-    subject   text not null,
-    role      text not null,
-    due_at    timestamptz,
-    data      bytea,
-    outcome   text,
-    actor     text not null,
-    comment   text not null,
-    opened_at timestamptz not null,
-    closed_at timestamptz,
+    instance         uuid not null,
+    number           integer not null,
+    tenant           text not null check (tenant <> ''),
+    definition       text not null,
+    key              text not null,
+    node             text not null,
+    subject          text not null,
+    role             text not null,
+    requester        text not null,
+    agreement        text not null,
+    stage            text not null,
+    status           text not null,
+    claimed_by       text not null,
+    due_at           timestamptz,
+    data             bytea,
+    resolution       bytea,
+    document_version text,
+    outcome          text,
+    actor            text not null,
+    comment          text not null,
+    opened_at        timestamptz not null,
+    closed_at        timestamptz,
     primary key (instance, number)
 );
 create index human_tasks_open on holdfast.human_tasks (tenant, opened_at, instance, number) where closed_at is null;
-create index human_tasks_by_role on holdfast.human_tasks (tenant, role, opened_at, instance, number) where closed_at is null;
+create index human_tasks_by_definition on holdfast.human_tasks (tenant, definition, opened_at, instance, number) where closed_at is null;
+create index human_tasks_by_key on holdfast.human_tasks (tenant, key, opened_at, instance, number) where closed_at is null;
+create index human_tasks_by_requester on holdfast.human_tasks (tenant, requester, opened_at, instance, number) where closed_at is null;
+create index human_tasks_due on holdfast.human_tasks (tenant, due_at) where closed_at is null and due_at is not null;
 create trigger human_tasks_final before update on holdfast.human_tasks for each row
 when (old.closed_at is not null)
 execute function holdfast.refuse('HF106', 'a decision that was made never changes');
+
+-- Whose inbox a question is in: a row for each who is asked. It stays when the question is closed, and says who was asked and why.
+create table holdfast.task_people (
+    instance   uuid not null,
+    number     integer not null,
+    place      integer not null,
+    tenant     text not null check (tenant <> ''),
+    kind       text not null,
+    name       text not null,
+    via        text not null,
+    stands_for text not null,
+    weight     integer not null,
+    stage      integer not null,
+    is_open    boolean not null,
+    decided    text not null,
+    opened_at  timestamptz not null,
+    primary key (instance, number, place)
+);
+create index task_people_open on holdfast.task_people (tenant, kind, name, opened_at, instance, number) where is_open;
+
+create table holdfast.task_decisions (
+    instance         uuid not null,
+    number           integer not null,
+    sequence         integer not null,
+    tenant           text not null check (tenant <> ''),
+    actor            text not null,
+    on_behalf_of     text not null,
+    outcome          text not null,
+    comment          text not null,
+    data             bytea,
+    document_version text,
+    is_withdrawn     boolean not null,
+    is_applied       boolean not null,
+    decided_at       timestamptz not null,
+    primary key (instance, number, sequence)
+);
+create index task_decisions_by_actor on holdfast.task_decisions (tenant, actor, decided_at, instance, number, sequence);
+
+create table holdfast.task_comments (
+    instance    uuid not null,
+    number      integer not null,
+    sequence    integer not null,
+    tenant      text not null check (tenant <> ''),
+    actor       text not null,
+    text        text not null,
+    is_question boolean not null,
+    written_at  timestamptz not null,
+    primary key (instance, number, sequence)
+);
 
 create table holdfast.subscriptions (
     instance    uuid not null,
@@ -612,7 +674,8 @@ declare
 begin
     foreach name in array array[
         'definitions', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
-        'human_tasks', 'subscriptions', 'published_events', 'resume_requests', 'observations', 'pauses', 'notifications'
+        'human_tasks', 'task_people', 'task_decisions', 'task_comments', 'subscriptions', 'published_events', 'resume_requests',
+        'observations', 'pauses', 'notifications'
     ] loop
         perform holdfast.wall_off(name);
     end loop;
@@ -632,9 +695,9 @@ grant usage on schema holdfast to holdfast_engine, holdfast_tenant;
 grant select, insert, update, delete on all tables in schema holdfast to holdfast_engine;
 revoke update on holdfast.events from holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
-    holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.subscriptions,
-    holdfast.published_events, holdfast.resume_requests, holdfast.observations, holdfast.pauses, holdfast.notifications
-    to holdfast_tenant;
+    holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.task_people, holdfast.task_decisions,
+    holdfast.task_comments, holdfast.subscriptions, holdfast.published_events, holdfast.resume_requests, holdfast.observations,
+    holdfast.pauses, holdfast.notifications to holdfast_tenant;
 grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;
 revoke execute on function holdfast.make_partitions, holdfast.instances_having from public;

@@ -153,19 +153,6 @@ from holdfast.effects where instance = ?::uuid and tenant = ?::text order by num
 select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error, context
 from holdfast.timers where instance = ?::uuid and tenant = ?::text order by due_at, number
 
--- name: open_tasks
-select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
-from holdfast.human_tasks
-where tenant = ?::text and closed_at is null and (opened_at, instance, number) > (?::timestamptz, ?::uuid, ?::int4)
-order by opened_at, instance, number limit ?::int8
-
--- name: open_tasks_of_role
-select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
-from holdfast.human_tasks
-where tenant = ?::text and role = ?::text and closed_at is null
-    and (opened_at, instance, number) > (?::timestamptz, ?::uuid, ?::int4)
-order by opened_at, instance, number limit ?::int8
-
 -- name: subscribers
 select instance, number, place, definition from holdfast.subscriptions
 where tenant = ?::text and kind = 'event' and signal = ?::text and correlation = ?::text

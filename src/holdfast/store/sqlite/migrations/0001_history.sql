@@ -1,9 +1,10 @@
 -- The first schema. Takes the file's write lock; the file is empty.
 --
 -- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
--- its work is done. `steps`, `human_tasks`, `subscriptions`, `published_events`, `dead_letters` and `resume_requests` are projections
--- that a commit writes together with its events; of requests to go on, only those that were carried out. `receipts` make commands
--- idempotent. Instants are UTC text of fixed width, so that they compare as text.
+-- its work is done. `steps`, `human_tasks`, `task_people`, `task_decisions`, `task_comments`, `subscriptions`, `published_events`,
+-- `dead_letters` and `resume_requests` are projections that a commit writes together with its events; of requests to go on, only those
+-- that were carried out. `receipts` make commands idempotent. Instants are UTC text of fixed width, so that they compare
+-- as text.
 --
 -- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
 -- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
@@ -275,25 +276,87 @@ when old.status in ('completed', 'failed', 'skipped', 'cancelled') and new.statu
 begin select raise(abort, 'HF105 a step that has ended never moves again'); end;
 
 create table human_tasks (
-    instance  text not null,
-    number    integer not null,
-    tenant    text not null check (tenant <> ''),
-    subject   text not null,
-    role      text not null,
-    due_at    text,
-    data      blob,
-    outcome   text,
-    actor     text not null,
-    comment   text not null,
-    opened_at text not null,
-    closed_at text,
+    instance         text not null,
+    number           integer not null,
+    tenant           text not null check (tenant <> ''),
+    definition       text not null,
+    key              text not null,
+    node             text not null,
+    subject          text not null,
+    role             text not null,
+    requester        text not null,
+    agreement        text not null,
+    stage            text not null,
+    status           text not null,
+    claimed_by       text not null,
+    due_at           text,
+    data             blob,
+    resolution       blob,
+    document_version text,
+    outcome          text,
+    actor            text not null,
+    comment          text not null,
+    opened_at        text not null,
+    closed_at        text,
     primary key (instance, number)
 ) strict, without rowid;
 create index human_tasks_open on human_tasks (tenant, opened_at, instance, number) where closed_at is null;
-create index human_tasks_by_role on human_tasks (tenant, role, opened_at, instance, number) where closed_at is null;
+create index human_tasks_by_definition on human_tasks (tenant, definition, opened_at, instance, number) where closed_at is null;
+create index human_tasks_by_key on human_tasks (tenant, key, opened_at, instance, number) where closed_at is null;
+create index human_tasks_by_requester on human_tasks (tenant, requester, opened_at, instance, number) where closed_at is null;
+create index human_tasks_due on human_tasks (tenant, due_at) where closed_at is null and due_at is not null;
 create trigger human_tasks_final before update on human_tasks
 when old.closed_at is not null
 begin select raise(abort, 'HF106 a decision that was made never changes'); end;
+
+-- Whose inbox a question is in: a row for each who is asked. It stays when the question is closed, and says who was asked and why.
+create table task_people (
+    instance   text not null,
+    number     integer not null,
+    place      integer not null,
+    tenant     text not null check (tenant <> ''),
+    kind       text not null,
+    name       text not null,
+    via        text not null,
+    stands_for text not null,
+    weight     integer not null,
+    stage      integer not null,
+    is_open    integer not null,
+    decided    text not null,
+    opened_at  text not null,
+    primary key (instance, number, place)
+) strict, without rowid;
+create index task_people_open on task_people (tenant, kind, name, opened_at, instance, number) where is_open;
+
+create table task_decisions (
+    instance         text not null,
+    number           integer not null,
+    sequence         integer not null,
+    tenant           text not null check (tenant <> ''),
+    actor            text not null,
+    on_behalf_of     text not null,
+    outcome          text not null,
+    comment          text not null,
+    data             blob,
+    document_version text,
+    is_withdrawn     integer not null,
+    is_applied       integer not null,
+    decided_at       text not null,
+    primary key (instance, number, sequence)
+) strict, without rowid;
+create index task_decisions_by_actor on task_decisions (tenant, actor, decided_at, instance, number, sequence);
+
+create table task_comments (
+    instance    text not null,
+    number      integer not null,
+    sequence    integer not null,
+    tenant      text not null check (tenant <> ''),
+    actor       text not null,
+    text        text not null,
+    is_question integer not null,
+    written_at  text not null,
+    primary key (instance, number, sequence)
+) strict, without rowid;
 
 create table subscriptions (
     instance    text not null,

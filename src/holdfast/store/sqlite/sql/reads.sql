@@ -149,16 +149,6 @@ from effects where instance = ? and tenant = ? order by number;
 select instance, key, number, tenant, definition, language, type, version, data, due_at, attempts, error, context
 from timers where instance = ? and tenant = ? order by due_at, number;
 
--- name: open_tasks
-select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
-from human_tasks where tenant = ? and closed_at is null and (opened_at, instance, number) > (?, ?, ?)
-order by opened_at, instance, number limit ?;
-
--- name: open_tasks_of_role
-select number, subject, role, due_at, data, outcome, actor, comment, instance, opened_at, closed_at
-from human_tasks where tenant = ? and role = ? and closed_at is null and (opened_at, instance, number) > (?, ?, ?)
-order by opened_at, instance, number limit ?;
-
 -- name: subscribers
 select instance, number, place, definition from subscriptions
 where tenant = ? and kind = 'event' and signal = ? and correlation = ? and (instance, number, place) > (?, ?, ?)

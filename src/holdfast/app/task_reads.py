@@ -1,0 +1,82 @@
+"""How questions to people are found and read for those who look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from holdfast.app import task_views as views
+from holdfast.app.desk import Desk
+from holdfast.app.workflow_reads import graph_of, workflow_row
+from holdfast.errors import NotFoundError
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.people_records import TASK_COMMENTS, TASK_DECISIONS, TASK_PEOPLE
+from holdfast.kernel.records import TASKS, TaskPlace
+from holdfast.machine.graphs.graph import Human
+from holdfast.people.authority import Authority
+from holdfast.store.reading import Reader
+from holdfast.store.tasks import Asked, DecisionPlace, ListedTask, TaskQuery
+
+
+def inboxes(authority: Authority, definition: str = "") -> tuple[Asked, ...]:
+    """The inboxes that somebody looks into: their own, those of their roles, and those of whom they stand in for.
+
+    Delegations that are about one definition only count if this is the one.
+    """
+    actor = authority.actor
+    found = [Asked("user", actor.on_behalf_of or actor.id), *(Asked("role", role) for role in sorted(actor.roles))]
+    for each in authority.stands_in_for:
+        if each.definition in {"", definition}:
+            found += [Asked("role", role) for role in sorted(each.roles) if each.role in {"", role}]
+            found += [] if each.role else [Asked("user", each.id)]
+    return tuple(dict.fromkeys(found))
+
+
+def mine_of(authority: Authority, query: TaskQuery) -> list[TaskQuery]:
+    """What has to be asked for the questions in somebody's inboxes: those of all definitions, and of each that a delegation is about."""
+    if query.definition:
+        return [structs.replace(query, people=inboxes(authority, query.definition))]
+    some = sorted({each.definition for each in authority.stands_in_for if each.definition})
+    people = [("", inboxes(authority)), *((name, inboxes(authority, name)) for name in some)]
+    return [structs.replace(query, definition=name, people=each) for name, each in people]
+
+
+def tasks_of(reader: Reader, queries: Sequence[TaskQuery], after: views.HumanTask | None) -> list[views.HumanTask]:
+    """A page of the open questions that one of these asks for."""
+    place = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
+    found = [each for query in queries for each in reader.open_tasks(structs.replace(query, after=place))]
+    once = {(each.task.instance, each.task.number): each for each in sorted(found, key=_place, reverse=True)}
+    return [views.listed_task(each) for each in sorted(once.values(), key=_place)[: queries[0].limit]]
+
+
+def _place(listed: ListedTask) -> TaskPlace:
+    return listed.place
+
+
+def decision_place(after: views.DecidedTask) -> DecisionPlace:
+    """Where a page ended."""
+    return DecisionPlace(
+        after.decision.decided_at, after.task.instance, after.task.step_number, after.decision.sequence
+    )
+
+
+def detailed(desk: Desk, reader: Reader, instance: InstanceId, number: int) -> views.TaskDetails:
+    """A question with all that belongs to it."""
+    header = workflow_row(reader, instance)
+    task = next((each for each in reader.rows(TASKS, instance) if each.number == number), None)
+    if task is None:
+        raise NotFoundError("task", f"{instance}:{number}", hint="take it from a list of tasks")
+    node = graph_of(desk, header).nodes.get(task.node)
+    op = node.op if node is not None and isinstance(node.op, Human) else Human(outcomes=())
+    return views.task_details(
+        task,
+        header,
+        outcomes=list(op.outcomes),
+        form=op.form,
+        people=[views.task_person(each) for each in reader.rows(TASK_PEOPLE, instance) if each.number == number],
+        decisions=[
+            views.task_decision(each) for each in reader.rows(TASK_DECISIONS, instance) if each.number == number
+        ],
+        comments=[views.task_comment(each) for each in reader.rows(TASK_COMMENTS, instance) if each.number == number],
+    )

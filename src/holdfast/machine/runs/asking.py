@@ -1,0 +1,147 @@
+"""Putting a question to people: whom its definition, a rule or a chain names, or whom the engine has found. Nobody fit: it fails closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.errors import ExpressionError
+from holdfast.expressions import Expression
+from holdfast.kernel.decision import Answer, Ignored
+from holdfast.machine.graphs.asks import CHAIN, ROLE, RULE, USER, Ask, agreement_in_words
+from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.index import DATA
+from holdfast.machine.runs.agreement import verdict, vote_of
+from holdfast.machine.runs.candidates import name_refusal, question_of
+from holdfast.machine.runs.commands import PeopleFound
+from holdfast.machine.runs.errands import FindPeople, Person
+from holdfast.machine.runs.events import ChainFound, PauseReason, PeopleAsked, PeopleSought
+from holdfast.machine.runs.notices import tell_of_task
+from holdfast.machine.runs.question import person_named, person_of, shown
+from holdfast.machine.runs.state import Data, Step
+from holdfast.machine.runs.turn import Turn
+
+NO_APPROVER: PauseReason = "no_approver"
+MOST_PEOPLE = 1000
+"""Whom one question can ask: they are part of the state of the run, and each has a row."""
+
+_LATE = Ignored(reason="nobody waits for these people any more")
+
+
+def ask(turn: Turn, step: Step) -> None:
+    """Put an open question to those whom it is for now: its own people, or those of the stage that its chain is at."""
+    op, question = _op(turn, step), question_of(turn.routes, turn.state, step)
+    if question.stages:
+        _ask(turn, step, question.stages[question.stage - 1].asks)
+    elif op.chain:
+        _seek(turn, step, [Ask(by=CHAIN, of=op.chain)])
+    else:
+        _ask(turn, step, op.all_asks)
+
+
+def look_again(turn: Turn) -> None:
+    """Ask anew where nobody could decide: somebody may have been found a role, or a manager, meanwhile."""
+    for number, question in list(turn.state.questions.items()):
+        if question.trouble and number in turn.state.open:
+            ask(turn, turn.state.open[number])
+
+
+def people_found(turn: Turn, command: PeopleFound) -> Answer | None:
+    """The engine has come back with those who are to be asked, or with the stages of a chain."""
+    step, question = turn.state.open.get(command.step), turn.state.questions.get(command.step)
+    if step is None or question is None or not question.is_looking:
+        return _LATE
+    op = _op(turn, step)
+    if command.stages and not question.stages:
+        found = ChainFound(step=step.number, stages=command.stages, version=command.chain_version, why=command.why)
+        turn.emit(found)
+        ask(turn, step)
+    elif op.chain and not question.stages:
+        _put(turn, step, [], command.why, error=command.error or f"the chain {op.chain!r} has no stages")
+    else:
+        _put(turn, step, command.people, command.why, error=command.error)
+    return None
+
+
+def _op(turn: Turn, step: Step) -> Human:
+    op = turn.routes.node(step.node).op
+    assert isinstance(op, Human)
+    return op
+
+
+def _ask(turn: Turn, step: Step, asks: Sequence[Ask]) -> None:
+    found: list[Ask] = []
+    people: list[Person] = []
+    why: list[Data] = []
+    for place, each in enumerate(asks):
+        if each.by != RULE:
+            found.append(each)
+            people += [person_of(each)] if each.is_direct else []
+            continue
+        try:
+            named = _ruled(turn, step, each, place)
+        except ExpressionError as error:
+            _put(turn, step, [], why, error=f"the rule {each.of!r} cannot be computed: {error}")
+            return
+        why.append({"ask": each.words, "found": [shown(person) for person in named]})
+        people += named
+        found += [Ask(by=ROLE if p.kind == "role" else USER, of=p.name, weight=p.weight) for p in named]
+    if all(each.is_direct for each in found):
+        _put(turn, step, people, why)
+    else:
+        _seek(turn, step, found)
+
+
+def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person]:
+    """Those whom a rule yields."""
+    question = turn.state.questions.get(step.number)
+    known = None if question is not None and question.stages else turn.routes.rule(step.node, place)
+    rule = known or Expression.from_data(ask_.rule or {})
+    value = rule.evaluate({DATA: turn.state.tokens[step.token].data})
+    names = value if isinstance(value, list) else [value]
+    via = f"rule {ask_.of}"
+    return [person_named(each, via=via, weight=ask_.weight) for each in names if isinstance(each, str) and each]
+
+
+def _seek(turn: Turn, step: Step, asks: list[Ask]) -> None:
+    data = turn.state.tokens[step.token].data
+    turn.emit(PeopleSought(step=step.number, asks=asks))
+    turn.send_out(FindPeople(step=step.number, node=step.node, asks=asks, requester=turn.state.requester, data=data))
+
+
+def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, error: str = "") -> None:
+    """Ask these people, as far as they may decide; if they cannot, the run waits for somebody who mends that."""
+    question = question_of(turn.routes, turn.state, step)
+    known = {seat.decider for _, seat in question.asked if seat.given}
+    wanted = {(each.kind, each.name): each for each in reversed(people) if each.name not in known}
+    asked = list(reversed(wanted.values()))[:MOST_PEOPLE]
+    left_out = [place for place, each in enumerate(asked) if _is_left_out(turn, step, each)]
+    trouble = f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out)
+    told = PeopleAsked(step=step.number, people=asked, left_out=left_out, why=why, trouble=trouble)
+    turn.emit(told)
+    if trouble:
+        turn.pause(NO_APPROVER, trouble)
+    if _op(turn, step).channels:
+        told_now = [each for place, each in enumerate(asked) if place not in left_out]
+        tell_of_task(turn, step, told_now, "opened", count=max(1, question.stage))
+
+
+def _is_left_out(turn: Turn, step: Step, person: Person) -> bool:
+    """Whether somebody may not decide although asked; of those who have a role, nobody knows yet."""
+    names = {person.name, person.for_} - {""}
+    return person.kind == "user" and name_refusal(turn.routes, turn.state, step, names) is not None
+
+
+def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int]) -> str:
+    """Why these people cannot decide a question; empty if they can."""
+    if not asked:
+        return f"nobody can decide {step.node!r}: nobody was found who is to be asked"
+    op, question = _op(turn, step), question_of(turn.routes, turn.state, step)
+    given = [(seat.person.weight, vote_of(op, seat.given.outcome)) for _, seat in question.asked if seat.given]
+    fit = [(each.weight, None) for place, each in enumerate(asked) if place not in left_out]
+    if verdict([*given, *fit], question.agree, question.least) != "against":
+        return ""
+    if not fit:
+        names = ", ".join(shown(asked[place]) for place in left_out)
+        return f"nobody can decide {step.node!r}: {names} may not, because they started it or decided another step"
+    needed = agreement_in_words(question.agree, question.least)
+    return f"nobody can decide {step.node!r}: it takes {needed}, and {len(fit)} can be asked"

@@ -1,0 +1,145 @@
+"""Who may decide an open question: those who are asked, as far as nothing keeps the people apart who are to control one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.kernel.actor import Actor
+from holdfast.kernel.decision import Rejection
+from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.question import Given, Question, Seat, begun, shown
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.state import State, Step
+
+_EVERYTHING = "*"
+
+
+def question_of(routes: GraphIndex, state: State, step: Step) -> Question:
+    """An open question as it stands; one that nothing has happened to is as its definition has it."""
+    op = routes.node(step.node).op
+    assert isinstance(op, Human)
+    return state.questions.get(step.number) or begun(op)
+
+
+def may_all(actor: Actor) -> bool:
+    """Whether somebody may decide whatever is asked of others."""
+    return actor.kind == "system" or actor.may(_EVERYTHING)
+
+
+def person(actor: Actor) -> str:
+    """For whom an actor acts."""
+    return actor.on_behalf_of or actor.id
+
+
+def seat_of(question: Question, actor: Actor) -> int:
+    """The place from which an actor can decide, counted from one; 0 if there is none. His own comes before that of a role."""
+    own = [place for place, seat in question.asked if seat.is_free and _is(seat, person(actor))]
+    roles = [place for place, seat in question.asked if seat.is_free and _has_role(seat, actor)]
+    return next(iter((*own, *roles)), 0)
+
+
+def decision_by(question: Question, actor: Actor) -> Given | None:
+    """What an actor, or whoever he acts for, has decided among those who are asked now."""
+    who = person(actor)
+    return next((seat.given for _, seat in question.asked if seat.decider == who), None)
+
+
+def last_decision(question: Question, actor: Actor) -> Given | None:
+    """What an actor has decided last, be it in a stage that is over."""
+    return next((each for each in reversed(question.given) if each.actor == actor.id), None)
+
+
+def is_open_to_all(op: Human, question: Question) -> bool:
+    """Whether anybody may answer who has the capability of the node."""
+    return not op.all_asks and not op.chain and all(seat.is_extra for seat in question.seats)
+
+
+def candidate_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor) -> Rejection | None:
+    """Why an actor is none of those who can decide a question now."""
+    op = routes.node(step.node).op
+    assert isinstance(op, Human)
+    question = question_of(routes, state, step)
+    if may_all(actor) or is_open_to_all(op, question):
+        return None
+    if decision_by(question, actor) is not None or last_decision(question, actor) is not None:
+        return None  # They are told what they decided.
+    if question.is_looking:
+        told = f"the people whom {step.node!r} asks are still being looked for; try again when it is in an inbox"
+        return refused(Refusal.NOT_ASKED_YET, told)
+    if seat_of(question, actor):
+        return None
+    return _decided_by_other(question, step, actor) or refused(
+        Refusal.NOT_ALLOWED, f"{actor.id!r} may not answer {step.node!r}: it asks {_asked(question)}"
+    )
+
+
+def claim_refusal(question: Question, node: str, actor: Actor) -> Rejection | None:
+    """Why an actor cannot decide what another has taken for himself."""
+    holder = question.claimed_by
+    if not holder or holder == person(actor) or actor.kind == "system" or actor.may(_EVERYTHING):
+        return None
+    return refused(Refusal.CLAIMED, f"{holder!r} has claimed {node!r}, and decides alone; they can release it")
+
+
+def separation_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor) -> Rejection | None:
+    """Why an actor may not decide although asked: a right to everything does not make one person two. The engine is nobody."""
+    if actor.kind == "system":
+        return None
+    return name_refusal(routes, state, step, {actor.id, person(actor)})
+
+
+def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[str]) -> Rejection | None:
+    """Why these people, who are one, may not decide a question."""
+    op = routes.node(step.node).op
+    assert isinstance(op, Human)
+    for name in sorted(names):
+        if not op.self_approval and name and name == state.requester:
+            told = f"{name!r} started this workflow and may not decide {step.node!r} too; somebody else has to"
+            return refused(Refusal.SELF_APPROVAL, told)
+        decided = _decided_before(op, state, step, name)
+        if decided:
+            told = f"{name!r} has decided {decided!r} and may not decide {step.node!r} too; somebody else has to"
+            return refused(Refusal.NOT_DISTINCT, told)
+    return None
+
+
+def _decided_before(op: Human, state: State, step: Step, name: str) -> str:
+    """The step that somebody has decided who is to be another one than the decider of this one; empty if there is none."""
+    others = op.distinct_from
+    if op.distinct_approvers:
+        others = tuple(each for each in state.deciders if each != step.node)
+        question = state.questions.get(step.number)
+        earlier = [seat for seat in question.seats if seat.is_out and seat.given] if question is not None else []
+        if any(name in _names(each.given) for each in earlier if each.given):
+            return step.node
+    return next((each for each in others if name in state.deciders.get(each, ())), "")
+
+
+def _names(given: Given) -> set[str]:
+    return {given.actor, given.on_behalf_of}
+
+
+def _is(seat: Seat, name: str) -> bool:
+    return seat.person.kind == "user" and seat.person.name == name
+
+
+def _has_role(seat: Seat, actor: Actor) -> bool:
+    return seat.person.kind == "role" and actor.is_one_of(frozenset((seat.person.name,)))
+
+
+def _decided_by_other(question: Question, step: Step, actor: Actor) -> Rejection | None:
+    """A colleague was faster."""
+    for _, seat in question.asked:
+        if seat.given is not None and _has_role(seat, actor):
+            given = seat.given
+            told = f"{given.outcome} by {given.actor!r} at {given.at} for the role {seat.person.name!r}"
+            return refused(Refusal.ALREADY_DECIDED, f"step {step.number} was {told}, and a decision stands")
+    return None
+
+
+def _asked(question: Question) -> str:
+    people = [seat.person for _, seat in question.asked]
+    if len(people) == 1 and people[0].kind == "role":
+        return f"those with the role {people[0].name!r}"
+    return ", ".join(shown(each) for each in people) or "nobody at present"

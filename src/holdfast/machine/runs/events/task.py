@@ -1,0 +1,143 @@
+"""What can happen to a question while it is open: who is asked, and what they do with it."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from holdfast.kernel.vocabulary import message
+from holdfast.machine.graphs.asks import Ask, Stage
+from holdfast.machine.runs.errands import Person
+from holdfast.machine.runs.events.happening import Data, Happening
+
+
+@message(name="people_sought")
+class PeopleSought(Happening, frozen=True, kw_only=True):
+    """The engine is sent to find those who are to be asked."""
+
+    step: int
+    asks: list[Ask]
+
+
+@message(name="chain_found")
+class ChainFound(Happening, frozen=True, kw_only=True):
+    """The approval chain of a question is known: its stages are asked one after the other."""
+
+    step: int
+    stages: list[Stage]
+    version: str = ""
+    why: list[Data] = []  # noqa: RUF012 - every struct gets one of its own
+
+
+@message(name="people_asked")
+class PeopleAsked(Happening, frozen=True, kw_only=True):
+    """These people are asked, and nobody else any more who has not decided."""
+
+    step: int
+    people: list[Person] = []  # noqa: RUF012 - every struct gets one of its own
+    left_out: list[int] = []  # noqa: RUF012 - every struct gets one of its own
+    """Which of them may not decide, by their places in the list, counted from zero."""
+    why: list[Data] = []  # noqa: RUF012 - every struct gets one of its own
+    """For each part of the question: what was asked, and what came of it."""
+    trouble: str = ""
+    """Why they cannot decide it, or why nobody was found; empty if they can."""
+
+
+@message(name="task_decided")
+class TaskDecided(Happening, frozen=True, kw_only=True):
+    """One of several who are asked has decided."""
+
+    step: int
+    seat: int
+    """Place among those who are asked, counted from one."""
+    outcome: str
+    actor: str
+    at: str
+    on_behalf_of: str = ""
+    comment: str = ""
+    data: object = None
+
+
+@message(name="task_decision_withdrawn")
+class DecisionWithdrawn(Happening, frozen=True, kw_only=True):
+    """Somebody has taken a decision back."""
+
+    step: int
+    seat: int
+    actor: str
+    reason: str = ""
+
+
+@message(name="task_stage_passed")
+class StagePassed(Happening, frozen=True, kw_only=True):
+    """A stage of an approval chain has agreed, and the next one is asked."""
+
+    step: int
+    stage: int
+    """The one that has agreed, counted from one."""
+
+
+@message(name="task_claimed")
+class TaskClaimed(Happening, frozen=True, kw_only=True):
+    """One of those who are asked has taken the question for himself."""
+
+    step: int
+    by: str
+
+
+@message(name="task_released")
+class TaskReleased(Happening, frozen=True, kw_only=True):
+    """The question is given back to all who are asked."""
+
+    step: int
+
+
+class _Handed(Happening, frozen=True, kw_only=True):
+    """Somebody else is asked."""
+
+    step: int
+    person: Person
+    seat: int = 0
+    """Whose place they take, counted from one; 0 if nobody's."""
+    by: str = ""
+    """Who has handed it on, or has ordered it."""
+    reason: str = ""
+
+
+@message(name="task_delegated")
+class TaskDelegated(_Handed, frozen=True, kw_only=True):
+    """One of those who are asked lets another decide in his place."""
+
+
+@message(name="task_reassigned")
+class TaskReassigned(_Handed, frozen=True, kw_only=True):
+    """Somebody else is asked instead."""
+
+
+@message(name="task_approver_added")
+class ApproverAdded(_Handed, frozen=True, kw_only=True):
+    """Somebody else is asked as well."""
+
+
+@message(name="task_commented")
+class TaskCommented(Happening, frozen=True, kw_only=True):
+    """Somebody said something about a question, or asked back."""
+
+    step: int
+    text: str
+    by: str
+    is_question: bool = False
+
+
+Handed: TypeAlias = TaskDelegated | TaskReassigned | ApproverAdded
+TaskEvent: TypeAlias = (
+    PeopleSought
+    | ChainFound
+    | PeopleAsked
+    | TaskDecided
+    | DecisionWithdrawn
+    | StagePassed
+    | TaskClaimed
+    | TaskReleased
+    | Handed
+    | TaskCommented
+)

@@ -1,0 +1,123 @@
+"""Where a question to people stands: who is asked, and what they have said. A part of the state of a run.
+
+A question whose people its definition names is not kept at all until something happens to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from holdfast.machine.graphs.asks import ROLE, Agree, Ask, Stage
+from holdfast.machine.graphs.graph import Human
+from holdfast.machine.runs.errands import Person
+
+
+class Given(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, gc=False):
+    """A decision of one of those who are asked."""
+
+    sequence: int
+    """Counts the decisions on the question, those that were withdrawn included."""
+    outcome: str
+    actor: str
+    at: str
+    on_behalf_of: str = ""
+    comment: str = ""
+    data: object = None
+
+
+class Seat(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """A place among those who are asked: one decision can be given from it."""
+
+    person: Person
+    given: Given | None = None
+    is_out: bool = False
+    """Whether nobody is asked here any more: handed on, left out, or the stage is over."""
+    is_extra: bool = False
+    """Whether they are asked because the others did not answer: nobody waits for them, and what they say counts for all."""
+    hands: list[str] = []
+    """Those who have handed it on, the first one first."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a decision is still wanted from it."""
+        return self.given is None and not self.is_out
+
+    @property
+    def decider(self) -> str:
+        """For whom its decision counts."""
+        if self.given is None:
+            return ""
+        is_user = self.person.kind == "user"
+        return self.person.name if is_user else self.given.on_behalf_of or self.given.actor
+
+
+class Question(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """A question that is open."""
+
+    seats: list[Seat] = []
+    """All who were ever asked; the place of each is counted from one."""
+    agree: Agree = "any"
+    least: int = 0
+    stage: int = 0
+    """The stage of its chain that is asked, counted from one; 0 if there is no chain."""
+    stages: list[Stage] = []
+    chain_version: str = ""
+    claimed_by: str = ""
+    decisions: int = 0
+    """How many were given so far, those that were withdrawn included."""
+    comments: int = 0
+    asked_back_by: str = ""
+    """Who waits for an answer of the requester; empty if nobody does."""
+    is_looking: bool = False
+    """Whether the engine has been sent to find those who are to be asked."""
+    trouble: str = ""
+    """Why it cannot be decided by those who are asked; empty if it can."""
+
+    @property
+    def asked(self) -> Iterator[tuple[int, Seat]]:
+        """The seats that count, with their places."""
+        return ((place, seat) for place, seat in enumerate(self.seats, 1) if not seat.is_out)
+
+    @property
+    def counted(self) -> Iterator[tuple[int, Seat]]:
+        """Those of them whose agreement is needed."""
+        return ((place, seat) for place, seat in self.asked if not seat.is_extra)
+
+    @property
+    def given(self) -> list[Given]:
+        """All decisions that were not withdrawn, in their order."""
+        return sorted((each.given for each in self.seats if each.given), key=lambda given: given.sequence)
+
+
+def newcomers(question: Question, people: Sequence[Person]) -> list[Person]:
+    """Those of these people who are not asked yet."""
+    known = {(seat.person.kind, seat.person.name) for _, seat in question.asked}
+    return [each for each in people if (each.kind, each.name) not in known]
+
+
+def begun(op: Human) -> Question:
+    """A question that nothing has happened to yet."""
+    seats = [Seat(person=person_of(ask)) for ask in op.all_asks] if op.is_settled else []
+    return Question(seats=seats, agree=op.agreement, least=op.least)
+
+
+def person_of(ask: Ask) -> Person:
+    """Whom an ask names that names somebody."""
+    if ask.by == ROLE:
+        return Person(kind="role", name=ask.of, weight=ask.weight, via=f"role {ask.of}")
+    return Person(name=ask.of, weight=ask.weight, via="named")
+
+
+def person_named(text: str, *, via: str, weight: int = 1) -> Person:
+    """A person as people write them: the id of a user, with or without `user:`, or `role:<name>`."""
+    kind, colon, name = text.partition(":")
+    if colon and kind == "role":
+        return Person(kind="role", name=name, weight=weight, via=via)
+    return Person(name=name if colon and kind == "user" else text, weight=weight, via=via)
+
+
+def shown(person: Person) -> str:
+    """The same, written."""
+    return f"role:{person.name}" if person.kind == "role" else person.name

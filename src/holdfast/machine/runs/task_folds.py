@@ -1,0 +1,143 @@
+"""How the events of questions change the state. A question is kept from the first of them on, until its step ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.agreement import is_beyond_reach
+from holdfast.machine.runs.question import Given, Question, Seat, begun, newcomers
+from holdfast.machine.runs.state import State
+
+
+def note_deciders(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
+    """Remember who has decided a human step; those who act for others count with them."""
+    step = state.open[event.step]
+    if not isinstance(routes.node(step.node).op, Human):
+        return
+    question = state.questions.get(event.step)
+    names = [event.actor, event.on_behalf_of]
+    for given in () if question is None else question.given:
+        names += [given.actor, given.on_behalf_of]
+    known = state.deciders.setdefault(step.node, [])
+    known += [name for name in dict.fromkeys(names) if name and name not in known]
+
+
+def _question(routes: GraphIndex, state: State, number: int) -> Question:
+    question = state.questions.get(number)
+    if question is None:
+        op = routes.node(state.open[number].node).op
+        assert isinstance(op, Human)
+        question = state.questions[number] = begun(op)
+    return question
+
+
+def _people_sought(routes: GraphIndex, state: State, event: e.PeopleSought) -> None:
+    question = _question(routes, state, event.step)
+    question.is_looking, question.trouble = True, ""
+
+
+def _chain_found(routes: GraphIndex, state: State, event: e.ChainFound) -> None:
+    question = _question(routes, state, event.step)
+    question.stages, question.chain_version, question.is_looking = event.stages, event.version, False
+    _to_stage(question, 1)
+
+
+def _stage_passed(routes: GraphIndex, state: State, event: e.StagePassed) -> None:
+    question = _question(routes, state, event.step)
+    for seat in question.seats:
+        seat.is_out = True
+    question.claimed_by = ""
+    _to_stage(question, event.stage + 1)
+
+
+def _to_stage(question: Question, number: int) -> None:
+    stage = question.stages[number - 1]
+    question.stage, question.agree, question.least = number, stage.agree, stage.least
+
+
+def _people_asked(routes: GraphIndex, state: State, event: e.PeopleAsked) -> None:
+    question = _question(routes, state, event.step)
+    for seat in question.seats:
+        seat.is_out = seat.is_out or (seat.is_free and not seat.is_extra)
+    left_out = set(event.left_out)
+    question.seats += [Seat(person=each, is_out=place in left_out) for place, each in enumerate(event.people)]
+    question.is_looking, question.trouble = False, event.trouble
+
+
+def _decided(routes: GraphIndex, state: State, event: e.TaskDecided) -> None:
+    state.chain = 0
+    question = _question(routes, state, event.step)
+    question.decisions += 1
+    question.seats[event.seat - 1].given = Given(
+        sequence=question.decisions,
+        outcome=event.outcome,
+        actor=event.actor,
+        at=event.at,
+        on_behalf_of=event.on_behalf_of,
+        comment=event.comment,
+        data=event.data,
+    )
+
+
+def _withdrawn(routes: GraphIndex, state: State, event: e.DecisionWithdrawn) -> None:
+    _question(routes, state, event.step).seats[event.seat - 1].given = None
+
+
+def _claimed(routes: GraphIndex, state: State, event: e.TaskClaimed) -> None:
+    _question(routes, state, event.step).claimed_by = event.by
+
+
+def _released(routes: GraphIndex, state: State, event: e.TaskReleased) -> None:
+    _question(routes, state, event.step).claimed_by = ""
+
+
+def _handed(routes: GraphIndex, state: State, event: e.Handed) -> None:
+    question = _question(routes, state, event.step)
+    hands: list[str] = []
+    if event.seat:
+        before = question.seats[event.seat - 1]
+        before.is_out = True
+        question.claimed_by = ""
+        if isinstance(event, e.TaskDelegated):
+            hands = [*before.hands, event.by]
+    question.seats.append(Seat(person=event.person, hands=hands))
+    op = routes.node(state.open[event.step].node).op
+    assert isinstance(op, Human)
+    if not is_beyond_reach(op, question):
+        question.trouble = ""
+
+
+def _escalated(routes: GraphIndex, state: State, event: e.TaskEscalated) -> None:
+    state.open[event.step].level = event.level
+    if event.people:
+        question = _question(routes, state, event.step)
+        question.seats += [Seat(person=each, is_extra=True) for each in newcomers(question, event.people)]
+
+
+def _commented(routes: GraphIndex, state: State, event: e.TaskCommented) -> None:
+    question = _question(routes, state, event.step)
+    question.comments += 1
+    if event.is_question:
+        question.asked_back_by = event.by
+    elif event.by != question.asked_back_by:
+        question.asked_back_by = ""
+
+
+TABLE: dict[type[e.Event], Callable[..., None]] = {
+    e.PeopleSought: _people_sought,
+    e.ChainFound: _chain_found,
+    e.PeopleAsked: _people_asked,
+    e.TaskDecided: _decided,
+    e.DecisionWithdrawn: _withdrawn,
+    e.StagePassed: _stage_passed,
+    e.TaskClaimed: _claimed,
+    e.TaskReleased: _released,
+    e.TaskDelegated: _handed,
+    e.TaskReassigned: _handed,
+    e.ApproverAdded: _handed,
+    e.TaskEscalated: _escalated,
+    e.TaskCommented: _commented,
+}

@@ -1,0 +1,249 @@
+"""The rows of questions to people: the question itself, who is asked, what they decide and say. They are made from events alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import msgspec
+
+from holdfast.kernel.people_records import CommentMade, DecisionGiven, DecisionMoved, PersonAsked, PersonMoved
+from holdfast.kernel.records import TaskChanged, TaskStatus
+from holdfast.kernel.rows import Record
+from holdfast.machine.graphs.asks import Stage, agreement_in_words
+from holdfast.machine.graphs.graph import ERROR, WITHDRAWN, Human
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs import events as e
+from holdfast.machine.runs.candidates import question_of
+from holdfast.machine.runs.errands import Person
+from holdfast.machine.runs.question import Question, begun, newcomers
+from holdfast.machine.runs.state import State
+
+_encode = msgspec.json.Encoder().encode
+
+OVERRIDDEN = "overridden"
+"""What a question came to that somebody has gone past."""
+
+_STATUSES: dict[str, TaskStatus] = {
+    "cancelled": "cancelled",
+    "failed": "failed",
+    ERROR: "failed",
+    OVERRIDDEN: "overridden",
+}
+"""What becomes of a question that nobody answered; if it comes to anything else, its time has passed."""
+
+
+class View(Protocol):
+    """A run as it was before an event."""
+
+    routes: GraphIndex
+    state: State
+
+
+def asked_at_once(op: Human, number: int) -> list[Record]:
+    """Those whom the definition itself names."""
+    return [_person(number, place, seat.person) for place, seat in enumerate(begun(op).seats, 1)]
+
+
+def agreement_of(op: Human) -> str:
+    """What has to be agreed, in words, where several are asked."""
+    return agreement_in_words(op.agreement, op.least) if len(op.all_asks) > 1 or op.agreement != "any" else ""
+
+
+def answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> list[Record]:
+    """The question is answered: the answer rests on all decisions that stand, and nobody is asked any more."""
+    question, number = question_of(routes, state, state.open[event.step]), event.step
+    closed = TaskChanged(
+        number=number,
+        status=_answered_status(event),
+        outcome=OVERRIDDEN if event.overridden else event.outcome,
+        actor=event.actor,
+        comment=event.comment,
+    )
+    if event.decisions:
+        applied: list[Record] = [
+            DecisionMoved(number=number, sequence=given.sequence, is_applied=True) for given in question.given
+        ]
+        return [closed, *applied, *_closing(question, number)]
+    if event.outcome == WITHDRAWN or event.overridden:
+        return [closed, *_closing(question, number)]
+    decision = _decision(event, question.decisions + 1, is_applied=True)
+    decided = event.outcome if sum(1 for _ in question.asked) == 1 else None
+    return [closed, decision, *_closing(question, number, decided=decided)]
+
+
+def _answered_status(event: e.StepAnswered) -> TaskStatus:
+    if event.overridden:
+        return "overridden"
+    return "withdrawn" if event.outcome == WITHDRAWN else "decided"
+
+
+def ended(routes: GraphIndex, state: State, number: int, outcome: str) -> list[Record]:
+    """Nobody answered, and nobody is asked any more."""
+    step = state.open.get(number) or state.frozen.get(number)
+    question = None if step is None else question_of(routes, state, step)
+    closed = TaskChanged(number=number, status=_STATUSES.get(outcome, "expired"), outcome=outcome)
+    return [closed] if question is None else [closed, *_closing(question, number)]
+
+
+def _closing(
+    question: Question, number: int, *, decided: str | None = None, keeps_extra: bool = False
+) -> Iterable[Record]:
+    """Those who are still asked are not any more; `decided` is what the only one of them has decided."""
+    for place, seat in question.asked:
+        if seat.is_free and not (seat.is_extra and keeps_extra):
+            yield PersonMoved(number=number, place=place, is_open=False, decided=decided)
+
+
+def _person(number: int, place: int, person: Person, *, stage: int = 0, is_open: bool = True) -> PersonAsked:
+    return PersonAsked(
+        number=number,
+        place=place,
+        kind=person.kind,
+        name=person.name,
+        via=person.via,
+        stands_for=person.for_,
+        weight=person.weight,
+        stage=stage,
+        is_open=is_open,
+    )
+
+
+def _decision(event: e.TaskDecided | e.StepAnswered, sequence: int, *, is_applied: bool = False) -> DecisionGiven:
+    return DecisionGiven(
+        number=event.step,
+        sequence=sequence,
+        actor=event.actor,
+        on_behalf_of=event.on_behalf_of,
+        outcome=event.outcome,
+        comment=event.comment,
+        data=None if event.data is None else _encode(event.data),
+        is_applied=is_applied,
+    )
+
+
+def _of(view: View, number: int) -> Question:
+    return question_of(view.routes, view.state, view.state.open[number])
+
+
+def _chain_found(_view: View, event: e.ChainFound) -> list[Record]:
+    return [_at_stage(event.step, event.stages, 1, resolution=_encode(event.why) if event.why else None)]
+
+
+def _stage_passed(view: View, event: e.StagePassed) -> list[Record]:
+    question = _of(view, event.step)
+    claimed = "" if question.claimed_by else None
+    return [
+        _at_stage(event.step, question.stages, event.stage + 1, claimed_by=claimed),
+        *_closing(question, event.step),
+    ]
+
+
+def _at_stage(
+    number: int, stages: list[Stage], place: int, *, resolution: bytes | None = None, claimed_by: str | None = None
+) -> TaskChanged:
+    stage = stages[place - 1]
+    return TaskChanged(
+        number=number,
+        stage=stage.name or f"{place} of {len(stages)}",
+        agreement=agreement_in_words(stage.agree, stage.least),
+        resolution=resolution,
+        claimed_by=claimed_by,
+    )
+
+
+def _people_asked(view: View, event: e.PeopleAsked) -> list[Record]:
+    question = _of(view, event.step)
+    first = len(question.seats) + 1
+    people: list[Record] = [
+        _person(event.step, first + place, each, stage=question.stage, is_open=place not in event.left_out)
+        for place, each in enumerate(event.people)
+    ]
+    why: list[Record] = [TaskChanged(number=event.step, resolution=_encode(event.why))] if event.why else []
+    return [*why, *_closing(question, event.step, keeps_extra=True), *people]
+
+
+def _decided(view: View, event: e.TaskDecided) -> list[Record]:
+    return [
+        _decision(event, _of(view, event.step).decisions + 1),
+        PersonMoved(number=event.step, place=event.seat, is_open=False, decided=event.outcome),
+    ]
+
+
+def _withdrawn(view: View, event: e.DecisionWithdrawn) -> list[Record]:
+    given = _of(view, event.step).seats[event.seat - 1].given
+    assert given is not None
+    return [
+        DecisionMoved(number=event.step, sequence=given.sequence, is_withdrawn=True),
+        PersonMoved(number=event.step, place=event.seat, is_open=True, decided=""),
+    ]
+
+
+def _claimed(_view: View, event: e.TaskClaimed) -> list[Record]:
+    return [TaskChanged(number=event.step, claimed_by=event.by)]
+
+
+def _released(_view: View, event: e.TaskReleased) -> list[Record]:
+    return [TaskChanged(number=event.step, claimed_by="")]
+
+
+def _handed(view: View, event: e.Handed) -> list[Record]:
+    question = _of(view, event.step)
+    opened = _person(event.step, len(question.seats) + 1, event.person, stage=question.stage)
+    if not event.seat:
+        return [opened]
+    closed = PersonMoved(number=event.step, place=event.seat, is_open=False)
+    claim: list[Record] = [TaskChanged(number=event.step, claimed_by="")] if question.claimed_by else []
+    return [*claim, closed, opened]
+
+
+def _escalated(view: View, event: e.TaskEscalated) -> list[Record]:
+    question = _of(view, event.step)
+    first = len(question.seats) + 1
+    return [
+        _person(event.step, place, each, stage=question.stage)
+        for place, each in enumerate(newcomers(question, event.people), first)
+    ]
+
+
+def put_off(view: View, shift_ms: int) -> list[Record]:
+    """The clocks of a run have stood still: what is due is due as much later."""
+    changed: list[Record] = []
+    for step in view.state.open.values():
+        op = view.routes.node(step.node).op
+        if step.asked_at and isinstance(op, Human) and op.times is not None and op.times.due_ms is not None:
+            due_at = datetime.fromisoformat(step.asked_at) + timedelta(milliseconds=op.times.due_ms + shift_ms)
+            changed.append(TaskChanged(number=step.number, due_at=due_at))
+    return changed
+
+
+def _commented(view: View, event: e.TaskCommented) -> list[Record]:
+    question = _of(view, event.step)
+    comment = CommentMade(
+        number=event.step,
+        sequence=question.comments + 1,
+        actor=event.by,
+        text=event.text,
+        is_question=event.is_question,
+    )
+    if event.is_question:
+        return [comment, TaskChanged(number=event.step, status="info_requested")]
+    is_answer = bool(question.asked_back_by) and event.by != question.asked_back_by
+    return [comment, TaskChanged(number=event.step, status="open")] if is_answer else [comment]
+
+
+TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
+    e.ChainFound: _chain_found,
+    e.StagePassed: _stage_passed,
+    e.PeopleAsked: _people_asked,
+    e.TaskDecided: _decided,
+    e.DecisionWithdrawn: _withdrawn,
+    e.TaskClaimed: _claimed,
+    e.TaskReleased: _released,
+    e.TaskDelegated: _handed,
+    e.TaskReassigned: _handed,
+    e.ApproverAdded: _handed,
+    e.TaskEscalated: _escalated,
+    e.TaskCommented: _commented,
+}

@@ -1,0 +1,261 @@
+"""What people do to an open question besides deciding it: claim it, hand it on, ask others as well, talk about it, take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from holdfast.kernel.actor import Actor
+from holdfast.kernel.decision import Answer, Ignored, Rejection
+from holdfast.machine.graphs.graph import WITHDRAWN, Human
+from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.answers import is_within, too_large
+from holdfast.machine.runs.asking import MOST_PEOPLE
+from holdfast.machine.runs.candidates import (
+    claim_refusal,
+    decision_by,
+    is_open_to_all,
+    last_decision,
+    may_all,
+    name_refusal,
+    person,
+    question_of,
+    seat_of,
+    separation_refusal,
+)
+from holdfast.machine.runs.errands import Person
+from holdfast.machine.runs.events import (
+    ApproverAdded,
+    DecisionWithdrawn,
+    Handed,
+    StepAnswered,
+    TaskClaimed,
+    TaskCommented,
+    TaskDelegated,
+    TaskReassigned,
+    TaskReleased,
+)
+from holdfast.machine.runs.law import answer_refusal, task_refusal
+from holdfast.machine.runs.nodes.human import close
+from holdfast.machine.runs.notices import tell_of_task
+from holdfast.machine.runs.question import Question, person_named, shown
+from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.state import Step
+from holdfast.machine.runs.turn import Turn
+
+REASSIGN, ADD_APPROVER, WITHDRAW = "task:reassign", "task:add_approver", "task:withdraw"
+"""The capabilities that it takes to change who is asked, or whether anybody is, without being asked oneself."""
+
+
+class _Task(NamedTuple):
+    """An open question."""
+
+    turn: Turn
+    step: Step
+    op: Human
+    question: Question
+
+    @property
+    def actor(self) -> Actor:
+        return self.turn.moment.actor
+
+
+def task_command(turn: Turn, command: c.TaskCommand) -> Answer | None:
+    """What becomes of a command about a question: refused unless it is open."""
+    step = turn.state.open.get(command.step)
+    op = None if step is None or step.of is not None else turn.routes.node(step.node).op
+    if step is None or not isinstance(op, Human):
+        known = turn.state.decided.get(command.step)
+        told = (
+            "" if known is None else f": it was {known['status']} by {known['decided_by']!r} at {known['decided_at']}"
+        )
+        return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for anybody{told}")
+    task = _Task(turn, step, op, question_of(turn.routes, turn.state, step))
+    return _TABLE[type(command)](task, command)
+
+
+def _claim(task: _Task, _command: c.ClaimTask) -> Answer | None:
+    turn, step, _, question = task
+    if question.claimed_by == person(task.actor):
+        return Ignored(reason="the same person has claimed it already")
+    barred = (
+        answer_refusal(turn.routes, turn.state, step, task.actor)
+        or claim_refusal(question, step.node, task.actor)
+        or separation_refusal(turn.routes, turn.state, step, task.actor)
+    )
+    if barred is not None:
+        return barred
+    known = decision_by(question, task.actor) or last_decision(question, task.actor)
+    if known is not None and not seat_of(question, task.actor):
+        told = f"step {step.number} was {known.outcome} by {known.actor!r} at {known.at}; withdraw that decision first"
+        return refused(Refusal.ALREADY_DECIDED, told)
+    turn.emit(TaskClaimed(step=step.number, by=person(task.actor)))
+    return None
+
+
+def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:
+    turn, step, _, question = task
+    if not question.claimed_by:
+        return Ignored(reason="nobody has claimed it")
+    if question.claimed_by != person(task.actor):
+        barred = task_refusal(task.actor, REASSIGN, f"release {step.node!r}, which {question.claimed_by!r} has claimed")
+        if barred is not None:
+            return barred
+    turn.emit(TaskReleased(step=step.number))
+    return None
+
+
+def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
+    turn, step, _, question = task
+    barred = answer_refusal(turn.routes, turn.state, step, task.actor) or claim_refusal(question, step.node, task.actor)
+    if barred is not None:
+        return barred
+    seat = seat_of(question, task.actor) or (_only_seat(question) if may_all(task.actor) else 0)
+    if not seat:
+        return _nobody(task, "there is no place of yours to hand on")
+    held = question.seats[seat - 1]
+    by = person(task.actor) if held.person.kind == "role" else held.person.name
+    if command.to == by:
+        told = f"{by!r} has {step.node!r} already; delegate it to somebody else"
+        return refused(Refusal.DELEGATION_TO_SELF, told)
+    if command.to in held.hands or command.to == held.person.for_:
+        told = f"{command.to!r} has handed {step.node!r} on already; delegate it to somebody else"
+        return refused(Refusal.DELEGATION_CIRCLE, told)
+    heir = Person(name=command.to, weight=held.person.weight, via=f"delegated by {by}", for_=held.person.for_ or by)
+    refusal = _newcomer_refusal(task, heir)
+    if refusal is None:
+        _hand(task, TaskDelegated(step=step.number, seat=seat, person=heir, by=by, reason=command.reason))
+    return refusal
+
+
+def _reassign(task: _Task, command: c.ReassignTask) -> Answer | None:
+    _, step, _, question = task
+    barred = task_refusal(task.actor, REASSIGN, f"reassign {step.node!r}")
+    if barred is not None:
+        return barred
+    free = [place for place, seat in question.asked if seat.is_free]
+    named = [place for place in free if shown(question.seats[place - 1].person) == _spelled(command.who)]
+    seat = next(iter(named), 0) if command.who else _only_seat(question)
+    if not seat and (command.who or free):
+        return _nobody(task, "say who is not asked any more")
+    weight = question.seats[seat - 1].person.weight if seat else 1
+    heir = person_named(command.to, via=f"reassigned by {task.actor.id}", weight=weight)
+    refusal = _newcomer_refusal(task, heir)
+    if refusal is None:
+        _hand(task, TaskReassigned(step=step.number, seat=seat, person=heir, by=task.actor.id, reason=command.reason))
+    return refusal
+
+
+def _add_approver(task: _Task, command: c.AddApprover) -> Answer | None:
+    _, step, op, question = task
+    barred = task_refusal(task.actor, ADD_APPROVER, f"have others decide {step.node!r}")
+    if barred is not None:
+        return barred
+    if is_open_to_all(op, question):
+        return refused(Refusal.ALREADY_ASKED, f"{step.node!r} asks everybody who may answer it")
+    heir = person_named(command.person, via=f"added by {task.actor.id}", weight=command.weight)
+    refusal = _newcomer_refusal(task, heir)
+    if refusal is None:
+        _hand(task, ApproverAdded(step=step.number, person=heir, by=task.actor.id, reason=command.reason))
+    return refusal
+
+
+def _hand(task: _Task, event: Handed) -> None:
+    """Ask somebody else, who is told if those who are asked are."""
+    task.turn.emit(event)
+    if task.op.channels:
+        count = len(question_of(task.turn.routes, task.turn.state, task.step).seats)
+        tell_of_task(task.turn, task.step, [event.person], "handed", count=count)
+
+
+def _newcomer_refusal(task: _Task, heir: Person) -> Rejection | None:
+    """Why somebody cannot be asked as well."""
+    turn, step, _, question = task
+    if not heir.name.strip():
+        return refused(Refusal.NOBODY_NAMED, "nobody is named; give the id of a user, or role:<name>")
+    if question.is_looking:
+        told = f"the people whom {step.node!r} asks are still being looked for; try again when that has ended"
+        return refused(Refusal.NOT_ASKED_YET, told)
+    if any((seat.person.kind, seat.person.name) == (heir.kind, heir.name) for _, seat in question.asked):
+        return refused(Refusal.ALREADY_ASKED, f"{shown(heir)!r} is asked at {step.node!r} already")
+    if len(question.seats) >= MOST_PEOPLE:
+        return refused(Refusal.TOO_LARGE, f"{step.node!r} has asked {MOST_PEOPLE} people, which is the most")
+    return name_refusal(turn.routes, turn.state, step, {heir.name}) if heir.kind == "user" else None
+
+
+def _comment(task: _Task, command: c.CommentTask) -> Answer | None:
+    turn, step, op, question = task
+    who = person(task.actor)
+    is_asked = any(who in {seat.person.name, seat.decider, *seat.hands} for seat in question.seats)
+    is_one = is_asked or who == turn.state.requester or may_all(task.actor) or is_open_to_all(op, question)
+    if not is_one:
+        barred = answer_refusal(turn.routes, turn.state, step, task.actor)
+        if barred is not None:
+            return refused(
+                Refusal.NOT_ALLOWED,
+                f"{task.actor.id!r} may not comment on {step.node!r}: those who are asked may, and who started the workflow",
+            )
+    if not is_within(turn.routes, command.text):
+        return too_large(turn.routes, f"the comment on {step.node!r}")
+    turn.emit(TaskCommented(step=step.number, text=command.text, by=who, is_question=command.is_question))
+    return None
+
+
+def _withdraw_decision(task: _Task, command: c.WithdrawDecision) -> Answer | None:
+    turn, step, _, question = task
+    who = person(task.actor)
+    seat = next((place for place, each in question.asked if each.decider == who), 0)
+    if not seat:
+        told = f"{task.actor.id!r} has no decision on {step.node!r} that could be withdrawn"
+        return refused(Refusal.NOTHING_DECIDED, told)
+    turn.emit(DecisionWithdrawn(step=step.number, seat=seat, actor=task.actor.id, reason=command.reason))
+    return None
+
+
+def _withdraw(task: _Task, command: c.WithdrawTask) -> Answer | None:
+    turn, step = task.turn, task.step
+    requester = turn.state.requester
+    if not requester or person(task.actor) != requester:
+        barred = task_refusal(task.actor, WITHDRAW, f"withdraw {step.node!r}")
+        if barred is not None:
+            return barred
+    event = StepAnswered(
+        step=step.number,
+        outcome=WITHDRAWN,
+        actor=task.actor.id,
+        at=turn.moment.now.isoformat(),
+        on_behalf_of=task.actor.on_behalf_of,
+        comment=command.reason,
+    )
+    if not is_within(turn.routes, command.reason):
+        return too_large(turn.routes, f"the reason for withdrawing {step.node!r}")
+    close(turn, step, event)
+    return None
+
+
+def _only_seat(question: Question) -> int:
+    """The place of the one who is asked; 0 if several are, or nobody is."""
+    free = [place for place, seat in question.asked if seat.is_free]
+    return free[0] if len(free) == 1 else 0
+
+
+def _spelled(name: str) -> str:
+    return shown(person_named(name, via=""))
+
+
+def _nobody(task: _Task, what: str) -> Rejection:
+    asked = ", ".join(shown(seat.person) for _, seat in task.question.asked if seat.is_free) or "nobody"
+    return refused(Refusal.NOBODY_NAMED, f"{task.step.node!r} asks {asked}; {what}")
+
+
+_TABLE: dict[type[c.TaskCommand], Callable[..., Answer | None]] = {
+    c.ClaimTask: _claim,
+    c.ReleaseTask: _release,
+    c.DelegateTask: _delegate,
+    c.ReassignTask: _reassign,
+    c.AddApprover: _add_approver,
+    c.CommentTask: _comment,
+    c.WithdrawDecision: _withdraw_decision,
+    c.WithdrawTask: _withdraw,
+}
+TASK_COMMANDS: tuple[type[c.TaskCommand], ...] = tuple(_TABLE)

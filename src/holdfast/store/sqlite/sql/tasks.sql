@@ -1,0 +1,84 @@
+-- Questions to people: lists of the open ones, each kind of list with the index that it reads, and what somebody has decided.
+
+-- name: open_tasks
+-- All of a tenant.
+select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+    t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
+from human_tasks t
+where t.tenant = :tenant and t.closed_at is null and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
+    and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
+    and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
+order by t.opened_at, t.instance, t.number limit :limit;
+
+-- name: open_tasks_of_definition
+-- Those of one definition.
+select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+    t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
+from human_tasks t
+where t.tenant = :tenant and t.closed_at is null and t.definition = :definition and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
+    and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
+    and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
+order by t.opened_at, t.instance, t.number limit :limit;
+
+-- name: open_tasks_by_key
+-- Those of the runs with a business key.
+select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+    t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
+from human_tasks t
+where t.tenant = :tenant and t.closed_at is null and t.key = :key and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
+    and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
+    and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
+order by t.opened_at, t.instance, t.number limit :limit;
+
+-- name: open_tasks_of_requester
+-- Those of the runs that somebody wanted.
+select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+    t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
+from human_tasks t
+where t.tenant = :tenant and t.closed_at is null and t.requester = :requester and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
+    and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
+    and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
+order by t.opened_at, t.instance, t.number limit :limit;
+
+-- name: open_tasks_of_person
+-- Those in one inbox. Who is asked twice, himself and by a role, finds a question by the first of these only.
+select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+    t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, p.opened_at, p.stands_for
+from task_people p cross join human_tasks t on t.instance = p.instance and t.number = p.number
+where p.tenant = :tenant and p.kind = :kind and p.name = :name and p.is_open
+    and (p.opened_at, p.instance, p.number) > (:at, :instance, :number) and t.tenant = :tenant
+    and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
+    and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
+    and not exists (
+        select 1 from task_people o
+        where o.instance = p.instance and o.number = p.number and o.is_open and o.place < p.place
+            and o.kind || ':' || o.name in (select value from json_each(:people))
+    )
+order by p.opened_at, p.instance, p.number limit :limit;
+
+-- name: decisions_by
+-- What somebody has decided, newest first.
+select d.number, d.sequence, d.actor, d.on_behalf_of, d.outcome, d.comment, d.data, d.document_version, d.is_withdrawn,
+    d.is_applied, d.instance, d.decided_at,
+    t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+    t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
+from task_decisions d cross join human_tasks t on t.instance = d.instance and t.number = d.number
+where d.tenant = :tenant and d.actor = :actor and not d.is_withdrawn and t.tenant = :tenant
+    and (d.decided_at, d.instance, d.number, d.sequence) < (:at, :instance, :number, :sequence)
+order by d.decided_at desc, d.instance desc, d.number desc, d.sequence desc limit :limit;
+
+-- name: count_tasks
+-- How many are in each of these inboxes.
+select w.value ->> 0 as kind, w.value ->> 1 as name, (
+    select count(*) from task_people p
+    where p.tenant = :tenant and p.kind = w.value ->> 0 and p.name = w.value ->> 1 and p.is_open
+) as count from json_each(:people) as w where count > 0 order by 1, 2;
+
+-- name: count_overdue
+-- How many in these inboxes should have been answered.
+select count(*) from human_tasks t
+where t.tenant = :tenant and t.closed_at is null and t.due_at < :now and exists (
+    select 1 from task_people p
+    where p.instance = t.instance and p.number = t.number and p.is_open
+        and p.kind || ':' || p.name in (select value from json_each(:names))
+);
