@@ -71,7 +71,7 @@ DEFAULTS: dict[str, Plain] = {
     "Trigger": {"key": None, "when": None, "input": None},
     "Ask": {"of": "", "rule": None, "weight": 1, "pick": "any"},
     "Call": {"version": ""},
-    "End": {"status": "completed"},
+    "End": {"status": "completed", "outcome": ""},
     "Node": {
         "compensation": None,
         "compensation_name": "",

@@ -83,6 +83,7 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
         *reader.publications(now=NOW, limit=9),
         *reader.publications(event="paid", now=NOW, limit=9),
     ],
+    "messages": lambda reader, one: reader.messages(one),
     "in_hand": lambda reader, one: reader.in_hand([one]),
     "look": looked,
     "step_names": lambda reader, one: reader.step_names(one, [1]),
@@ -124,6 +125,7 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
     )
     change.header = msgspec.structs.replace(change.header, status="paused", reason="requested", paused_at=NOW)
     desk.writer.write([change], observations=[observation(identity, tenant=tenant)], now=NOW)
+    desk.writer.accept([message(key="o-1", tenant=tenant)], NOW)
     return identity
 
 
@@ -135,7 +137,14 @@ def test_every_question_is_known_here() -> None:
         for name in vars(part)
         if not name.startswith("_")
     }
-    assert asked == set(QUESTIONS)
+    assert asked == {*QUESTIONS, "stuck"}
+
+
+def test_another_tenants_stuck_instances_are_not_seen(desk: Desk) -> None:
+    """An instance that nothing can wake is shown to its own tenant alone."""
+    head = desk.born(born())
+    assert [each.id for each in desk.reader.stuck([head.kind])] == [head.id]
+    assert desk.reading(OTHER_TENANT).stuck([head.kind]) == []
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
