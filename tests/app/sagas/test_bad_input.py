@@ -128,7 +128,7 @@ ASKING: dict[str, tuple[Callable[[Any], Reply[object]], type[Exception], str]] =
         PayloadError,
         "the source must be",
     ),
-    "an id as a role": (lambda e: e.futures.tasks.list(role=NOBODY), PayloadError, "the role must be text"),
+    "an id as a role": (lambda e: e.futures.tasks.list(role=NOBODY), PayloadError, "the role must be non-empty text"),
     "a number of questions that is none": (
         lambda e: e.futures.tasks.list(limit="x"),
         PayloadError,
