@@ -70,7 +70,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.kernel.vocabulary import message
-from holdfast.machine.runs.errands import Ask, Stage
+from holdfast.machine.graphs.asks import Ask, Stage
 from holdfast.people.chains import Chain
 from holdfast.people.directory import Directory
 from holdfast.people.notices.mail import Mail

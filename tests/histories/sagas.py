@@ -10,9 +10,10 @@ from holdfast import Actor, Branch, EffectContext, Escalation, RequestContext, R
 from holdfast.authoring.saga.builder import Build
 from holdfast.expressions import Spelling, parse
 from holdfast.kernel.ids import InstanceId
+from holdfast.machine.graphs.asks import Ask
+from holdfast.machine.graphs.asks import Stage as ChainStage
 from holdfast.machine.runs.commands import PeopleFound
-from holdfast.machine.runs.errands import Ask, FindPeople
-from holdfast.machine.runs.errands import Stage as ChainStage
+from holdfast.machine.runs.errands import FindPeople
 
 ADA = RequestContext(
     partition="north",

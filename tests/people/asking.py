@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast import Decider, Decision, Effect, Engine, Failure, Moment
+from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.runs.commands import PeopleFound
-from holdfast.machine.runs.errands import OWN_HANDLER, Ask, FindPeople, Person
+from holdfast.machine.runs.errands import OWN_HANDLER, FindPeople, Person
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast import ConfigurationError, Engine, PeopleRequest, Settings
-from holdfast.machine.runs.errands import Ask
+from holdfast.machine.graphs.asks import Ask
 from people.asking import Inquirer
 from support.engines import AT_ONCE, Place
 

@@ -81,3 +81,20 @@ def test_a_rejection_needs_no_form_unless_it_is_said(place: Place) -> None:
         engine.acting(BOB).tasks.reject(f"{strict}:1")
     engine.acting(BOB).tasks.approve(f"{strict}:1")
     assert (status(engine, lenient), status(engine, strict)) == ("aborted", "completed")
+
+
+def test_each_of_several_fills_in_the_form(place: Place) -> None:
+    """What does not fit is refused to each of them, defaults are filled in for each, and a second click of any of them is no news."""
+    stage = Stage()
+    saga = Saga("s").human("ask", ask=["user:ada", "user:ben"], form=FORM).step("pay", stage.does("pay")).build()
+    engine = place.engine().register(saga)
+    instance = run(engine, "s")
+    task = f"{instance}:1"
+    with pytest.raises(RejectedError, match="'centre' is a required property"):
+        engine.acting("ada").tasks.approve(task)
+    for name in ("ada", "ada", "ben", "ada", "ben"):
+        engine.acting(name).tasks.approve(task, data={"centre": name})
+    engine.drain()
+    answer = msgspec.convert(stage.contexts("pay")[0].input["ask"], dict[str, object])
+    decisions = msgspec.convert(answer["decisions"], list[dict[str, object]])
+    assert [each["data"] for each in decisions] == [{"centre": each, "currency": "EUR"} for each in ("ada", "ben")]

@@ -208,3 +208,125 @@ def test_a_question_with_times_survives_a_crash_anywhere(new_store: NewStore) ->
         ["Escalated: Pay 1?"],
     )
     assert report.outcome == (whole, [], 0)
+
+
+# -- several people
+
+
+ADA, BEN, CEO = person("ada"), person("ben"), person("ceo")
+
+
+def several(place: Place, **options: object) -> tuple[ManualEngine, InstanceId, str]:
+    """A run that waits for Ada and Ben, and its question."""
+    asked = {"ask": ["user:ada", "user:ben"], **options}
+    engine = place.engine().register(Saga("s").human("ask", subject="Pay {n}?", **asked).build())  # type: ignore[arg-type]
+    instance = run(engine, "s", {"n": 5})
+    return engine, instance, f"{instance}:1"
+
+
+@pytest.mark.row("E-685")
+def test_whoever_a_question_escalates_to_has_it_and_decides_for_those_who_are_silent(place: Place) -> None:
+    """All have to agree, and one did: the one it escalated to finds it in the inbox, and settles it alone."""
+    engine, instance, task = several(place, escalate=Escalation(HOUR, to="ceo"))
+    engine.acting(ADA).tasks.approve(task)
+    assert engine.acting(CEO).tasks.list(mine=True) == []
+    engine.advance(hours=1)
+    assert [each.step_id for each in engine.acting(CEO).tasks.list(mine=True)] == [task]
+    engine.acting(CEO).tasks.approve(task)
+    assert status(engine, instance) == "completed"
+    details = engine.tasks.get(task)
+    assert [(each.decided_by, each.is_applied) for each in details.decisions] == [("ada", True), ("ceo", True)]
+    assert not any(each.is_open for each in details.people)
+    assert engine.run(instance).verify().is_sound
+
+
+def test_nobody_waits_for_whom_a_question_escalated_to(place: Place) -> None:
+    """Those who were asked can still agree among themselves, however the other one abstains or is silent."""
+    engine, instance, task = several(place, abstain=True, escalate=Escalation(HOUR, to="ceo"))
+    engine.advance(hours=1)
+    engine.acting(CEO).tasks.abstain(task)
+    assert status(engine, instance) == "running"
+    engine.acting(ADA).tasks.approve(task)
+    engine.acting(BEN).tasks.approve(task)
+    assert status(engine, instance) == "completed"
+
+
+def test_a_rejection_of_the_one_role_that_is_asked_stands_after_it_escalated(place: Place) -> None:
+    """The one it escalated to is asked besides, and not in a vote."""
+    engine, instance = begun(place, escalate=Escalation(HOUR, to="role:head"))
+    engine.advance(hours=1)
+    engine.acting(CLERK).tasks.reject(f"{instance}:1")
+    assert status(engine, instance) == "aborted"
+
+
+def test_a_question_to_anybody_stays_one_when_it_escalates(place: Place) -> None:
+    """Whoever could answer before still can, and whoever was added twice over finds it once."""
+    ladder = [Escalation(HOUR, to="ceo"), Escalation(2 * HOUR, to="ceo")]
+    engine = place.engine().register(Saga("s").human("ask", escalate=ladder).build())
+    instance = run(engine, "s")
+    engine.advance(hours=3)
+    assert [each.step_id for each in engine.acting(CEO).tasks.list(mine=True)] == [f"{instance}:1"]
+    assert [each.name for each in engine.tasks.get(f"{instance}:1").people] == ["ceo"]
+    engine.acting(BOB).tasks.approve(f"{instance}:1")
+    assert status(engine, instance) == "completed"
+
+
+def test_a_stage_is_settled_by_whom_it_escalated_to_and_the_next_one_is_asked(place: Place) -> None:
+    """Going up the ladder goes past the people of a stage, and not past the stages behind."""
+    engine = place.engine().register(Saga("s").human("ask", chain="pay", escalate=Escalation(HOUR, to="ceo")).build())
+    engine.chains.publish("pay", [{"asks": ["ada", "ben"], "agree": "all"}, {"asks": ["bob"]}])
+    instance = run(engine, "s")
+    engine.advance(hours=1)
+    engine.acting(CEO).tasks.approve(f"{instance}:1")
+    engine.drain()
+    assert [each.name for each in engine.tasks.get(f"{instance}:1").people if each.is_open] == ["bob"]
+    engine.acting(BOB).tasks.approve(f"{instance}:1")
+    assert status(engine, instance) == "completed"
+
+
+def test_only_those_are_reminded_who_have_not_decided(place: Place) -> None:
+    """Whoever has decided has done what was asked."""
+    engine, _, task = several(place, remind=HOUR)
+    engine.acting(ADA).tasks.approve(task)
+    engine.advance(hours=1)
+    assert (told(engine, ADA), told(engine, BEN)) == ([], ["Reminder: Pay 5?"])
+
+
+@pytest.mark.parametrize("ending", ["withdraw", "skip", "override", "vote"])
+def test_timers_go_with_a_question_to_several(place: Place, ending: str) -> None:
+    """However it ends, no timer is left, nobody has it in the inbox, and the rows are those of the history."""
+    engine, instance, task = several(
+        place, due=HOUR, remind_every=HOUR, timeout=9 * HOUR, escalate=Escalation(HOUR, to="ceo")
+    )
+    engine.advance(hours=1)
+    match ending:
+        case "withdraw":
+            engine.tasks.withdraw(task, "not needed")
+        case "skip":
+            engine.run(instance).skip(task, reason="not needed")
+        case "override":
+            engine.run(instance).resume("urgent", override=True)
+        case _:
+            engine.acting(ADA).tasks.reject(task)
+    engine.drain()
+    assert timers(engine, instance) == []
+    assert [engine.acting(each).tasks.list(mine=True) for each in (ADA, BEN, CEO)] == [[], [], []]
+    expected = {"withdraw": "withdrawn", "skip": "overridden", "override": "overridden", "vote": "decided"}
+    assert engine.tasks.get(task).status == expected[ending]
+    assert engine.run(instance).verify().is_sound
+
+
+def test_what_is_due_is_put_off_with_the_clock(place: Place) -> None:
+    """After a pause in which time stood still an answer is due as much later as the pause was long, in lists too."""
+    engine, instance, task = several(place, due=4 * HOUR)
+    due = engine.tasks.get(task).due_at
+    assert due is not None
+    engine.run(instance).pause(clock="stand_still")
+    engine.advance(hours=3)
+    engine.run(instance).resume()
+    assert engine.tasks.get(task).due_at == due + 3 * HOUR
+    assert engine.run(instance).verify().is_sound
+    engine.advance(hours=2)
+    assert engine.tasks.list(is_overdue=True) == []
+    engine.advance(hours=3)
+    assert [each.step_id for each in engine.tasks.list(is_overdue=True)] == [task]

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from holdfast.machine.runs.errands import Errand, Person, Stage
+from holdfast.machine.graphs.asks import Stage
+from holdfast.machine.runs.errands import Errand, Person
 from holdfast.machine.runs.events.pause import Clock, Trigger
 from holdfast.machine.runs.published import Published
 from holdfast.machine.runs.repair_commands import Repair

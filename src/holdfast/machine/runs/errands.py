@@ -9,9 +9,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from holdfast.machine.graphs.asks import Ask, Stage
-
-__all__ = ["OWN_HANDLER", "Ask", "Data", "Errand", "FindPeople", "Person", "Stage"]
+from holdfast.machine.graphs.asks import Ask
 
 Data = dict[str, object]
 

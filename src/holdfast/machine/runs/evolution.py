@@ -7,7 +7,7 @@ from collections.abc import Callable
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs import holding, task_folds
-from holdfast.machine.runs.answers import decision_of, merged, name_of, without
+from holdfast.machine.runs.answers import merged, name_of, without
 from holdfast.machine.runs.arrivals import ARRIVALS
 from holdfast.machine.runs.branches import shorten, undoable
 from holdfast.machine.runs.notice_folds import FOLDS as NOTICE_FOLDS
@@ -299,7 +299,7 @@ def _answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     state.chain = 0
     if routes.tells_deciders_apart:
         task_folds.note_deciders(routes, state, event)
-    state.decided[event.step] = decision_of(event) | ({"given": event.given} if event.is_filled else {})
+    state.decided[event.step] = task_folds.kept_answer(state, event)
     if len(state.decided) > MOST_DECIDED:
         del state.decided[next(iter(state.decided))]
 

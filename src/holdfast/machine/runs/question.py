@@ -25,6 +25,10 @@ class Given(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, gc=Fa
     on_behalf_of: str = ""
     comment: str = ""
     data: object = None
+    is_filled: bool = False
+    """Whether a form has filled something in."""
+    before: object = None
+    """What came with the decision then."""
 
 
 class Seat(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):

@@ -8,6 +8,7 @@ from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.agreement import is_beyond_reach
+from holdfast.machine.runs.answers import Data, decision_of
 from holdfast.machine.runs.question import Given, Question, Seat, begun, newcomers
 from holdfast.machine.runs.state import State
 
@@ -23,6 +24,20 @@ def note_deciders(routes: GraphIndex, state: State, event: e.StepAnswered) -> No
         names += [given.actor, given.on_behalf_of]
     known = state.deciders.setdefault(step.node, [])
     known += [name for name in dict.fromkeys(names) if name and name not in known]
+
+
+def kept_answer(state: State, event: e.StepAnswered) -> Data:
+    """An answer as it is remembered in order to tell a repeated one: with what was given, where a form has filled something in."""
+    kept = decision_of(event)
+    if event.is_filled:
+        kept["given"] = event.given
+    if event.decisions:
+        given = state.questions[event.step].given
+        kept["decisions"] = [
+            told | {"given": each.before} if each.is_filled else told
+            for told, each in zip(event.decisions, given, strict=True)
+        ]
+    return kept
 
 
 def _question(routes: GraphIndex, state: State, number: int) -> Question:
@@ -79,6 +94,8 @@ def _decided(routes: GraphIndex, state: State, event: e.TaskDecided) -> None:
         on_behalf_of=event.on_behalf_of,
         comment=event.comment,
         data=event.data,
+        is_filled=event.is_filled,
+        before=event.given,
     )
 
 

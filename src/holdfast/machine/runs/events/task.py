@@ -55,6 +55,11 @@ class TaskDecided(Happening, frozen=True, kw_only=True):
     on_behalf_of: str = ""
     comment: str = ""
     data: object = None
+    """What came with the decision, and what its form fills in."""
+    is_filled: bool = False
+    """Whether the form has filled something in."""
+    given: object = None
+    """What came with the decision then."""
 
 
 @message(name="task_decision_withdrawn")

@@ -182,6 +182,8 @@ def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:
         on_behalf_of=event.on_behalf_of,
         comment=command.comment,
         data=data,
+        is_filled=event.is_filled,
+        given=event.given,
     )
     event = msgspec.structs.replace(event, decisions=[*map(_told, question.given), _told(decided)])
     return _counted(op, question, decided, event)
