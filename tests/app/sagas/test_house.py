@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.sagas.acting import history, status
-from holdfast import ForbiddenError, HumanTask, Notice, RejectedError, Saga, TaskDetails, ask
+from holdfast import Escalation, ForbiddenError, HumanTask, Notice, RejectedError, Saga, TaskDetails, ask
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
@@ -123,6 +123,26 @@ def test_a_chain_that_does_not_exist_stops_the_run_until_it_does(place: Place) -
     engine.run(instance).resume("published")
     engine.drain()
     approve(engine, "mia", instance)
+    assert status(engine, instance) == "completed"
+
+
+@pytest.mark.parametrize("remedy", ["skip", "override", "escalation"])
+def test_a_question_that_nobody_can_decide_is_left_by_other_ways(place: Place, remedy: str) -> None:
+    """An operator goes past it, or it escalates to somebody who can: nothing else has held the run up, and it goes on."""
+    engine = house(place)
+    escalate = Escalation(timedelta(hours=1), to="sam")
+    instance = asked(engine, ask="user:rita", self_approval=False, escalate=escalate)
+    assert engine.run(instance).describe().reason == "no_approver"
+    match remedy:
+        case "skip":
+            engine.run(instance).skip(f"{instance}:1", reason="urgent")
+        case "override":
+            engine.run(instance).resume("urgent", override=True)
+        case _:
+            engine.advance(hours=1)
+            assert status(engine, instance) == "running"
+            approve(engine, "sam", instance)
+    engine.drain()
     assert status(engine, instance) == "completed"
 
 

@@ -295,9 +295,18 @@ def test_only_those_are_reminded_who_have_not_decided(place: Place) -> None:
 @pytest.mark.parametrize("ending", ["withdraw", "skip", "override", "vote"])
 def test_timers_go_with_a_question_to_several(place: Place, ending: str) -> None:
     """However it ends, no timer is left, nobody has it in the inbox, and the rows are those of the history."""
-    engine, instance, task = several(
-        place, due=HOUR, remind_every=HOUR, timeout=9 * HOUR, escalate=Escalation(HOUR, to="ceo")
+    saga = Saga("s").human(
+        "ask",
+        ask=["user:ada", "user:ben"],
+        due=HOUR,
+        remind_every=HOUR,
+        timeout=9 * HOUR,
+        escalate=[Escalation(HOUR, to="ceo"), Escalation(5 * HOUR, outcome="rejected")],
+        on_withdrawn=lambda way: way.wait_for("away", "never"),
     )
+    engine = place.engine().register(saga.wait_for("behind", "never").build())
+    instance = run(engine, "s")
+    task = f"{instance}:1"
     engine.advance(hours=1)
     match ending:
         case "withdraw":
@@ -307,8 +316,9 @@ def test_timers_go_with_a_question_to_several(place: Place, ending: str) -> None
         case "override":
             engine.run(instance).resume("urgent", override=True)
         case _:
-            engine.acting(ADA).tasks.reject(task)
+            engine.acting(CEO).tasks.approve(task)
     engine.drain()
+    assert status(engine, instance) == "running"
     assert timers(engine, instance) == []
     assert [engine.acting(each).tasks.list(mine=True) for each in (ADA, BEN, CEO)] == [[], [], []]
     expected = {"withdraw": "withdrawn", "skip": "overridden", "override": "overridden", "vote": "decided"}

@@ -132,6 +132,7 @@ def _escalated(routes: GraphIndex, state: State, event: e.TaskEscalated) -> None
     if event.people:
         question = _question(routes, state, event.step)
         question.seats += [Seat(person=each, is_extra=True) for each in newcomers(question, event.people)]
+        question.trouble = ""
 
 
 def _commented(routes: GraphIndex, state: State, event: e.TaskCommented) -> None:
