@@ -39,11 +39,8 @@ def apply(rows: Rows, record: Record) -> Rows:
         case StepOpened() | TaskOpened() | SubscriptionOpened() | DeadLetterRaised():
             assert key_of(record) not in left, f"{record} begins a row that is there"
             left[key_of(record)] = record
-        case StepMoved():
+        case StepMoved() | TaskChanged():
             told = {name: value for name, value in msgspec.structs.asdict(record).items() if value is not None}
-            left[key_of(record)] = msgspec.structs.replace(_row(left, record), **told)
-        case TaskChanged():
-            told = msgspec.structs.asdict(record)
             left[key_of(record)] = msgspec.structs.replace(_row(left, record), **told)
         case _:
             del left[key_of(record)]
