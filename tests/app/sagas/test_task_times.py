@@ -259,6 +259,17 @@ def test_a_rejection_of_the_one_role_that_is_asked_stands_after_it_escalated(pla
     assert status(engine, instance) == "aborted"
 
 
+def test_an_abstention_of_the_one_it_escalated_to_leaves_it_to_the_others(place: Place) -> None:
+    """The role that was asked first still decides, and what it says is the answer."""
+    engine, instance = begun(place, abstain=True, escalate=Escalation(HOUR, to="ceo"))
+    engine.advance(hours=1)
+    engine.acting(CEO).tasks.abstain(f"{instance}:1")
+    assert status(engine, instance) == "running"
+    engine.acting(CLERK).tasks.approve(f"{instance}:1")
+    assert status(engine, instance) == "completed"
+    assert engine.run(instance).verify().is_sound
+
+
 def test_a_question_to_anybody_stays_one_when_it_escalates(place: Place) -> None:
     """Whoever could answer before still can, and whoever was added twice over finds it once."""
     ladder = [Escalation(HOUR, to="ceo"), Escalation(2 * HOUR, to="ceo")]
