@@ -48,6 +48,7 @@ DEFAULTS: dict[str, Plain] = {
         "role": "",
         "on_reject": None,
         "times": None,
+        "last_resort": "",
         "channels": (),
     },
     "Rung": {"role": "", "user": "", "outcome": "", "timeout_ms": None},
@@ -58,7 +59,7 @@ DEFAULTS: dict[str, Plain] = {
     "WaitEvents": {"need": "all"},
     "Trigger": {"key": None, "when": None, "input": None},
     "Call": {"version": ""},
-    "End": {"status": "completed"},
+    "End": {"status": "completed", "outcome": ""},
     "Node": {
         "compensation": None,
         "compensation_name": "",

@@ -68,6 +68,8 @@ QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
     "work": lambda reader, one: [*reader.work(one)[0], *reader.work(one)[1]],
     "rows": lambda reader, one: [row for kind in kinds() for row in reader.rows(kind, one)],
     "open_tasks": lambda reader, one: [*reader.open_tasks(), *reader.open_tasks(role="boss")],
+    "messages": lambda reader, one: reader.messages(one),
+    "stuck": lambda reader, one: reader.stuck(["decider"]),
     "subscribers": lambda reader, one: reader.subscribers("paid", "o-1", limit=9),
     "kept_for": lambda reader, one: reader.kept_for("paid", "o-1", now=NOW, limit=9),
     "publications": lambda reader, one: [
@@ -111,7 +113,9 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
         snapshot=Snapshot(version=1, state_version=1, data=b"state"),
     )
     change.header = msgspec.structs.replace(change.header, status="paused", reason="requested", paused_at=NOW)
-    desk.writer.write([change], observations=[observation(identity, tenant=tenant)], now=NOW)
+    bare = born(new_id(), key="o-2", tenant=tenant)
+    desk.writer.write([change, bare], observations=[observation(identity, tenant=tenant)], now=NOW)
+    desk.writer.accept([message(instance=identity, tenant=tenant)], NOW)
     return identity
 
 

@@ -194,10 +194,13 @@ def test_a_wait_pauses_until_its_event_comes(place: Place) -> None:
     engine, run = begun(place, rules)
     told = engine.run(run).describe()
     assert (told.status, told.reason) == ("paused", "waiting_for_event")
-    engine.run(run).signal("sent")
+    engine.publish("sent")
+    engine.drain()
     assert status(engine, run) == "paused"
-    engine.run(run).signal("paid")
+    engine.publish("paid")
+    engine.drain()
     assert engine.run(run).describe().outcome == "allowed"
+    engine.advance(days=8)  # Until the event is forgotten.
     late = engine.start("w", {}).id
     engine.drain()
     engine.advance(hours=1)

@@ -207,7 +207,8 @@ def test_maintenance_mode_holds_up_a_result(live: Live) -> None:
     engine.admin.pause_processing()
     instance = engine.start("import").id
     assert (
-        told_late(engine.futures.run(instance).result()) == "maintenance mode holds up all work: maintain('') ends it"
+        told_late(engine.futures.run(instance).result())
+        == "maintenance mode holds up all work: admin.resume_processing() ends it"
     )
     engine.admin.resume_processing()
     engine.run(instance).result(LONG_SECONDS)

@@ -26,7 +26,7 @@ from holdfast.machine.runs.forms import filled_in
 from holdfast.machine.runs.leaving import is_barred, value_of
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.state import Data, Step, Token
-from holdfast.machine.runs.task_times import asked_at, begin, due_at
+from holdfast.machine.runs.task_times import asked_at, begin, due_at, put_to_others
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.wording import subject_of
 
@@ -80,6 +80,11 @@ class HumanKind(Kind):
         turn.emit(event)
         conclude(turn, step, outcome, answer)
         return None
+
+    def time_out(self, turn: Turn, step: Step) -> None:
+        """Put the question to others first, if the run does so and that was not done yet."""
+        if not put_to_others(turn, step):
+            super().time_out(turn, step)
 
     def answered(self, node: Node, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - all of them alike
         """The question is answered."""
