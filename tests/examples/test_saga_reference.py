@@ -188,6 +188,7 @@ SAGAS: dict[str, Callable[[], object]] = {
     "once": lambda: Saga("s").step("a", H, once=True, attempts=2),
     "outcome": lambda: Saga("s").wait_for("a", "x", on_timeout=lambda way: way.step("b", H)),
     "priority": lambda: Saga("s").step("a", H, priority=101),
+    "reserved_handler": lambda: Saga("s").step("a", "$engine"),
     "reserved_name": lambda: Saga("s").step("cond#a", H),
     "attempts": lambda: Saga("s").step("a", H, attempts=0),
     "retry_backoff": lambda: Saga("s").step("a", H, backoff="more"),  # type: ignore[arg-type]

@@ -48,7 +48,7 @@ DEFAULTS: dict[str, Plain] = {
         "on_reject": None,
     },
     "Call": {"version": ""},
-    "End": {"status": "completed"},
+    "End": {"status": "completed", "outcome": ""},
     "Node": {
         "compensation": None,
         "compensation_name": "",
