@@ -170,14 +170,13 @@ class Engine(EngineCalls):
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
-            request = RequestContext(tenant=tenant, actor=SYSTEM)
             self._desk = Desk(
                 self.service,
                 self.registry,
                 endings,
                 self._readers_of_all,
                 directory=self.office.directory,
-                request=request,
+                request=RequestContext(tenant=tenant, actor=SYSTEM),
             )
             Publications(self._desk, self.errands)
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
