@@ -17,7 +17,17 @@ import msgspec
 import pytest
 
 from faults.test_bad_databases import spoilt
-from holdfast import Decision, EffectContext, Moment, PayloadError, RetryPolicy, Saga, Settings, StoreUnavailableError
+from holdfast import (
+    Decision,
+    EffectContext,
+    Moment,
+    PayloadError,
+    RetryPolicy,
+    Saga,
+    Settings,
+    StoreUnavailableError,
+    load_rules,
+)
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.telemetry import Committed, Happening
 from holdfast.store.port import Unit
@@ -488,6 +498,33 @@ def _what_becomes_of_a_mail(live: Live, settings: Settings) -> object:
         return [(each.sender, each.user) for each in server.mails] or [each.partition(":")[0] for each in failed]
 
 
+# -- rules that wait
+
+ASKING = {
+    "workflow_id": "asking",
+    "steps": [
+        {"id": "ask", "type": "action", "action": "block", "requires": {"type": "approval", "escalate_to": "boss"}},
+        {"id": "ok", "type": "action", "action": "allow"},
+    ],
+}
+
+
+def rules_after(wait: timedelta, *, is_approved: bool) -> Callable[[Live, Settings], object]:
+    """How rules stand a while after they have asked somebody, and after that was approved if it was."""
+
+    def scene(live: Live, settings: Settings) -> object:
+        with driven(live, settings).register(load_rules(ASKING)) as engine:
+            run = engine.start("asking")
+            engine.drain()
+            if is_approved:
+                engine.tasks.decide(run.tasks()[0].step_id, "approved")
+                engine.drain()
+            engine.advance(wait)
+            return run.describe().status
+
+    return scene
+
+
 CASES = {
     "worker_name": Case(_name_of_the_worker, [("ann", ["ann"]), ("bob", ["bob"])]),
     "concurrency": Case(_calls_taken_at_once, [(2, 2), (5, 5)]),
@@ -583,6 +620,22 @@ CASES = {
     ),
 }
 
+CASES |= {
+    "resume_timeout": Case(
+        rules_after(2 * DAY, is_approved=False), [(timedelta(hours=24), "failed"), (30 * DAY, "paused")]
+    ),
+    "resume_auto_escalate": Case(
+        rules_after(timedelta(hours=25), is_approved=False), [(False, "failed"), (True, "paused")]
+    ),
+    "auto_resume_after_approval": Case(
+        rules_after(timedelta(0), is_approved=True), [(True, "completed"), (False, "paused")]
+    ),
+    "resume_worker_interval": Case(
+        rules_after(timedelta(minutes=10), is_approved=True),
+        [(timedelta(minutes=5), "completed"), (DAY, "paused")],
+        {"auto_resume_after_approval": False},
+    ),
+}
 SCENES = [(name, value, seen) for name, case in CASES.items() for value, seen in case.outcomes]
 
 

@@ -31,6 +31,7 @@ RUNNABLE = [
     "docs/how-to/people.md",
     "docs/how-to/pause-definitions.md",
     "docs/how-to/wait-for-events.md",
+    "docs/how-to/write-rules.md",
 ]
 
 

@@ -26,7 +26,7 @@ ADA = RequestContext(
     trace="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 )
 """A person who stands in for another one, in a request that has a name."""
-OLGA = Actor(id="olga", capabilities=frozenset(("execution:repair", "execution:override")))
+OLGA = Actor(id="olga", capabilities=frozenset(("execution:*",)))
 """An operator."""
 
 

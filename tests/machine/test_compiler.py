@@ -60,6 +60,7 @@ DEFAULTS: dict[str, Plain] = {
         "distinct_approvers": False,
         "on_reject": None,
         "times": None,
+        "last_resort": "",
         "channels": (),
     },
     "Rung": {"role": "", "user": "", "outcome": "", "timeout_ms": None},

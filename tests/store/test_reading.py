@@ -124,8 +124,9 @@ def full(desk: Desk, tenant: str = "default") -> InstanceId:
         snapshot=Snapshot(version=1, state_version=1, data=b"state"),
     )
     change.header = msgspec.structs.replace(change.header, status="paused", reason="requested", paused_at=NOW)
-    desk.writer.write([change], observations=[observation(identity, tenant=tenant)], now=NOW)
-    desk.writer.accept([message(key="o-1", tenant=tenant)], NOW)
+    bare = born(new_id(), key="o-2", tenant=tenant)
+    desk.writer.write([change, bare], observations=[observation(identity, tenant=tenant)], now=NOW)
+    desk.writer.accept([message(instance=identity, tenant=tenant)], NOW)
     return identity
 
 
@@ -175,7 +176,7 @@ def test_tenants_with_equal_rows_see_their_own(desk: Desk) -> None:
     ours, theirs = full(desk), full(desk, OTHER_TENANT)
     for tenant, identity in (("default", ours), (OTHER_TENANT, theirs)):
         reader = desk.reading(tenant)
-        assert [head.id for head in reader.instances(InstanceQuery())] == [identity]
+        assert [head.id for head in reader.instances(InstanceQuery(statuses=("paused",)))] == [identity]
         assert [each.instance for each in reader.dead_letters()] == [identity]
         assert [each.instance for each in reader.observations()] == [identity]
         found = reader.load(by_key("o-1"))

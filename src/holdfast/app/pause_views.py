@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import ResumeTrigger
-from holdfast.machine.graphs.graph import Graph, Human, WaitEvent
+from holdfast.machine.graphs.graph import OK, Graph, Human, WaitEvent
 from holdfast.machine.runs.law import OVERRIDE, RESUME
 from holdfast.machine.runs.state import State, Step
 from holdfast.store import resuming
@@ -83,8 +83,14 @@ def last_attempt(requests: Sequence[resuming.ResumeRequest]) -> tuple[datetime |
     return (tried[-1].executed_at or tried[-1].requested_at, tried[-1].error_message) if tried else (None, "")
 
 
-def resume_point(state: State) -> ResumePoint:
-    """The step at which a run is paused, and the one that it goes on with: of parallel ways, those of the first one."""
+def resume_point(state: State, graph: Graph) -> ResumePoint:
+    """The step at which a run is paused, and the one that it goes on with: of parallel ways, those of the first one.
+
+    Rules that wait are paused too: they go on where the answer leads that they wait for.
+    """
+    if state.status != "paused":
+        waiting = next((each.node for each in state.open.values()), "")
+        return ResumePoint(waiting, _behind(graph, waiting) if waiting else "")
     for token in state.tokens.values():
         step = _step_of(state, token.id)
         if token.stay is not None:
@@ -92,6 +98,13 @@ def resume_point(state: State) -> ResumePoint:
         if step is not None:
             return ResumePoint(step.node, step.node)
     return ResumePoint("", "")
+
+
+def _behind(graph: Graph, node: str) -> str:
+    """The node that a good answer leads to; empty if the run ends there."""
+    op = graph.nodes[node].op
+    good = op.approval if isinstance(op, Human) else OK
+    return next((edge.target for edge in graph.edges if edge.source == node and edge.on == good), "")
 
 
 def _step_of(state: State, token: str) -> Step | None:

@@ -51,7 +51,15 @@ def described(desk: Desk, reader: Reader, identity: InstanceId) -> views.Workflo
     state = cast("State", tracked.state)
     held_by = holds_on(desk, header, state)
     requests = reader.resume_requests(header.id)
-    return views.workflow_instance(header, state, given=given, has_begun=has_begun, held_by=held_by, requests=requests)
+    return views.workflow_instance(
+        header,
+        state,
+        given=given,
+        has_begun=has_begun,
+        held_by=held_by,
+        requests=requests,
+        graph=graph_of(desk, header),
+    )
 
 
 def begun(reader: Reader, headers: Sequence[Header]) -> set[InstanceId]:

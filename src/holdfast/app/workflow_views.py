@@ -16,6 +16,7 @@ from holdfast.authoring.words import Words
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import StoredStep
+from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.runs.commands import RunStep
 from holdfast.machine.runs.state import ROOT, State
 from holdfast.store.notifications import StoredNotification
@@ -205,9 +206,10 @@ def workflow_instance(
     has_begun: bool,
     held_by: list[Hold],
     requests: Sequence[ResumeRequest],
+    graph: Graph,
 ) -> WorkflowInstance:
     """A run as its callers see it; `requests` are those to let it go on."""
-    paused_step, next_step = resume_point(state) if state.status == "paused" else ("", "")
+    paused_step, next_step = resume_point(state, graph) if header.status == "paused" else ("", "")
     attempted_at, error = last_attempt(requests)
     root = state.token(ROOT)
     context = root.data if root is not None else (state.result if isinstance(state.result, dict) else given)

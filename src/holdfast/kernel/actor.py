@@ -81,7 +81,7 @@ class _Kept(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     partition: str = ""
 
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(_Kept).decode
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.sagas.acting import Stage, person, status
 from authoring.rules.test_reading import ORDER, changed
-from holdfast import DefinitionError, ForbiddenError, RejectedError, load_rules
+from holdfast import DefinitionError, ForbiddenError, RejectedError, Settings, load_rules
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
@@ -194,10 +194,13 @@ def test_a_wait_pauses_until_its_event_comes(place: Place) -> None:
     engine, run = begun(place, rules)
     told = engine.run(run).describe()
     assert (told.status, told.reason) == ("paused", "waiting_for_event")
-    engine.run(run).signal("sent")
+    engine.publish("sent")
+    engine.drain()
     assert status(engine, run) == "paused"
-    engine.run(run).signal("paid")
+    engine.publish("paid")
+    engine.drain()
     assert engine.run(run).describe().outcome == "allowed"
+    engine.advance(days=8)  # Until the event is forgotten.
     late = engine.start("w", {}).id
     engine.drain()
     engine.advance(hours=1)
@@ -260,3 +263,70 @@ def test_what_is_stored_of_a_paused_run_verifies(place: Place) -> None:
 def test_the_example_of_the_specification_is_what_is_tested() -> None:
     """The rules of these tests are the worked example, but for the notification."""
     assert {**ORDER["steps"][1], "execute": []} == QUIET["steps"][1]
+
+
+@pytest.mark.row("R-111", "R-084", "R-051", "R-053", "R-057", "R-061", "R-013", "R-014", "R-114")
+def test_the_worked_example_runs_as_it_is_told(place: Place) -> None:
+    """An event starts it; it asks, pauses with the fields that are listed, is approved, goes on where it should, and allows the order."""
+    engine = place.engine().register(load_rules({**ORDER, "trigger": {"event": "order.created"}}))
+    engine.publish("order.created", "o-1", {"order": {"total": 15000}})
+    engine.drain()
+    (found,) = engine.runs.paused()
+    told = engine.run(found.id).describe()
+    assert (told.status, told.reason, told.context) == ("paused", "approval_required", {"order": {"total": 15000}})
+    assert told.paused_at == place.clock.now()
+    assert (told.paused_step, told.next_step) == ("require_approval", "allow_order")
+    manager = engine.acting(MANAGER)
+    assert [each.subject for each in manager.notifications.mine()] == ["..."]
+    answer(engine, found.id, "approved", comment="fine")
+    told = engine.run(found.id).describe()
+    assert (told.status, told.outcome, told.paused_at) == ("completed", "allowed", None)
+    assert told.context["require_approval"]["comment"] == "fine"  # type: ignore[index]
+    assert len(manager.notifications.mine()) == 1
+    assert engine.run(found.id).verify().is_sound
+
+
+@pytest.mark.row("R-102")
+@pytest.mark.parametrize("escalates", [False, True])
+def test_a_question_escalates_once_if_the_settings_say_so(place: Place, escalates: bool) -> None:  # noqa: FBT001 - a case of a table
+    """Nobody decides in time: those of `escalate_to` are asked too and have the same time again, then the run fails; without the setting it fails at once."""
+    rules = changed(steps__1__execute=[], steps__1__requires__escalate_to="director")
+    engine = place.engine(Settings(resume_auto_escalate=escalates)).register(load_rules(rules))
+    run = engine.start("order_approval", {"order": {"total": 15000}})
+    engine.drain()
+    engine.advance(hours=24)
+    assert run.describe().status == ("paused" if escalates else "failed")
+    if escalates:
+        (task,) = run.tasks()
+        other = engine.start("order_approval", {"order": {"total": 15000}})
+        engine.drain()
+        engine.acting(person("dora", "director")).tasks.decide(task.step_id, "approved")
+        engine.drain()
+        assert run.describe().status == "completed"
+        engine.advance(hours=47)
+        assert other.describe().status == "paused"
+        engine.advance(hours=1)
+        assert other.describe().status == "failed"
+
+
+@pytest.mark.row("R-081", "R-062")
+def test_an_event_lets_all_go_on_that_wait_for_it(place: Place) -> None:
+    """Three wait for one event and one for another: the three go on, each with what the event brought."""
+    wait = {
+        "id": "wait",
+        "type": "wait",
+        "event": "paid",
+        "key": "order",
+        "match": {"field": "amount", "operator": "gt", "value": 5},
+    }
+    rules = {"workflow_id": "w", "steps": [wait, {"id": "ok", "type": "action", "action": "allow"}]}
+    engine = place.engine().register(load_rules(rules))
+    runs = [engine.start("w", {"order": key}) for key in ("o-1", "o-1", "o-1", "o-2")]
+    engine.drain()
+    engine.publish("paid", "o-1", {"amount": 3})
+    engine.drain()
+    assert [run.describe().status for run in runs] == ["paused"] * 4
+    engine.publish("paid", "o-1", {"amount": 7})
+    engine.drain()
+    assert [run.describe().status for run in runs] == [*["completed"] * 3, "paused"]
+    assert runs[0].describe().context["wait"] == {"amount": 7}

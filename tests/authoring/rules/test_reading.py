@@ -107,7 +107,6 @@ def test_only_an_approval_can_be_required() -> None:
         ({"steps__1__requires__timeout": "1 day"}, [("duration", "steps[1].requires.timeout")]),
         ({"steps__1__requires__timeout": "0s"}, [("duration", "steps[1].requires.timeout")]),
         ({"steps__1__requires__timeout": 24}, [("duration", "steps[1].requires.timeout")]),
-        ({"steps__1__requires__users": "ann"}, [("users", "steps[1].requires")]),
         ({"steps__1__requires__rle": "x"}, [("unknown_field", "steps[1].requires")]),
         ({"steps__1__execute": {"type": "notify"}}, [("execute", "steps[1]")]),
         ({"steps__1__execute__0__type": "notfy"}, [("execute_type", "steps[1].execute[0]")]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -20,6 +20,13 @@ from holdfast.machine.runs.law import start_refusal
 from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import Address, ReceiptKey
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class _Waits(TypedDict, total=False):
+    wait_ms: int
+    escalates: bool
 
 
 def started(
@@ -40,7 +47,7 @@ def started(
         if isinstance(definition, TypedDefinition):
             _check_input(data, definition)
         _check_right(desk, name, pinned)
-        command = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay))
+        command = c.StartWorkflow(input=data, delay_ms=_milliseconds(delay), **_waits(desk, name, pinned))
         address = _birthplace(desk, name, checked_key(key, "key", may_be_empty=True))
         repeated = checked_key(idempotency_key or desk.request.idempotency_key, "idempotency key", may_be_empty=True)
     except HoldfastError as error:
@@ -63,6 +70,14 @@ def _check_right(desk: Desk, name: str, version: str) -> None:
     barred = None if program is None else start_refusal(graph_of(program), desk.request.actor)
     if barred is not None:
         raise ForbiddenError(reason=barred.code, message=barred.message)
+
+
+def _waits(desk: Desk, name: str, version: str) -> _Waits:
+    """How long a workflow of rules waits where it does not say, and what becomes of its questions then: the settings tell."""
+    program, settings = desk.registry.library.program(desk.tenant, name, version), desk.service.shared.settings
+    if program is None or program.kind != "rules":
+        return {}
+    return {"wait_ms": round(settings.resume_timeout / _MILLISECOND), "escalates": settings.resume_auto_escalate}
 
 
 def _check_input(data: object, saga: AnyTyped) -> None:

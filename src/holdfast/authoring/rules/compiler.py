@@ -12,7 +12,7 @@ from holdfast.authoring.definition import Definition
 from holdfast.authoring.rules import steps as s
 from holdfast.authoring.rules.words import ALLOWED, BLOCKED
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, ExpressionError, indefinite
-from holdfast.expressions import Options, parse
+from holdfast.expressions import Options, Spelling, parse
 from holdfast.expressions.suggestions import suggestion
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.graphs.graph import (
@@ -20,27 +20,36 @@ from holdfast.machine.graphs.graph import (
     OK,
     TIMEOUT,
     TRUE,
+    Awaited,
     Condition,
     Edge,
     End,
     Graph,
     Human,
     Node,
+    Notice,
     Policies,
     Retry,
     Stored,
     Task,
-    WaitEvent,
+    Trigger,
+    WaitEvents,
     WaitTimer,
     Work,
 )
+from holdfast.machine.graphs.kinds.notice import BODY, ROLE, SUBJECT
 
 APPROVED, REJECTED = "approved", "rejected"
 
 _JSON = "application/json"
 _POLICIES = Policies(on_failure="compensate", on_cancel="none", on_no_edge="complete")
 """A failed step makes the run `failed`; rules undo nothing."""
-_OPTIONS = Options(root="input", namespaces=frozenset({"input", "now", "actor"}))
+_OPTIONS = Options(root="input", namespaces=frozenset({"input", "now", "actor", "approval", "event", "resume"}))
+_DATA = Options(root="input", namespaces=frozenset({"input"}))
+"""For texts and keys: rows are made again from the history, which does not tell what else there was."""
+_MATCH = Options(root="event", namespaces=frozenset({"input", "event"}))
+"""For conditions on events: a bare name is one of what the event brings."""
+_USER = "user:"
 
 
 def load_rules(data: Mapping[str, object] | str | bytes) -> Definition:
@@ -105,6 +114,7 @@ class _Compiler:
             nodes=self._nodes,
             edges=self._edges,
             policies=_POLICIES,
+            triggers=[Trigger(event=rules.trigger)] if rules.trigger else (),
         )
 
     def _add(self, step: s.Step, after: str) -> None:
@@ -127,7 +137,9 @@ class _Compiler:
                 self._lead(_place(step.id, len(step.execute) - 1), OK, step.next or after)
 
     def _add_approval(self, step: s.BlockStep, approval: s.Approval, after: str) -> None:
-        op = Human(outcomes=(APPROVED, REJECTED), subject=step.reason, role=approval.role)
+        op = Human(
+            outcomes=(APPROVED, REJECTED), subject=step.reason, role=approval.role, last_resort=approval.escalate_to
+        )
         self._nodes.append(Node(id=step.id, op=op, timeout_ms=_milliseconds(approval.timeout)))
         self._lead(step.id, APPROVED, step.on_true or after)
         if step.on_false:
@@ -141,9 +153,11 @@ class _Compiler:
 
     def _add_wait(self, step: s.WaitStep, after: str) -> None:
         if step.duration is not None:
-            op: WaitTimer | WaitEvent = WaitTimer(duration_ms=_milliseconds(step.duration) or 0)
+            op: WaitTimer | WaitEvents = WaitTimer(duration_ms=_milliseconds(step.duration) or 0)
         else:
-            op = WaitEvent(signal=step.event)
+            key = self._read(step.id, "key", step.key, spelling="mapping", options=_DATA) if step.key else None
+            match = None if step.match is None else self._condition(step.id, step.match, _MATCH)
+            op = WaitEvents(events=(Awaited(event=step.event, key=key, match=match),))
         self._nodes.append(Node(id=step.id, op=op, timeout_ms=_milliseconds(step.timeout)))
         self._lead(step.id, OK, step.next or after)
         if step.on_timeout:
@@ -153,7 +167,7 @@ class _Compiler:
         """What a step does when it is reached: a node for each action, one after the other, and then the step itself."""
         for place, entry in enumerate(step.execute):
             name = _place(step.id, place)
-            self._nodes.append(Node(id=name, op=_op(entry)))
+            self._nodes.append(Node(id=name, op=self._op(name, entry)))
             last = place + 1 == len(step.execute)
             if not last or not isinstance(step, s.RunStep):
                 target = step.id if last else _place(step.id, place + 1)
@@ -172,27 +186,49 @@ class _Compiler:
             return
         self._edges.append(Edge(source=source, target=self._entries[step], on=outcome))
 
-    def _condition(self, step: str, condition: object) -> Stored:
+    def _condition(self, step: str, condition: object, options: Options | None = None) -> Stored:
+        if isinstance(condition, str):
+            return self._read(step, "condition", condition, spelling="native", options=options or _OPTIONS)
+        return self._read(step, "condition", json.dumps(condition), spelling="json", options=options or _OPTIONS)
+
+    def _read(self, step: str, what: str, source: str, *, spelling: Spelling, options: Options) -> Stored:
         try:
-            if isinstance(condition, str):
-                return parse(condition, spelling="native", options=_OPTIONS).to_data()
-            return parse(json.dumps(condition), spelling="json", options=_OPTIONS).to_data()
+            return parse(source, spelling=spelling, options=options).to_data()
         except ExpressionError as error:
-            self._found.append(Diagnostic("bad_expression", f"the condition of {step!r} is wrong: {error}", step))
+            self._found.append(Diagnostic("bad_expression", f"the {what} of {step!r} is wrong: {error}", step))
             return {}
 
+    def _op(self, name: str, entry: s.Entry) -> Task | Notice:
+        """What the node of an action does."""
+        if isinstance(entry, s.Notify):
+            return self._notice(name, entry)
+        work = Work(
+            handler=entry.handler, retry=Retry(max_calls=entry.attempts), timeout_ms=_milliseconds(entry.timeout)
+        )
+        return Task(work=work)
 
-def _op(entry: s.Entry) -> Task:
-    match entry:
-        case s.Call():
-            work = Work(
-                handler=entry.handler,
-                retry=Retry(max_calls=entry.attempts),
-                timeout_ms=_milliseconds(entry.timeout),
-            )
-            return Task(work=work)
-        case s.Notify():
-            return Task(work=Work(handler="notify"))
+    def _notice(self, name: str, entry: s.Notify) -> Notice:
+        """People are told without being waited for; the texts may have holes for values of the data."""
+        written = {SUBJECT: entry.subject or entry.message, BODY: entry.message}
+        holes = {
+            each: self._read(name, each, text, spelling="template", options=_DATA)
+            for each, text in written.items()
+            if "{" in text
+        }
+        return Notice(
+            to=tuple(map(_recipient, entry.recipients)),
+            subject=written[SUBJECT],
+            body=written[BODY],
+            templates=holes,
+            channels=(entry.channel,) if entry.channel else ("in_app",),
+        )
+
+
+def _recipient(given: str) -> str:
+    """Whom a name means: `user:ann` a user, what has an @ an address, anything else a role."""
+    if given.startswith(_USER):
+        return given.removeprefix(_USER)
+    return given if "@" in given or given.startswith(ROLE) else f"{ROLE}{given}"
 
 
 def _entry(step: s.Step) -> str:

@@ -40,7 +40,6 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """What lifts a block."""
 
     role: str = ""
-    users: tuple[str, ...] = ()
     timeout: timedelta | None = None
     """None means what the engine's settings say."""
     escalate_to: str = ""
@@ -226,17 +225,12 @@ class Reader:
 
     def _approval(self, given: object, place: str) -> Approval:
         fields = self._object(given, place, "`requires` is an object with `type` and `role`")
-        self._check_names(fields, ("type", "role", "users", "timeout", "escalate_to"), "`requires`", place)
+        self._check_names(fields, ("type", "role", "timeout", "escalate_to"), "`requires`", place)
         if fields and fields.get("type") != "approval":
             told = f"`requires` is of the type {fields.get('type')!r}, and there is only 'approval'"
             self._find("requires_type", told, place)
-        users = fields.get("users", [])
-        if not isinstance(users, list) or not all(isinstance(each, str) and each for each in users):
-            self._find("users", "`users` is a list of ids", place)
-            users = []
         return Approval(
             role=self._text(fields, "role", place),
-            users=tuple(users),
             timeout=self._duration(fields, "timeout", place),
             escalate_to=self._text(fields, "escalate_to", place),
         )

@@ -32,6 +32,10 @@ class StartWorkflow(_Command, frozen=True, kw_only=True):
     parent_step: int = 0
     requester: str = ""
     """Who wants it, if the engine itself starts it; otherwise that is the actor."""
+    wait_ms: int = 0
+    """How long its steps wait for people and events where the definition does not say; 0 means for ever."""
+    escalates: bool = False
+    """Whether a question that nobody decides in time is put to whom the definition names for that, before the time counts."""
 
 
 class BeginWorkflow(_Command, frozen=True, kw_only=True):

@@ -187,6 +187,8 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
             parent_definition=command.parent_definition,
             parent_step=command.parent_step,
             requester=_requester(turn.moment.actor, command),
+            wait_ms=command.wait_ms,
+            escalates=command.escalates,
         )
     )
     deadline = turn.routes.policies.deadline_ms

@@ -199,6 +199,10 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     parent_step: int = 0
     requester: str = ""
     """Who wants it; empty if nobody but the engine does."""
+    wait_ms: int = 0
+    """How long its steps wait where the definition does not say; 0 means for ever."""
+    escalates: bool = False
+    """Whether questions that nobody decides in time are put to others first."""
     next_step: int = 1
     tokens: dict[str, Token] = {}
     parked: dict[str, Token] = {}

@@ -78,6 +78,21 @@ def escalate(turn: Turn, command: EscalateTask) -> Answer | None:
     return None
 
 
+def put_to_others(turn: Turn, step: Step) -> bool:
+    """The time of a question is over: ask its last resort, in a run that escalates. Whether that was done."""
+    node = turn.routes.node(step.node)
+    assert isinstance(node.op, Human)
+    if not turn.state.escalates or not node.op.last_resort or step.level:
+        return False
+    people = [Person(kind="role", name=node.op.last_resort, via="escalation 1")]
+    turn.emit(TaskEscalated(step=step.number, level=1, people=people))
+    limit = turn.limit_of(node)
+    if limit is not None:
+        turn.set_timer(step_timer(step.number), limit, TimeOut(step=step.number))
+    tell_of_task(turn, step, people, "escalated", count=1)
+    return True
+
+
 def _verdict(turn: Turn, outcome: str) -> dict[str, object]:
     """What the steps behind find of a question that nobody has answered."""
     return {

@@ -228,9 +228,16 @@ class Turn:
                 due_at=due_at,
             )
         )
-        if node.timeout_ms is not None:
-            self.set_timer(step_timer(number), node.timeout_ms, TimeOut(step=number))
+        limit = self.limit_of(node)
+        if limit is not None:
+            self.set_timer(step_timer(number), limit, TimeOut(step=number))
         return self.state.open[number]
+
+    def limit_of(self, node: Node) -> int | None:
+        """How long a step of a node waits, in milliseconds: as its definition says, or else as long as steps of this run do that wait for an answer."""
+        if node.timeout_ms is None and self.state.wait_ms and node.op.answers:
+            return self.state.wait_ms
+        return node.timeout_ms
 
     def call(self, work: Work, body: RunStep, *, priority: int, delay: timedelta = _NOW) -> None:
         """Have a handler called."""

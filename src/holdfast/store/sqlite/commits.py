@@ -254,7 +254,7 @@ def load(connection: sqlite3.Connection, address: Address, *, whole: bool) -> Lo
         snapshot=snapshot,
         events=[rows.event(each) for each in run(_sql.events_after, (row[0], after))],
         timers={
-            key: PendingTimer(number, rows.instant(due_at))
+            key: PendingTimer(number, rows.instant_or_far(due_at))
             for key, number, due_at in run(_sql.pending_timers, (row[0],))
         },
     )

@@ -31,6 +31,9 @@ def text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
+_FAR = datetime.max.replace(tzinfo=UTC)
+
+
 def text_or_none(at: datetime | None) -> str | None:
     """An instant, or none, as it is stored."""
     return None if at is None else text(at)
@@ -39,6 +42,14 @@ def text_or_none(at: datetime | None) -> str | None:
 def instant(stored: str) -> datetime:
     """A stored instant."""
     return datetime.fromisoformat(stored)
+
+
+def instant_or_far(stored: str) -> datetime:
+    """A stored instant; what nobody can read, because something other than the engine wrote it, is as far away as the calendar goes."""
+    try:
+        return datetime.fromisoformat(stored)
+    except ValueError:
+        return _FAR
 
 
 def instant_or_none(stored: str | None) -> datetime | None:

@@ -80,6 +80,8 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     """What follows a rejection that no edge leads on from; None means what the policies say."""
     times: Times | None = None
     """When it is due, when people are reminded, and what becomes of it if nobody answers."""
+    last_resort: str = ""
+    """The role that is asked besides, once, when the time is over and the run escalates; the time then begins anew."""
     channels: tuple[str, ...] = ()
     """How those who are asked are told that they are; none given means that they look for themselves."""
 

@@ -180,6 +180,10 @@ class WorkflowStarted(Happening, frozen=True, kw_only=True):
     parent_step: int = 0
     requester: str = ""
     """Who wants it; empty if nobody but the engine does."""
+    wait_ms: int = 0
+    """How long its steps wait where the definition does not say; 0 means for ever."""
+    escalates: bool = False
+    """Whether questions that nobody decides in time are put to others first."""
 
 
 @message(name="signal_received")

@@ -39,6 +39,8 @@ class CallKind(Kind):
             parent_definition=turn.routes.graph.name,
             parent_step=step.number,
             requester=turn.state.requester,
+            wait_ms=turn.state.wait_ms,
+            escalates=turn.state.escalates,
         )
         turn.send(
             Message(

@@ -40,7 +40,7 @@ from holdfast.machine.runs.question import Given, Question
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.step_rows import Projection
-from holdfast.machine.runs.task_times import asked_at, begin, due_at
+from holdfast.machine.runs.task_times import asked_at, begin, due_at, put_to_others
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.wording import subject_of
 
@@ -104,6 +104,11 @@ class HumanKind(Kind):
             turn.emit(StagePassed(step=step.number, stage=question.stage))
             ask(turn, step)
         return None
+
+    def time_out(self, turn: Turn, step: Step) -> None:
+        """Put the question to others first, if the run does so and that was not done yet."""
+        if not put_to_others(turn, step):
+            super().time_out(turn, step)
 
     def answered(self, view: Projection, event: StepAnswered) -> Sequence[Record]:
         """The question is answered."""

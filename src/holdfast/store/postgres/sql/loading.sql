@@ -8,7 +8,7 @@ select
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text, s.version, s.state_version, s.data,
     array(select t.key from holdfast.timers t where t.instance = i.id order by t.key),
     array(select t.number from holdfast.timers t where t.instance = i.id order by t.key),
-    array(select t.due_at from holdfast.timers t where t.instance = i.id order by t.key)
+    array(select least(greatest(t.due_at, '0001-01-01 00:00:00+00'), '9999-12-31 23:59:59.999999+00') from holdfast.timers t where t.instance = i.id order by t.key)
 from (
     select n.* from unnest(?::text[], ?::uuid[]) as u (tenant, id)
     cross join lateral (select * from holdfast.instances where id = u.id and tenant = u.tenant offset 0) as n
