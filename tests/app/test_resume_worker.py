@@ -157,7 +157,6 @@ def test_pauses_of_rules_end_after_a_day(place: Place) -> None:
     assert "pause timeout" in engine.run(short).describe().error
 
 
-@pytest.mark.row("R-132")
 def test_the_worker_can_be_switched_off(place: Place) -> None:
     """Then paused runs stay paused, and requests stay open."""
     engine = place.engine(Settings(resume_worker_interval=None)).register(asking(Stage()))

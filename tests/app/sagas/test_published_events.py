@@ -103,7 +103,6 @@ def test_more_wait_than_are_looked_at_at_once(place: Place, monkeypatch: pytest.
     assert [len(waits(engine, each)) for each in halves] == [1] * 4
 
 
-@pytest.mark.row("R-082")
 def test_one_who_fails_keeps_nobody_else_from_an_event(place: Place) -> None:
     """Each waiter is told by itself: one whose next step fails is rolled back, the others go on."""
     stage = Stage()
@@ -286,7 +285,6 @@ def test_a_run_takes_an_event_once_also_in_a_loop(place: Place) -> None:
     assert list(state.taken) == ["e-3"]
 
 
-@pytest.mark.row("E-767")
 def test_the_same_id_is_the_same_event(place: Place) -> None:
     """What is delivered twice counts once; another content under the same id is refused, and changes nothing."""
     stage = Stage()

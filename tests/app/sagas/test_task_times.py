@@ -85,7 +85,7 @@ def test_what_was_missed_is_made_up_for_once(place: Place, options: dict[str, ob
     assert [each.data["count"] for each in history(engine, instance, "task_reminded")] == [5, 6]
 
 
-@pytest.mark.row("R-102", "E-685")
+@pytest.mark.row("E-685")
 def test_escalation_asks_somebody_besides(place: Place) -> None:
     """Whoever the question has escalated to may answer, was told, and could not before; those who were asked still can."""
     engine, instance = begun(place, escalate=Escalation(24 * HOUR, to="role:head"))
@@ -101,7 +101,6 @@ def test_escalation_asks_somebody_besides(place: Place) -> None:
     assert status(engine, instance) == "completed"
 
 
-@pytest.mark.row("R-102")
 def test_a_ladder_is_gone_up_rung_by_rung(place: Place) -> None:
     """A user, then a role, then an outcome: each at its time, and the last one ends the question as if the engine had answered."""
     ladder = [
@@ -139,7 +138,7 @@ def test_escalation_to_an_outcome_takes_its_way(place: Place) -> None:
     assert (answer["status"], answer["decided_by"]) == ("confirmed", "system")
 
 
-@pytest.mark.row("R-009", "R-102")
+@pytest.mark.row("R-009")
 def test_escalation_can_give_a_fresh_deadline_once_and_then_it_fails(place: Place) -> None:
     """Instead of failing at its deadline a question escalates, and fails when those who are asked then let their time go by too."""
     engine, instance = begun(place, timeout=2 * HOUR, escalate=Escalation(HOUR, to="role:head", timeout=10 * HOUR))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -168,7 +168,14 @@ class Reader:
             return None
         self._check_names(fields, _FIELDS[kind] | _COMMON, f"a step of the type {kind!r}", place)
         name = self._text(fields, "id", place, required=True)
-        return _READ[kind](self, fields, place, name)
+        read: dict[str, Callable[[Fields, str, str], Step]] = {
+            "condition": self._condition,
+            "allow": self._allow,
+            "block": self._block,
+            "wait": self._wait,
+            "run": self._run,
+        }
+        return read[kind](fields, place, name)
 
     def _kind(self, fields: Fields, place: str) -> tuple[str, Fields]:
         """What a step is, and its fields with those that stand inside of `action` at the top."""
@@ -348,14 +355,3 @@ class Reader:
 
     def _find(self, code: str, message: str, place: str) -> None:
         self.found.append(Diagnostic(code, message, place))
-
-
-Kind: TypeAlias = Literal["condition", "allow", "block", "wait", "run"]
-
-_READ: Final[dict[str, Callable[[Reader, Fields, str, str], Step]]] = {
-    "condition": Reader._condition,  # noqa: SLF001 - its own
-    "allow": Reader._allow,  # noqa: SLF001
-    "block": Reader._block,  # noqa: SLF001
-    "wait": Reader._wait,  # noqa: SLF001
-    "run": Reader._run,  # noqa: SLF001
-}
