@@ -9,6 +9,11 @@ from devserver.postgres import temporary_server
 from support import databases
 from support.databases import VARIABLE, Databases, any_server
 
+LOOK = """
+select (select count(*) from holdfast.absences), (select count(*) from holdfast.events),
+    (select string_agg(sequencename || ':' || coalesce(last_value, 0), ',' order by sequencename) from pg_sequences)
+"""
+
 
 @pytest.mark.parametrize("attempt", [1, 2])
 def test_each_test_has_a_database_of_its_own(postgres_dsn: str, attempt: int) -> None:
@@ -21,9 +26,49 @@ def test_a_database_goes_although_it_is_in_use(postgres_server: Databases) -> No
     """A connection that a test forgot does not keep its database."""
     with postgres_server.prepared() as dsn:
         connection = psycopg.connect(dsn)
+        connection.execute("create table marks ()")
+        connection.commit()
     with pytest.raises(psycopg.OperationalError):
         connection.execute("select 1")
     connection.close()
+    with pytest.raises(psycopg.OperationalError, match="does not exist"):
+        psycopg.connect(dsn)
+
+
+def test_a_database_is_used_again_once_it_is_like_new(postgres_server: Databases) -> None:
+    """What a test wrote is gone from the database that the next one gets, numbers begin anew, and nobody is left in it."""
+    with postgres_server.prepared() as dsn:
+        forgotten = psycopg.connect(dsn)
+        with psycopg.connect(dsn) as connection:
+            before = connection.execute(LOOK).fetchone()
+            connection.execute(
+                "insert into holdfast.absences (tenant, principal, reason, begins_at) values ('a', 'b', '', now())"
+            )
+            connection.execute("select nextval(c.oid) from pg_class c where relkind = 'S'")
+    with pytest.raises(psycopg.OperationalError):
+        forgotten.execute("select 1")
+    forgotten.close()
+    with postgres_server.prepared() as again:
+        assert again == dsn
+        with psycopg.connect(again) as connection:
+            assert connection.execute(LOOK).fetchone() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "create table public.marks ()",
+        "alter table holdfast.events add column mark int",
+        "create function public.mark() returns int language sql as 'select 1'",
+        "alter table holdfast.events disable row level security",
+        "grant select on holdfast.events to public",
+        "update holdfast.meta set value = 'other' where name = 'identity'",
+    ],
+)
+def test_a_database_that_was_changed_is_not_used_again(postgres_server: Databases, change: str) -> None:
+    """The next test gets a database in which everything is as the template has it."""
+    with postgres_server.prepared() as dsn, psycopg.connect(dsn) as connection:
+        connection.execute(change)
     with pytest.raises(psycopg.OperationalError, match="does not exist"):
         psycopg.connect(dsn)
 

@@ -1,4 +1,4 @@
-"""A fresh Postgres database for each test, cloned from a template that is prepared once per session."""
+"""A Postgres database for each test, like new: cloned from a template that is prepared once per session, or emptied by its last user."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
+from psycopg.conninfo import conninfo_to_dict
+
 from devserver.postgres import create_database, drop_database, temporary_server
 from holdfast.store.opening import open_store
+from support.cleaning import Cleaner
 
 VARIABLE = "HOLDFAST_TEST_DSN"
 
@@ -27,18 +30,30 @@ class Databases:
         # Another server may serve several runs at once, so the names of each are its own.
         self._prefix = f"holdfast_test_{secrets.token_hex(4)}"
         self._numbers = count(1)
+        self._cleaner: Cleaner | None = None
+        self._clean: list[str] = []
+        """Copies of the template that tests have given back, like new."""
 
     @contextmanager
     def empty(self) -> Iterator[str]:
         """The URL of a new, empty database that goes when the block is left."""
-        with self._made(template=None) as dsn:
+        dsn = create_database(self._server, self._name())
+        try:
             yield dsn
+        finally:
+            self._drop(dsn)
 
     @contextmanager
     def prepared(self) -> Iterator[str]:
-        """The URL of a new copy of the template that goes when the block is left."""
-        with self._made(template=self._template) as dsn:
+        """The URL of a copy of the template for as long as the block lasts, with nothing in it of those who had it before."""
+        dsn = self._clean.pop() if self._clean else create_database(self._server, self._name(), template=self._template)
+        try:
             yield dsn
+        finally:
+            if self._cleaner is not None and self._cleaner.clean(dsn):
+                self._clean.append(dsn)
+            else:
+                self._drop(dsn)
 
     @contextmanager
     def with_template(self) -> Iterator[Databases]:
@@ -46,22 +61,22 @@ class Databases:
         dsn = create_database(self._server, self._template)
         try:
             prepare_template(dsn)
+            self._cleaner = Cleaner(dsn)
             yield self
         finally:
+            for each in self._clean:
+                self._drop(each)
             drop_database(self._server, self._template)
 
     @property
     def _template(self) -> str:
         return f"{self._prefix}_template"
 
-    @contextmanager
-    def _made(self, *, template: str | None) -> Iterator[str]:
-        name = f"{self._prefix}_{next(self._numbers)}"
-        dsn = create_database(self._server, name, template=template)
-        try:
-            yield dsn
-        finally:
-            drop_database(self._server, name)
+    def _name(self) -> str:
+        return f"{self._prefix}_{next(self._numbers)}"
+
+    def _drop(self, dsn: str) -> None:
+        drop_database(self._server, str(conninfo_to_dict(dsn)["dbname"]))
 
 
 @contextmanager

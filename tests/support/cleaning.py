@@ -1,0 +1,75 @@
+"""Making a test's database like new. Emptying a copy of the template takes a tenth of the time of making another one."""
+
+from __future__ import annotations
+
+import psycopg
+
+MOST_BYTES = 16_000_000
+"""A database that has grown further is not worth cleaning: what was deleted still lies in its files."""
+
+_TABLES = "select format('%I.%I', schemaname, tablename) from pg_tables where schemaname = 'holdfast' order by 1"
+
+_SHAPE = """
+select string_agg(part, ' ') from (
+    select concat_ws(':', count(*), sum(oid::int8), sum(xmin::text::int8)) from pg_namespace where nspname !~ '^pg_(toast_)?temp_'
+    union all select concat_ws(':', count(*), sum(oid::int8), sum(xmin::text::int8)) from pg_class where oid >= 16384
+    union all select concat_ws(':', count(*), sum(xmin::text::int8)) from pg_attribute where attrelid >= 16384
+    union all select concat_ws(':', count(*), sum(xmin::text::int8)) from pg_attrdef
+    union all select concat_ws(':', count(*), sum(xmin::text::int8)) from pg_constraint where oid >= 16384
+    union all select concat_ws(':', count(*), sum(xmin::text::int8)) from pg_trigger
+    union all select concat_ws(':', count(*), sum(xmin::text::int8)) from pg_policy
+    union all select concat_ws(':', count(*), sum(xmin::text::int8)) from pg_proc where oid >= 16384
+    union all select concat_ws(':', count(*), sum(xmin::text::int8)) from pg_type where oid >= 16384
+    union all select concat_ws(':', count(*), sum(xmin::text::int8)) from pg_default_acl
+    union all select count(*)::text from pg_statistic where starelid >= 16384
+    union all select count(*)::text from pg_db_role_setting where setdatabase = (select oid from pg_database where datname = current_database())
+) as parts (part)
+"""
+"""Changes with whatever is made, altered or dropped: every version of a row of the catalogue has a transaction of its own."""
+
+_SIZE = "select coalesce(sum(pg_relation_size(oid)), 0)::int8 from pg_class where oid >= 16384 and relkind in ('r', 'i', 't', 'm')"
+_SEQUENCES = "select setval(c.oid, s.seqstart, false) from pg_sequence s join pg_class c on c.oid = s.seqrelid"
+_OTHERS = """
+select coalesce(bool_and(pg_terminate_backend(pid, 5000)), true)
+from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
+"""
+
+
+class Cleaner:
+    """Knows how the template looks, and makes copies of it look so again."""
+
+    def __init__(self, template: str) -> None:
+        with psycopg.connect(template, autocommit=True) as connection:
+            tables = [str(row[0]) for row in connection.execute(_TABLES).fetchall()]
+            self._kept = [each for each in tables if _text(connection, f"select exists (select from {each})") == "True"]
+            self._emptied = [each for each in tables if each not in self._kept]
+            self._look = self._look_of(connection)
+
+    def clean(self, dsn: str) -> bool:
+        """Empty a database; False if only another copy would be like new."""
+        try:
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                if _text(connection, _OTHERS) != "True" or self._look_of(connection) != self._look:
+                    return False
+                if int(_text(connection, _SIZE)) > MOST_BYTES:
+                    return False
+                deletes = "; ".join(f"delete from {each}" for each in self._emptied)
+                connection.execute(f"begin; set local session_replication_role = replica; {deletes}; commit")
+                connection.execute(_SEQUENCES)
+                return True
+        except (
+            psycopg.Error
+        ):  # Somebody who may not do so, a server that is gone, a database that a test has locked or broken.
+            return False
+
+    def _look_of(self, connection: psycopg.Connection) -> list[str]:
+        kept = [
+            _text(connection, f"select string_agg(t::text, chr(10) order by t::text) from {each} t")
+            for each in self._kept
+        ]
+        return [_text(connection, _SHAPE), *kept]
+
+
+def _text(connection: psycopg.Connection, question: str) -> str:
+    row = connection.execute(question).fetchone()
+    return str(row[0]) if row is not None else ""
