@@ -33,6 +33,7 @@ class _Promise(typing.NamedTuple):
 
     is_exact: bool
     is_open: bool
+    compares_all: bool
 
 
 _promises: WeakKeyDictionary[type, _Promise] = WeakKeyDictionary()
@@ -56,10 +57,7 @@ def is_exact(declared: object) -> bool:
 
 def compares_all(declared: object) -> bool:
     """Whether equality of two values looks at every field of every class in them; a class may leave some out, or say what it likes."""
-    found = list(shapes_of(declared))
-    return bool(found) and all(
-        isinstance(each, (*_OPEN, shapes.DecimalType)) or _compares_exactly(each) for each in found
-    )
+    return _promise_of(declared).compares_all
 
 
 def is_bounded(declared: object) -> bool:
@@ -156,6 +154,8 @@ def _promise_of(declared: object) -> _Promise:
     promise = _Promise(
         is_exact=bool(found) and all(map(_compares_exactly, found)),
         is_open=any(isinstance(each, shapes.AnyType) or getattr(each, "cls", None) is object for each in found),
+        compares_all=bool(found)
+        and all(isinstance(each, (*_OPEN, shapes.DecimalType)) or _compares_exactly(each) for each in found),
     )
     if found and isinstance(declared, type):  # One that has no shape yet may get one, when the names in it are known.
         _promises[declared] = promise
@@ -208,7 +208,10 @@ def _is_bounded(shape: shapes.Type, around: tuple[object, ...]) -> bool:
 def _compares_exactly(shape: shapes.Type) -> bool:
     """Whether equality leaves nothing out. A Decimal is equal to an int and a float."""
     if isinstance(shape, shapes.StructType):
-        return shape.cls.__struct_config__.eq and shape.cls.__eq__ is msgspec.Struct.__eq__
+        cls: type[msgspec.Struct] = (
+            typing.get_origin(shape.cls) or shape.cls
+        )  # A generic one is given with its arguments.
+        return cls.__struct_config__.eq and cls.__eq__ is msgspec.Struct.__eq__
     if isinstance(shape, shapes.DataclassType):
         return _has_generated_eq(shape.cls)
     return not isinstance(shape, (*_OPEN, shapes.DecimalType))

@@ -6,6 +6,7 @@ read, memory and history cannot differ, and no object of the user's stays in the
 
 from __future__ import annotations
 
+import contextlib
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -94,8 +95,8 @@ class Vocabulary:
         self._untyped = frozenset(cls for cls in members if has_untyped_parts(cls))
         self._blind = frozenset(cls for cls in members if cls in self._untyped and not compares_all(cls))
         """Classes whose equality does not see all that they hold, and that hold what only equality could vouch for."""
+        self._readers = _readers(codec, self._wire)
         self._keepers = {cls: keep for cls in members if (keep := self._keeper(cls)) is not None}
-        self._readers = {self._wire[cls][:2]: read for cls in members if (read := _reader(codec, cls)) is not None}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -194,7 +195,7 @@ class Vocabulary:
 
         It gives None for any other, which then goes the long way, and there it is said what is wrong with it.
         """
-        read = _reader(self._codec, cls)
+        read = self._readers.get(self._wire[cls][:2])
         if read is None or not isinstance(self._codec, Swift) or cls in self._blind:
             return None
         name, version, make_whole = self._wire[cls]
@@ -271,14 +272,15 @@ class Vocabulary:
         return self._codec.decode(data, dict)
 
 
-def _reader(codec: Codec, cls: type) -> Reader | None:
-    """What reads values of a class without asking the codec each time; None if the codec offers nothing, or cannot read them."""
+def _readers(codec: Codec, wire: Mapping[type, tuple[str, int, object]]) -> dict[tuple[str, int], Reader]:
+    """What reads values without asking the codec each time; without those that the codec cannot read, or offers nothing for."""
     if not isinstance(codec, Swift):
-        return None
-    try:
-        return codec.reader(cls)
-    except Exception:  # noqa: BLE001 - whoever reads such a value is told why it cannot be read
-        return None
+        return {}
+    readers: dict[tuple[str, int], Reader] = {}
+    for cls, (name, version, _) in wire.items():
+        with contextlib.suppress(Exception):  # Whoever reads such a value is told why it cannot be read.
+            readers[name, version] = codec.reader(cls)
+    return readers
 
 
 def full_name(cls: type) -> str:
