@@ -248,6 +248,10 @@ QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
     "rows of named instances": (lambda reader: reader.headers([PARENT, new_id()]), "default"),
     "what is in hand": (lambda reader: reader.in_hand([PARENT]), "default"),
     "who waits for an event": (lambda reader: reader.subscribers("rare", "o-1", limit=9), "default"),
+    "events that came early": (
+        lambda reader: reader.kept_for("rare", "o-1", now=NOW, limit=9),
+        "default",
+    ),
     "events that are kept": (lambda reader: reader.publications(now=NOW, limit=3), "default"),
     "names of steps": (lambda reader: reader.step_names(PARENT, [1, 2]), "default"),
 }
