@@ -7,7 +7,19 @@ from typing import NamedTuple
 
 from bench.figures import Figures
 from bench.rounds import Round
-from bench.workloads import append, claim, compiling, limit, long_saga, processes, queue, recovery, sagas
+from bench.workloads import (
+    append,
+    claim,
+    compiling,
+    limit,
+    long_saga,
+    processes,
+    queue,
+    recovery,
+    sagas,
+    standstill,
+    waiting,
+)
 
 
 class Case(NamedTuple):
@@ -42,6 +54,10 @@ CASES = (
     Case("claim", CLAIM_FEW, claim.preparation(claim.FEW), claim.measure),
     Case("claim", CLAIM_MANY, claim.preparation(claim.MANY), claim.measure),
     Case("recovery", "recovery", recovery.prepare, recovery.measure),
+    Case("pause", "pause", waiting.asking, waiting.measure_pause),
+    Case("pause", "resume", waiting.held, waiting.measure_resume),
+    Case("pause", "paused 1,000", standstill.prepare, standstill.measure),
+    Case("approval", "approval", waiting.asking, waiting.measure_approval),
 )
 
 WORKLOADS = tuple(dict.fromkeys(case.workload for case in CASES))
