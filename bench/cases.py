@@ -11,6 +11,7 @@ from bench.workloads import (
     append,
     claim,
     compiling,
+    inbox,
     limit,
     long_saga,
     processes,
@@ -36,6 +37,7 @@ class Case(NamedTuple):
 
 
 CLAIM_FEW, CLAIM_MANY = "claim 1,000", "claim 1,000,000"
+INBOX_FEW, INBOX_MANY = "inbox 1,000", "inbox 100,000"
 
 CASES = (
     Case("limit", "limit", limit.prepare, limit.measure),
@@ -58,6 +60,8 @@ CASES = (
     Case("pause", "resume", waiting.held, waiting.measure_resume),
     Case("pause", "paused 1,000", standstill.prepare, standstill.measure),
     Case("approval", "approval", waiting.asking, waiting.measure_approval),
+    Case("inbox", INBOX_FEW, inbox.preparation(inbox.FEW), inbox.measure),
+    Case("inbox", INBOX_MANY, inbox.preparation(inbox.MANY), inbox.measure),
 )
 
 WORKLOADS = tuple(dict.fromkeys(case.workload for case in CASES))
