@@ -85,17 +85,19 @@ class Vocabulary:
         self._codec = codec
         self._limit = limit
         self._upcasters = upcasters
-        self._wire = {cls: (*wire_name(cls), completion(cls)) for cls in members}
+        proved = members if self._must_prove else ()
+        self._wire = {cls: (*wire_name(cls), completion(cls) if self._must_prove else None) for cls in members}
         self.classes = frozenset(members)
         self._classes = {name: cls for cls, (name, _, _) in self._wire.items()}
         self._versions = {name: version for name, version, _ in self._wire.values()}
-        self._exact = frozenset(cls for cls in members if is_exact(cls))
-        self._depth = Depth(members if self._must_prove else (), is_json=isinstance(codec, JsonCodec), lower=lowered)
-        self._untyped = frozenset(cls for cls in members if has_untyped_parts(cls))
-        self._blind = frozenset(cls for cls in members if cls in self._untyped and not compares_all(cls))
+        self._exact = frozenset(cls for cls in proved if is_exact(cls))
+        self._depth = Depth(proved, is_json=isinstance(codec, JsonCodec), lower=lowered)
+        self._untyped = frozenset(cls for cls in proved if has_untyped_parts(cls))
+        self._blind = frozenset(cls for cls in proved if cls in self._untyped and not compares_all(cls))
         """Classes whose equality does not see all that they hold, and that hold what only equality could vouch for."""
         self._keepers = {cls: keep for cls in members if (keep := self._keeper(cls)) is not None}
-        self._readers = {self._wire[cls][:2]: read for cls in members if (read := _reader(codec, cls)) is not None}
+        self._readers: dict[tuple[str, int], Reader | None] = {}
+        """What reads the present version of a word, from the first time that one is read: most of the engine's own never are."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -151,7 +153,10 @@ class Vocabulary:
 
     def decode(self, name: str, version: int, data: bytes) -> object:
         """The value of a stored form, brought up to the present version."""
-        read = self._readers.get((name, version))
+        try:
+            read = self._readers[name, version]
+        except KeyError:
+            read = self._prepared(name, version)
         if read is not None:
             try:
                 return read(data)
@@ -216,6 +221,13 @@ class Vocabulary:
             return None
 
         return keep
+
+    def _prepared(self, name: str, version: int) -> Reader | None:
+        """What reads a version of a word, from now on; None for an older one."""
+        if self._versions.get(name) != version:
+            return None
+        read = self._readers[name, version] = _reader(self._codec, self._classes[name])
+        return read
 
     def _read_again(self, value: object, encoded: Encoded) -> object:
         """The value of what was just written; refused if it is not the one that was given."""
@@ -287,7 +299,10 @@ def full_name(cls: type) -> str:
 
 
 class PlainVocabulary(Vocabulary):
-    """Words of which nothing has to be proved: their values were made plain and measured before, and nobody else holds them."""
+    """Words of which nothing has to be proved: their values were made plain and measured before, and nobody else holds them.
+
+    So the shapes of their classes are not looked into, which would be most of what an engine does at its start.
+    """
 
     _must_prove = False
 
