@@ -153,8 +153,8 @@ class GraphIndex:
         return self._guards.get(edge.id)
 
     def assigns(self, edge: Edge) -> dict[str, Expression]:
-        """What an edge adds to the data."""
-        return self._assigns.get(edge.id, {})
+        """What an edge adds to the data that adds anything."""
+        return self._assigns[edge.id]
 
 
 def _flat(expressions: Mapping[str, Mapping[str, Expression]]) -> Iterator[Expression]:
