@@ -7,7 +7,20 @@ from typing import NamedTuple
 
 from bench.figures import Figures
 from bench.rounds import Round
-from bench.workloads import append, claim, compiling, limit, long_saga, processes, queue, recovery, sagas
+from bench.workloads import (
+    append,
+    claim,
+    compiling,
+    inbox,
+    limit,
+    long_saga,
+    processes,
+    queue,
+    recovery,
+    sagas,
+    standstill,
+    waiting,
+)
 
 
 class Case(NamedTuple):
@@ -24,6 +37,7 @@ class Case(NamedTuple):
 
 
 CLAIM_FEW, CLAIM_MANY = "claim 1,000", "claim 1,000,000"
+INBOX_FEW, INBOX_MANY = "inbox 1,000", "inbox 100,000"
 
 CASES = (
     Case("limit", "limit", limit.prepare, limit.measure),
@@ -42,6 +56,12 @@ CASES = (
     Case("claim", CLAIM_FEW, claim.preparation(claim.FEW), claim.measure),
     Case("claim", CLAIM_MANY, claim.preparation(claim.MANY), claim.measure),
     Case("recovery", "recovery", recovery.prepare, recovery.measure),
+    Case("pause", "pause", waiting.asking, waiting.measure_pause),
+    Case("pause", "resume", waiting.held, waiting.measure_resume),
+    Case("pause", "paused 1,000", standstill.prepare, standstill.measure),
+    Case("approval", "approval", waiting.asking, waiting.measure_approval),
+    Case("inbox", INBOX_FEW, inbox.preparation(inbox.FEW), inbox.measure),
+    Case("inbox", INBOX_MANY, inbox.preparation(inbox.MANY), inbox.measure),
 )
 
 WORKLOADS = tuple(dict.fromkeys(case.workload for case in CASES))

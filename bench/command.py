@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
-from bench.cases import CASES, CLAIM_FEW, CLAIM_MANY, WORKLOADS, Case
+from bench.cases import CASES, CLAIM_FEW, CLAIM_MANY, INBOX_FEW, INBOX_MANY, WORKLOADS, Case
 from bench.databases import Databases, SQLiteDatabases, postgres_databases
 from bench.figures import Figures, Row, medians
 from bench.printing import json_line, table
@@ -88,10 +88,13 @@ def _one_round(case: Case, databases: Databases, scale: float) -> Figures:
 
 
 def _relate(found: dict[str, Figures]) -> None:
-    """Say how rows of one store compare: claims from a long queue to those from a short one, jobs to what can be written at all."""
-    few, many = found.get(CLAIM_FEW), found.get(CLAIM_MANY)
-    if few and many and few.p50_ms and many.p50_ms:
-        many.extra["times_p50_of_few"] = many.p50_ms / few.p50_ms
+    """Say how rows of one store compare: what is found among many to what is found among few, jobs to what can be written at all."""
+    for one, other in ((CLAIM_FEW, CLAIM_MANY), (INBOX_FEW, INBOX_MANY)):
+        few, many = found.get(one), found.get(other)
+        if few and many and few.p50_ms and many.p50_ms:
+            many.extra["times_p50_of_few"] = many.p50_ms / few.p50_ms
+            apart = [many.extra[name] / few.extra[name] for name in many.extra if name.endswith("_p50_ms")]
+            many.extra |= {"most_times_p50_of_few": max(apart)} if apart else {}
     limit, jobs = found.get("limit"), found.get("W3")
     if limit and jobs and limit.per_second:
         jobs.extra["enqueue_share_of_limit"] = jobs.extra["enqueue_per_second"] / limit.per_second

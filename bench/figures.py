@@ -45,9 +45,13 @@ _COMMON = ("per_second", "p50_ms", "p99_ms", "rss_mb", "commits_per_step")
 
 def percentiles(seconds: Sequence[float]) -> tuple[float, float]:
     """The median and the 99th percentile of durations, in milliseconds."""
+    return percentile(seconds, 0.50), percentile(seconds, 0.99)
+
+
+def percentile(seconds: Sequence[float], share: float) -> float:
+    """What this share of durations does not exceed, in milliseconds."""
     ordered = sorted(seconds)
-    last = len(ordered) - 1
-    return ordered[round(last * 0.50)] * 1000, ordered[round(last * 0.99)] * 1000
+    return ordered[round((len(ordered) - 1) * share)] * 1000
 
 
 def medians(rounds: Sequence[Figures]) -> Figures:

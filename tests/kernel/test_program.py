@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 import types
 from collections import defaultdict
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Never, Optional, TypeVar
 
+import msgspec
 import pytest
 
 from holdfast.errors import CommandError, DefinitionError, PayloadError, ReplayError, UnknownEventError
@@ -17,6 +19,7 @@ from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
 from holdfast.kernel.decider import RUNNING, Decider, Status
 from holdfast.kernel.decision import Decision, Ignored, Rejection
 from holdfast.kernel.history import TIMER_CANCELLED
+from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import allows_none, message
 from kernel.orders import (
@@ -522,3 +525,42 @@ def test_statuses_are_the_deciders_own() -> None:
             return Status("paused", "waiting")
 
     assert Program(Paused(), JsonCodec()).status(Order()) == Status("paused", "waiting")
+
+
+class _Note(msgspec.Struct, frozen=True):
+    text: str = ""
+
+
+class _Notes(Decider[_Note, _Note, _Note, None]):
+    type = "notes"
+
+    def initial(self) -> _Note:
+        return _Note()
+
+    def evolve(self, state: _Note, event: _Note) -> _Note:
+        return event
+
+    def decide(self, state: _Note, command: _Note, moment: Moment) -> Decision:
+        return Decision.event(command)
+
+
+class _PlainNotes(_Notes):
+    is_plain = True
+
+
+@pytest.mark.parametrize(("decider", "is_cheap"), [(_PlainNotes(), True), (_Notes(), False)])
+def test_words_that_need_no_proof_are_not_looked_into(decider: _Notes, *, is_cheap: bool) -> None:
+    """A decider whose words are plain is made ready without a look at the shapes of them; they are read all the same."""
+    looked: list[str] = []
+
+    def watch(frame: types.FrameType, event: str, _given: object) -> None:
+        if event == "call" and frame.f_code.co_name == "type_info":
+            looked.append(frame.f_code.co_name)
+
+    sys.setprofile(watch)
+    try:
+        program = Program(decider, JsonCodec())
+    finally:
+        sys.setprofile(None)
+    assert bool(looked) is not is_cheap
+    assert program.events.decode("_Note", 1, b'{"text":"a"}') == _Note("a")

@@ -248,6 +248,10 @@ QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
     "rows of named instances": (lambda reader: reader.headers([PARENT, new_id()]), "default"),
     "what is in hand": (lambda reader: reader.in_hand([PARENT]), "default"),
     "who waits for an event": (lambda reader: reader.subscribers("rare", "o-1", limit=9), "default"),
+    "events that came early": (
+        lambda reader: reader.kept_for("rare", "o-1", now=NOW, limit=9),
+        "default",
+    ),
     "events that are kept": (lambda reader: reader.publications(now=NOW, limit=3), "default"),
     "names of steps": (lambda reader: reader.step_names(PARENT, [1, 2]), "default"),
 }
@@ -304,7 +308,13 @@ INBOXES: dict[str, tuple[Callable[[Reader], Sequence[object] | int], int]] = {
     "a definition's": (lambda reader: reader.open_tasks(TaskQuery(definition="pay")), FEW),
     "a key's": (lambda reader: reader.open_tasks(TaskQuery(key="k1")), 1),
     "a requester's": (lambda reader: reader.open_tasks(TaskQuery(requester="rita")), FEW),
-    "overdue ones": (lambda reader: reader.count_overdue(MINE, LATER), FEW),
+    "overdue ones": (lambda reader: reader.open_tasks(TaskQuery(due_before=LATER)), FEW),
+    "mine that are overdue": (lambda reader: reader.open_tasks(msgspec.structs.replace(OWN, due_before=LATER)), FEW),
+    "mine that a requester wants": (
+        lambda reader: reader.open_tasks(msgspec.structs.replace(OWN, requester="rita")),
+        FEW,
+    ),
+    "how many are overdue": (lambda reader: reader.count_overdue(MINE, LATER), FEW),
     "counts": (lambda reader: reader.count_tasks(MINE), len(MINE)),
     "decided ones": (lambda reader: reader.decisions_by("ada", limit=FEW), FEW),
 }
@@ -316,7 +326,11 @@ def _place(reader: Reader) -> TaskPlace:
 
 def inboxes(desk: Desk) -> None:
     """Many open questions to others, and a few to somebody who is asked by name and by role."""
-    theirs = [TaskOpened(number=1), PersonAsked(number=1, place=1, name="bob"), given(1, actor="bob")]
+    theirs = [
+        TaskOpened(number=1, due_at=LATER + HOUR),
+        PersonAsked(number=1, place=1, name="bob"),
+        given(1, actor="bob"),
+    ]
     desk.commit(*(one(definition="sell", records=theirs) for _ in range(MANY)))
     mine = [
         TaskOpened(number=1, requester="rita", due_at=NOW),
@@ -343,6 +357,16 @@ def test_an_inbox_looks_at_its_own_questions(desk: Desk, list_: str) -> None:
         found = look(desk.reader)
     if list_ != "a page of mine":  # Which of them is the first depends on their ids.
         assert (found if isinstance(found, int) else len(found)) == expected
+    assert effort.is_small, f"{effort.spent}"
+
+
+@pytest.mark.row("E-675")
+def test_what_others_are_late_with_is_not_looked_at(desk: Desk) -> None:
+    """However many questions to others should have been answered, only one's own are looked at to count those that should."""
+    inboxes(desk)
+    effort = Effort(desk)
+    with effort.of(desk.reader):
+        assert desk.reader.count_overdue(MINE, LATER + 2 * HOUR) == FEW
     assert effort.is_small, f"{effort.spent}"
 
 

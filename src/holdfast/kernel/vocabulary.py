@@ -6,7 +6,6 @@ read, memory and history cannot differ, and no object of the user's stays in the
 
 from __future__ import annotations
 
-import contextlib
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -86,17 +85,19 @@ class Vocabulary:
         self._codec = codec
         self._limit = limit
         self._upcasters = upcasters
-        self._wire = {cls: (*wire_name(cls), completion(cls)) for cls in members}
+        proved = members if self._must_prove else ()
+        self._wire = {cls: (*wire_name(cls), completion(cls) if self._must_prove else None) for cls in members}
         self.classes = frozenset(members)
         self._classes = {name: cls for cls, (name, _, _) in self._wire.items()}
         self._versions = {name: version for name, version, _ in self._wire.values()}
-        self._exact = frozenset(cls for cls in members if is_exact(cls))
-        self._depth = Depth(members if self._must_prove else (), is_json=isinstance(codec, JsonCodec), lower=lowered)
-        self._untyped = frozenset(cls for cls in members if has_untyped_parts(cls))
-        self._blind = frozenset(cls for cls in members if cls in self._untyped and not compares_all(cls))
+        self._exact = frozenset(cls for cls in proved if is_exact(cls))
+        self._depth = Depth(proved, is_json=isinstance(codec, JsonCodec), lower=lowered)
+        self._untyped = frozenset(cls for cls in proved if has_untyped_parts(cls))
+        self._blind = frozenset(cls for cls in proved if cls in self._untyped and not compares_all(cls))
         """Classes whose equality does not see all that they hold, and that hold what only equality could vouch for."""
-        self._readers = _readers(codec, self._wire)
         self._keepers = {cls: keep for cls in members if (keep := self._keeper(cls)) is not None}
+        self._readers: dict[tuple[str, int], Reader | None] = {}
+        """What reads the present version of a word, from the first time that one is read: most of the engine's own never are."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,7 +153,10 @@ class Vocabulary:
 
     def decode(self, name: str, version: int, data: bytes) -> object:
         """The value of a stored form, brought up to the present version."""
-        read = self._readers.get((name, version))
+        try:
+            read = self._readers[name, version]
+        except KeyError:
+            read = self._prepared(name, version)
         if read is not None:
             try:
                 return read(data)
@@ -195,7 +199,7 @@ class Vocabulary:
 
         It gives None for any other, which then goes the long way, and there it is said what is wrong with it.
         """
-        read = self._readers.get(self._wire[cls][:2])
+        read = _reader(self._codec, cls)
         if read is None or not isinstance(self._codec, Swift) or cls in self._blind:
             return None
         name, version, make_whole = self._wire[cls]
@@ -217,6 +221,13 @@ class Vocabulary:
             return None
 
         return keep
+
+    def _prepared(self, name: str, version: int) -> Reader | None:
+        """What reads a version of a word, from now on; None for an older one."""
+        if self._versions.get(name) != version:
+            return None
+        read = self._readers[name, version] = _reader(self._codec, self._classes[name])
+        return read
 
     def _read_again(self, value: object, encoded: Encoded) -> object:
         """The value of what was just written; refused if it is not the one that was given."""
@@ -272,15 +283,14 @@ class Vocabulary:
         return self._codec.decode(data, dict)
 
 
-def _readers(codec: Codec, wire: Mapping[type, tuple[str, int, object]]) -> dict[tuple[str, int], Reader]:
-    """What reads values without asking the codec each time; without those that the codec cannot read, or offers nothing for."""
+def _reader(codec: Codec, cls: type) -> Reader | None:
+    """What reads values of a class without asking the codec each time; None if the codec offers nothing, or cannot read them."""
     if not isinstance(codec, Swift):
-        return {}
-    readers: dict[tuple[str, int], Reader] = {}
-    for cls, (name, version, _) in wire.items():
-        with contextlib.suppress(Exception):  # Whoever reads such a value is told why it cannot be read.
-            readers[name, version] = codec.reader(cls)
-    return readers
+        return None
+    try:
+        return codec.reader(cls)
+    except Exception:  # noqa: BLE001 - whoever reads such a value is told why it cannot be read
+        return None
 
 
 def full_name(cls: type) -> str:
@@ -289,7 +299,10 @@ def full_name(cls: type) -> str:
 
 
 class PlainVocabulary(Vocabulary):
-    """Words of which nothing has to be proved: their values were made plain and measured before, and nobody else holds them."""
+    """Words of which nothing has to be proved: their values were made plain and measured before, and nobody else holds them.
+
+    So the shapes of their classes are not looked into, which would be most of what an engine does at its start.
+    """
 
     _must_prove = False
 

@@ -493,4 +493,7 @@ def _concerns_others(change: Change) -> bool:
     """Whether there is work in it that another process may have to do."""
     if change.messages or change.timers or change.recalls:
         return True
-    return any(effect.owner is None for effect in change.effects)
+    for effect in change.effects:  # noqa: SIM110 - every step of a saga comes here, and a generator would cost more than what it looks at
+        if effect.owner is None:
+            return True
+    return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
@@ -27,6 +27,8 @@ class GraphIndex:
         self.limit = limit
         """How large the data of a token may be, in bytes."""
         self.policies = graph.policies
+        self.node: Callable[[str], Node] = graph.nodes.__getitem__
+        """The node with a name. Every step asks several times."""
         ways: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
         for edge in sorted(graph.edges, key=lambda edge: (edge.priority, edge.id)):
             ways[edge.source, edge.on].append(edge)
@@ -68,10 +70,6 @@ class GraphIndex:
         expressions = [*self._guards.values(), *_flat(self._assigns), *_flat(self._formulas)]
         self.reads_event = any(_first(name) == EVENT for each in expressions for name in each.variables)
         """Whether the last signal has to be remembered; most graphs find what it brought in the data, and nowhere else."""
-
-    def node(self, name: str) -> Node:
-        """The node with this name."""
-        return self.graph.nodes[name]
 
     def ways(self, node: str, outcome: str) -> tuple[Edge, ...]:
         """The edges that an outcome may take, in the order in which they are tried."""
@@ -155,8 +153,8 @@ class GraphIndex:
         return self._guards.get(edge.id)
 
     def assigns(self, edge: Edge) -> dict[str, Expression]:
-        """What an edge adds to the data."""
-        return self._assigns.get(edge.id, {})
+        """What an edge adds to the data that adds anything."""
+        return self._assigns[edge.id]
 
 
 def _flat(expressions: Mapping[str, Mapping[str, Expression]]) -> Iterator[Expression]:

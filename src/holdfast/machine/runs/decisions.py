@@ -63,6 +63,7 @@ REPAIRS: tuple[type[Repair], ...] = get_args(Repair)
 LATE = Ignored(reason="nobody waits for this any more")
 _KNOWN = Ignored(reason="the history says so already")
 
+_STARTS = (c.StartWorkflow, ForkWorkflow)
 _OPERATIONS = (
     c.CancelWorkflow,
     c.AbortWorkflow,
@@ -101,7 +102,7 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
 
 def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer | None:
     """The answer to a command that the run does not go on from."""
-    if isinstance(command, c.StartWorkflow | ForkWorkflow):
+    if isinstance(command, _STARTS):
         barred = start_refusal(routes.graph, moment.actor)
         return barred or (None if state.status == "new" else _started_before(moment))
     if state.status == "new":

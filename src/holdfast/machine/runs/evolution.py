@@ -52,7 +52,8 @@ def _step_started(routes: GraphIndex, state: State, event: e.StepStarted) -> Non
 
 def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) -> None:
     step = state.open.pop(event.step, None)
-    state.close_question(event.step)
+    if state.questions:
+        state.close_question(event.step)
     if step is None:
         first = state.tokens[event.token].first
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of, first=first)

@@ -119,10 +119,9 @@ def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: st
     if edge is None:
         stay_or_end(turn, token, node, outcome)
         return
-    assigns = turn.routes.assigns(edge)
-    if assigns:
+    if edge.assign:
         data = turn.data_for(token, node)
-        values = {name: value_of(each, data) for name, each in assigns.items()}
+        values = {name: value_of(each, data) for name, each in turn.routes.assigns(edge).items()}
         if not is_within(turn.routes, {**token.data, **values}):
             values = dict.fromkeys(values)
         turn.emit(DataAssigned(token=token.id, data=values))

@@ -256,5 +256,4 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
     def close_question(self, step: int) -> None:
         """A step has ended: what its question, if it was one, has come to is in the history and in rows."""
-        if self.questions:
-            self.questions.pop(step, None)
+        self.questions.pop(step, None)

@@ -102,18 +102,17 @@ def _step_started(view: Projection, event: e.StepStarted) -> list[Record]:
     node = view.routes.node(event.node)
     rows = view.rows_of(node)
     data = view.data_of(event.token)
-    return [
-        StepOpened(
-            number=event.step,
-            node=event.node,
-            token=event.token,
-            visit=event.visit,
-            retry_of=event.retry_of,
-            wait_kind=rows.wait_kind,
-            input=_encode(data),
-        ),
-        *(_dated(each, event) for each in rows.opened(view, node, event.step, data=data)),
-    ]
+    opened = StepOpened(
+        number=event.step,
+        node=event.node,
+        token=event.token,
+        visit=event.visit,
+        retry_of=event.retry_of,
+        wait_kind=rows.wait_kind,
+        input=_encode(data),
+    )
+    more = rows.opened(view, node, event.step, data=data)
+    return [opened, *(_dated(each, event) for each in more)] if more else [opened]
 
 
 def _dated(record: Record, event: e.StepStarted) -> Record:

@@ -228,7 +228,7 @@ class Turn:
                 due_at=due_at,
             )
         )
-        limit = self.limit_of(node)
+        limit = self.limit_of(node) if self.state.wait_ms else node.timeout_ms
         if limit is not None:
             self.set_timer(step_timer(number), limit, TimeOut(step=number))
         return self.state.open[number]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from holdfast.errors import (
     ConflictError,
@@ -272,6 +273,9 @@ class Committer:
             self._cache.forget(draft.header.id)
 
 
+_by_id = attrgetter("header.id.int")
+
+
 def _changes(drafts: Sequence[Draft]) -> list[Change]:
     """The changes in the order of their instances' ids, which is the order in which rows are locked everywhere."""
     try:
@@ -280,7 +284,7 @@ def _changes(drafts: Sequence[Draft]) -> list[Change]:
         raise
     except BaseException as error:
         raise as_exception(error) from error
-    changes.sort(key=lambda change: change.header.id.int)
+    changes.sort(key=_by_id)
     return changes
 
 

@@ -65,7 +65,7 @@ def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -
             if whole or row[20] is None
             else Snapshot(version=row[20], state_version=row[21], data=row[22]),
             events=events.get(row[0], []),
-            timers=dict(zip(row[23], map(PendingTimer, row[24], row[25]), strict=True)),
+            timers={} if row[23] is None else dict(zip(row[23], map(PendingTimer, row[24], row[25]), strict=True)),
         )
         by_id[row[1], row[0]] = by_key[row[1], row[2], row[5]] = loaded
     return [

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from struct import Struct
+from types import NoneType
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
@@ -58,7 +59,7 @@ class Column(ABC, Generic[T]):
         if self._is_constant():
             body = _NULL if values[0] is None else _element(self.pack(values[0]))
             return _HEADER.pack(1, values[0] is None, self.element_oid, count, 1) + body * count
-        if None in values:
+        if self._has_null():
             body = b"".join([_NULL if value is None else _element(self.pack(value)) for value in values])
             return _HEADER.pack(1, 1, self.element_oid, count, 1) + body
         return _HEADER.pack(1, 0, self.element_oid, count, 1) + self._body(values)  # type: ignore[arg-type]
@@ -67,8 +68,11 @@ class Column(ABC, Generic[T]):
         """Whether all rows say the same, as in most columns of a batch: then it is packed once."""
         return self.values.count(self.values[0]) == len(self.values)
 
+    def _has_null(self) -> bool:
+        return None in self.values
+
     def _body(self, values: Sequence[T]) -> bytes:
-        return b"".join([_element(each) for each in map(self.pack, values)])
+        return _elements([*map(self.pack, values)])
 
 
 class Uuids(Column[UUID]):
@@ -84,7 +88,11 @@ class Uuids(Column[UUID]):
 
     def _is_constant(self) -> bool:
         first = self.values[0]
-        return all(value is first for value in self.values)  # To compare two ids takes longer than to pack them.
+        # To compare two ids takes longer than to pack them, and where they differ the last one nearly always is another.
+        return first is self.values[-1] and all(value is first for value in self.values)
+
+    def _has_null(self) -> bool:
+        return NoneType in map(type, self.values)  # And so does it to compare each of them with None.
 
     def _body(self, values: Sequence[UUID]) -> bytes:
         return _joined(16, [value.int.to_bytes(16, "big") for value in values])
@@ -104,6 +112,12 @@ class Texts(Column[str]):
         except UnicodeEncodeError as error:
             raise PayloadError(f"a text cannot be stored: {error}") from error
 
+    def _body(self, values: Sequence[str]) -> bytes:
+        try:
+            return _elements([value.encode() for value in values])
+        except UnicodeEncodeError as error:
+            raise PayloadError(f"a text cannot be stored: {error}") from error
+
 
 class Blobs(Column[bytes]):
     """bytea."""
@@ -115,6 +129,9 @@ class Blobs(Column[bytes]):
     def pack(value: bytes) -> bytes:
         """They are bytes already."""
         return value
+
+    def _body(self, values: Sequence[bytes]) -> bytes:
+        return _elements(values)
 
 
 class Integers(Column[int]):
@@ -187,6 +204,12 @@ def _joined(length: int, elements: Sequence[bytes]) -> bytes:
 def _element(packed: bytes) -> bytes:
     """An element of an array: its length and itself."""
     return (_SMALL[len(packed)] if len(packed) < len(_SMALL) else _INTEGER.pack(len(packed))) + packed
+
+
+def _elements(packed: Sequence[bytes]) -> bytes:
+    """Elements of different lengths, one after the other."""
+    small, few = _SMALL, len(_SMALL)
+    return b"".join([(small[len(each)] if len(each) < few else _INTEGER.pack(len(each))) + each for each in packed])
 
 
 Kind = type[Column[Any]]

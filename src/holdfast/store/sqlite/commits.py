@@ -355,16 +355,18 @@ def _consume(connection: sqlite3.Connection, claims: Sequence[Claim]) -> int:
     if not claims:
         return 0
     effects = [_effect_key(claim) for claim in claims if isinstance(claim, EffectClaim)]
+    done = connection.executemany(_sql.consume_effect, effects).rowcount if effects else 0
+    if len(effects) == len(claims):
+        return done  # Nearly always.
     timers = [(id_text(claim.instance), claim.key, claim.number) for claim in claims if isinstance(claim, TimerClaim)]
     messages = [(claim.id,) for claim in claims if isinstance(claim, InboxClaim)]
     letters = [(claim.id,) for claim in claims if isinstance(claim, LetterClaim)]
     ways = (
-        (_sql.consume_effect, effects),
         (_sql.consume_timer, timers),
         (_sql.consume_message, messages),
         (_sql.consume_letter, letters),
     )
-    return sum(connection.executemany(statement, keys).rowcount for statement, keys in ways if keys)
+    return done + sum(connection.executemany(statement, keys).rowcount for statement, keys in ways if keys)
 
 
 def _birth(name: str, change: Change) -> tuple[object, ...]:

@@ -19,6 +19,7 @@ from holdfast.store.tasks import Asked, DecisionPlace, ListedDecision, ListedTas
 
 class _Sql(msgspec.Struct, frozen=True):
     open_tasks: str
+    overdue_tasks: str
     open_tasks_of_definition: str
     open_tasks_by_key: str
     open_tasks_of_requester: str
@@ -80,8 +81,8 @@ class TaskReads:
 
     def count_overdue(self, people: Sequence[Asked], now: datetime) -> int:
         """How many in these inboxes should have been answered."""
-        names = json.dumps([*map(_joined, people)])
-        ((count,),) = self._all(_sql.count_overdue, {"tenant": self._tenant, "names": names, "now": text(now)})
+        asked = {"people": json.dumps(people), "names": json.dumps([*map(_joined, people)])}
+        ((count,),) = self._all(_sql.count_overdue, {"tenant": self._tenant, "now": text(now), **asked})
         return int(count)
 
     def _all(self, statement: str, values: dict[str, Any] | Sequence[object]) -> list[Row]:
@@ -94,7 +95,9 @@ def _listing(query: TaskQuery) -> str:
         return _sql.open_tasks_by_key
     if query.requester:
         return _sql.open_tasks_of_requester
-    return _sql.open_tasks_of_definition if query.definition else _sql.open_tasks
+    if query.definition:
+        return _sql.open_tasks_of_definition
+    return _sql.open_tasks if query.due_before is None else _sql.overdue_tasks
 
 
 _decision = reading(TASK_DECISIONS)

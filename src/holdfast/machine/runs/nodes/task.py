@@ -80,7 +80,8 @@ def call_anew(turn: Turn, step: Step) -> None:
 
 def _call(turn: Turn, step: Step, delay: timedelta) -> None:
     token, node = turn.state.tokens[step.token], turn.routes.node(step.node)
-    place = _held_at(token)
+    assert isinstance(node.op, Task)
+    place = None if token.last_output is None else _held_at(token)
     body = RunStep(
         step=step.number,
         node=step.node,
@@ -91,14 +92,12 @@ def _call(turn: Turn, step: Step, delay: timedelta) -> None:
         previous_at=place,
         metadata=node.metadata,
     )
-    turn.call(_task(turn, step).work, body, priority=node.priority, delay=delay)
+    turn.call(node.op.work, body, priority=node.priority, delay=delay)
 
 
 def _held_at(token: Token) -> str | list[str] | None:
     """Where a token's data still holds its last answer, so that it need not be sent twice; None if it does not."""
     answer, data = token.last_output, token.data
-    if answer is None:
-        return None
     if token.answer:
         return token.answer if token.answer in data and data[token.answer] == answer else None
     assert isinstance(answer, dict)

@@ -2,13 +2,12 @@
 -- table and look for every row among the given ones, which it likes to do while it believes that the table is small.
 
 -- name: headers
--- The wanted instances with their snapshots and their timers: some named by id, some by definition and key.
+-- The wanted instances with their snapshots and their timers, which are null where there are none: some named by id, some by definition
+-- and key.
 select
     i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text, s.version, s.state_version, s.data,
-    array(select t.key from holdfast.timers t where t.instance = i.id order by t.key),
-    array(select t.number from holdfast.timers t where t.instance = i.id order by t.key),
-    array(select least(greatest(t.due_at, '0001-01-01 00:00:00+00'), '9999-12-31 23:59:59.999999+00') from holdfast.timers t where t.instance = i.id order by t.key)
+    t.keys, t.numbers, t.dues
 from (
     select n.* from unnest(?::text[], ?::uuid[]) as u (tenant, id)
     cross join lateral (select * from holdfast.instances where id = u.id and tenant = u.tenant offset 0) as n
@@ -18,6 +17,11 @@ from (
         select * from holdfast.instances where tenant = u.tenant and definition = u.definition and key = u.key offset 0
     ) as n
 ) as i left join lateral (select * from holdfast.snapshots where instance = i.id offset 0) as s on true
+cross join lateral (
+    select array_agg(key) as keys, array_agg(number) as numbers,
+        array_agg(least(greatest(due_at, '0001-01-01 00:00:00+00'), '9999-12-31 23:59:59.999999+00')) as dues
+    from holdfast.timers where instance = i.id offset 0
+) as t
 
 -- name: events
 select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause, e.on_behalf_of,

@@ -160,11 +160,12 @@ where tenant = ?::text and kind = 'event' and signal = ?::text and correlation =
 order by instance, number, place limit ?::int8
 
 -- name: kept_for
+-- The place names the event and the key once more: it is one of the index that has them, and not of the one by time, which would be read whole.
 select number, id, event, correlation, match_one, expires_at, data, instance, published_at
 from holdfast.published_events
-where tenant = ?::text and event = ?::text and correlation = ?::text and expires_at > ?::timestamptz
-    and (published_at, instance) > (?::timestamptz, ?::uuid)
-order by published_at, instance limit ?::int8
+where tenant = $1::text and event = $2::text and correlation = $3::text and expires_at > $4::timestamptz
+    and (event, correlation, published_at, instance) > ($2::text, $3::text, $5::timestamptz, $6::uuid)
+order by published_at, instance limit $7::int8
 
 -- name: publications
 select number, id, event, correlation, match_one, expires_at, data, instance, published_at

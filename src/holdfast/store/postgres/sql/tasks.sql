@@ -11,6 +11,19 @@ where t.tenant = $1::text and t.closed_at is null
     and ($4::text = '' or t.requester = $4::text) and ($5::timestamptz is null or t.due_at < $5::timestamptz)
 order by t.opened_at, t.instance, t.number limit $9::int8
 
+-- name: overdue_tasks
+-- Those that should have been answered. They are few among many, so they are found by their time, and put in order then. The offset keeps
+-- the planner from looking for them in that order, which would be to look at all.
+select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+    t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
+from (
+    select * from holdfast.human_tasks t
+    where t.tenant = $1::text and t.closed_at is null and t.due_at < $5::timestamptz offset 0
+) as t
+where (t.opened_at, t.instance, t.number) > ($6::timestamptz, $7::uuid, $8::int4)
+    and ($2::text = '' or t.definition = $2::text) and ($3::text = '' or t.key = $3::text) and ($4::text = '' or t.requester = $4::text)
+order by t.opened_at, t.instance, t.number limit $9::int8
+
 -- name: open_tasks_of_definition
 -- Those of one definition.
 select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
@@ -90,9 +103,17 @@ cross join lateral (
 ) as f where f.count > 0 order by 1, 2
 
 -- name: count_overdue
--- How many in these inboxes should have been answered.
-select count(*) from holdfast.human_tasks t
-where t.tenant = $1::text and t.closed_at is null and t.due_at < $3::timestamptz and exists (
-    select 1 from holdfast.task_people p
-    where p.instance = t.instance and p.number = t.number and p.is_open and p.kind || ':' || p.name = any ($2::text[]) offset 0
-)
+-- How many in these inboxes, each once, should have been answered: however many of others should be.
+select count(*) from unnest($3::text[], $4::text[]) as w (kind, name)
+cross join lateral (
+    select 1 from holdfast.task_people p cross join lateral (
+        select 1 from holdfast.human_tasks t
+        where t.instance = p.instance and t.number = p.number and t.tenant = $1::text and t.due_at < $2::timestamptz offset 0
+    ) as t
+    where p.tenant = $1::text and p.kind = w.kind and p.name = w.name and p.is_open
+        and not exists (
+            select 1 from holdfast.task_people o
+            where o.instance = p.instance and o.number = p.number and o.is_open and o.place < p.place
+                and o.kind || ':' || o.name = any ($5::text[]) offset 0
+        ) offset 0
+) as f

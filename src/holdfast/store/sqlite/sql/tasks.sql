@@ -10,6 +10,16 @@ where t.tenant = :tenant and t.closed_at is null and (t.opened_at, t.instance, t
     and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
 order by t.opened_at, t.instance, t.number limit :limit;
 
+-- name: overdue_tasks
+-- Those that should have been answered. They are few among many, so they are found by their time, and put in order then.
+select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+    t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
+from human_tasks t indexed by human_tasks_due
+where t.tenant = :tenant and t.closed_at is null and t.due_at < :due_before and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
+    and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
+    and (:requester = '' or t.requester = :requester)
+order by t.opened_at, t.instance, t.number limit :limit;
+
 -- name: open_tasks_of_definition
 -- Those of one definition.
 select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
@@ -75,10 +85,12 @@ select w.value ->> 0 as kind, w.value ->> 1 as name, (
 ) as count from json_each(:people) as w where count > 0 order by 1, 2;
 
 -- name: count_overdue
--- How many in these inboxes should have been answered.
-select count(*) from human_tasks t
-where t.tenant = :tenant and t.closed_at is null and t.due_at < :now and exists (
-    select 1 from task_people p
-    where p.instance = t.instance and p.number = t.number and p.is_open
-        and p.kind || ':' || p.name in (select value from json_each(:names))
+-- How many in these inboxes, each once, should have been answered: however many of others should be.
+select count(*) from json_each(:people) as w
+cross join task_people p on p.tenant = :tenant and p.kind = w.value ->> 0 and p.name = w.value ->> 1 and p.is_open
+cross join human_tasks t on t.instance = p.instance and t.number = p.number
+where t.tenant = :tenant and t.due_at < :now and not exists (
+    select 1 from task_people o
+    where o.instance = p.instance and o.number = p.number and o.is_open and o.place < p.place
+        and o.kind || ':' || o.name in (select value from json_each(:names))
 );
