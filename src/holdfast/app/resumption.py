@@ -15,15 +15,14 @@ from holdfast.app.workflow_reads import graph_of, workflow_row
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.actor import OWN, Actor, RequestContext
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import ResumeTrigger
+from holdfast.kernel.records import PauseClock, ResumeTrigger
 from holdfast.machine.runs.commands import ExpirePause, ResumeWorkflow
-from holdfast.machine.runs.events import Clock
 from holdfast.machine.runs.law import RESUME, resume_refusal
 from holdfast.runtime.loops.resuming import Resumption, Told
 from holdfast.runtime.replies import Reply
 from holdfast.store import resuming
 
-_CLOCKS: tuple[str, ...] = get_args(Clock)
+_CLOCKS: tuple[str, ...] = get_args(PauseClock)
 _TRIGGERS: tuple[str, ...] = get_args(ResumeTrigger)
 
 
@@ -109,10 +108,10 @@ RESUMPTION: Final = Resumption(
 """What the worker says to runs that are to go on, or have been paused for too long."""
 
 
-def checked_clock(given: object) -> Clock | None:
+def checked_clock(given: object) -> PauseClock | None:
     """What becomes of timers during a pause."""
     if given is None or given in _CLOCKS:
-        return cast("Clock | None", given)
+        return cast("PauseClock | None", given)
     raise PayloadError(f"the clock of a pause is one of {', '.join(_CLOCKS)}, not {given!r}")
 
 

@@ -12,8 +12,9 @@ from holdfast.app.operator_views import PauseInfo
 from holdfast.app.paused import Paused, check_known, named, permitted
 from holdfast.app.references import DefinitionLike
 from holdfast.errors import ConflictError, PayloadError, RejectedError
+from holdfast.kernel.records import PauseClock
 from holdfast.runtime.replies import Reply
-from holdfast.store.pauses import ALL_TENANTS, Pause, PauseClock, Scope
+from holdfast.store.pauses import ALL_TENANTS, Pause, Scope
 
 _CLOCKS: tuple[str, ...] = get_args(PauseClock)
 

@@ -37,10 +37,9 @@ from holdfast.app.workflow_reads import described, explained, folded_workflow, g
 from holdfast.authoring.definition import R
 from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import STEPS, TASKS, ResumeTrigger
+from holdfast.kernel.records import STEPS, TASKS, PauseClock, ResumeTrigger
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import repair_commands as r
-from holdfast.machine.runs.events import Clock
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.runtime.replies import Reply
@@ -186,7 +185,7 @@ class FutureRun(Handle, Generic[R]):
             return self._refused(error)
         return self._ended_by(command)
 
-    def pause(self, reason: str = "", *, clock: Clock | None = None, until: datetime | None = None) -> Reply[None]:
+    def pause(self, reason: str = "", *, clock: PauseClock | None = None, until: datetime | None = None) -> Reply[None]:
         """Have the run wait: handlers that are running finish, and what follows from them is held until `resume`.
 
         `clock` says what becomes of its timers, timeouts and deadline: with `run_on`, which is the default, those that pass meanwhile

@@ -55,12 +55,10 @@ from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
-from holdfast.kernel.records import DeadLetterSource, ResumeTrigger
+from holdfast.kernel.records import DeadLetterSource, PauseClock, ResumeTrigger
 from holdfast.machine.graphs.asks import Stage
 from holdfast.machine.graphs.graph import Graph
-from holdfast.machine.runs.events import Clock
 from holdfast.people.chains import Chain
-from holdfast.store.pauses import PauseClock
 
 
 class Run(Handle, Generic[R]):
@@ -140,7 +138,7 @@ class Run(Handle, Generic[R]):
         """
         return self._futures.abort(reason).result(timeout)
 
-    def pause(self, reason: str = "", *, clock: Clock | None = None, until: datetime | None = None) -> None:
+    def pause(self, reason: str = "", *, clock: PauseClock | None = None, until: datetime | None = None) -> None:
         """Have the run wait: handlers that are running finish, and what follows from them is held until `resume`.
 
         `clock` says what becomes of its timers, timeouts and deadline: with `run_on`, which is the default, those that pass meanwhile
