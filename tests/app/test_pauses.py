@@ -175,6 +175,37 @@ def test_timers_that_stand_still_get_their_time_back(place: Place) -> None:
     assert ledger.entries == ["act", "act"]
 
 
+def test_a_run_knows_when_its_timers_are_due_after_clocks_stood_still(place: Place) -> None:
+    """The pause of a definition moves its timers; a run that is paused itself afterwards gives them back as they were moved.
+
+    So does one that another process remembers, and one that is paused before all of the pause is walked for.
+    """
+    ledger = Ledger()
+    engine, other = (place.engine().register(waiting(ledger)) for _ in range(2))
+    runs = [engine.start("late"), other.start("late"), engine.start("late")]
+    engine.advance(HOUR / 2)
+    for each in (other, engine):
+        each.drain()
+    engine.pauses.pause("late", clock="stand_still")
+    engine.advance(2 * HOUR)
+    other.drain()
+    engine.pauses.resume("late")
+    engine.drain()
+    runs[2].pause()
+    runs[2].resume()
+    engine.advance(3 * LAG)
+    other.drain()
+    for run in runs[:2]:
+        run.pause()
+        run.resume()
+    engine.advance(HOUR / 2 - 6 * LAG)
+    other.drain()
+    assert ledger.entries == []
+    engine.advance(6 * LAG)
+    other.drain()
+    assert ledger.entries == ["act"] * 3
+
+
 def test_clocks_of_pauses_that_overlap_stand_still_for_as_long_as_one_of_them_says_so(place: Place) -> None:
     """The time under a pause that lets them run on does not count, that under two that do not counts once."""
     ledger = Ledger()
