@@ -450,6 +450,31 @@ def test_the_same_pause_again_is_the_one_that_stands(place: Place) -> None:
     assert len(engine.pauses.list()) == 1
 
 
+def test_a_pause_for_so_long_repeated_is_the_one_that_stands(place: Place) -> None:
+    """It ends when the first call said: a call that is repeated because its answer got lost does not prolong it, nor is it refused."""
+    engine = place.engine().register(order(Ledger()))
+    first = engine.pauses.pause("order", until=HOUR)
+    engine.advance(minutes=1)
+    again = engine.pauses.pause("order", until=HOUR)
+    assert (again.id, again.until) == (first.id, first.until)
+    with pytest.raises(ConflictError, match="resume it first"):
+        engine.pauses.pause("order", until=2 * HOUR)
+
+
+@pytest.mark.parametrize("number", ["one", -1, 0, True, 2**70, 1.0, None])
+def test_a_pause_is_named_by_its_number(place: Place, number: object) -> None:
+    """What is no number of a pause finds none, and is no place in a list, on every database."""
+    engine = place.engine().register(order(Ledger()))
+    engine.pauses.pause("order")
+    with pytest.raises(NotFoundError, match="pause"):
+        engine.pauses.get(number)  # type: ignore[arg-type]
+    if number is not None:
+        with pytest.raises(PayloadError, match="`before` must be"):
+            engine.pauses.list(before=number)  # type: ignore[arg-type]
+        with pytest.raises(PayloadError, match="`before` must be"):
+            engine.pauses.list(before=number, with_ended=True)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("asked", "error", "says"),
     [

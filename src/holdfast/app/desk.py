@@ -256,6 +256,11 @@ def checked_after(given: object, *, most: int = _LAST_NUMBER) -> int:
     return _checked_number(given, "`after`", least=0, most=most)
 
 
+def checked_before(given: object) -> int:
+    """The number of the first thing after a page."""
+    return _checked_number(given, "`before`", least=1, most=_LAST_NUMBER)
+
+
 def _checked_number(given: object, what: str, *, least: int, most: int) -> int:
     if not is_whole(given, least=least, most=most) or isinstance(given, bool):
         raise PayloadError(f"{what} must be a whole number from {least} to {most}, not {given!r}")

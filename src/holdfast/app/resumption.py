@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, cast, get_args
 from uuid import UUID
 
@@ -122,13 +122,19 @@ def checked_trigger(given: object) -> ResumeTrigger:
     raise PayloadError(f"a resume is triggered by one of {', '.join(_TRIGGERS)}, not {given!r}")
 
 
-def checked_until(given: object) -> datetime | None:
+def checked_until(given: object, now: datetime) -> datetime | None:
     """When a pause ends by itself."""
     if given is None:
         return None
-    if not isinstance(given, datetime) or given.tzinfo is None:
-        raise PayloadError(f"a pause ends at a datetime with a zone, such as datetime(..., tzinfo=UTC), not {given!r}")
-    return given
+    try:
+        at = now + given if isinstance(given, timedelta) else given
+    except OverflowError as error:
+        raise PayloadError(f"the pause would end after the last day of the calendar: {given}") from error
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise PayloadError(
+            f"`until` is an instant with a time zone, such as datetime(..., tzinfo=UTC), or a timedelta from now on, not {given!r}"
+        )
+    return at
 
 
 def checked_data(given: object, *, limit: int) -> dict[str, object] | None:

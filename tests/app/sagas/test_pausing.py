@@ -263,7 +263,7 @@ def test_a_pause_that_ended_early_does_not_end_again(place: Place) -> None:
     """The timer of a pause goes with it: the next pause is another one."""
     engine = place.engine().register(resting(Stage()))
     found = engine.run(run(engine, "resting"))
-    found.pause(until=place.clock.now() + timedelta(minutes=10))
+    found.pause(until=timedelta(minutes=10))
     found.resume()
     found.pause()
     engine.advance(hours=3)
@@ -383,8 +383,8 @@ def test_what_undoes_itself_is_not_paused(live: Live) -> None:
     ("call", "message"),
     [
         (lambda run: run.pause(clock="backwards"), "run_on, stand_still"),
-        (lambda run: run.pause(until=datetime(2030, 1, 1)), "with a zone"),  # noqa: DTZ001 - that is the mistake
-        (lambda run: run.pause(until="tomorrow"), "with a zone"),
+        (lambda run: run.pause(until=datetime(2030, 1, 1)), "with a time zone"),  # noqa: DTZ001 - that is the mistake
+        (lambda run: run.pause(until="tomorrow"), "with a time zone"),
         (lambda run: run.pause(7), "must be text"),
         (lambda run: run.resume(data=[1]), "as a dict"),
         (lambda run: run.resume(triggered_by="magic"), "manual, approval, event, timeout"),

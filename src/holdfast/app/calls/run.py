@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar, cast
 
@@ -185,16 +185,20 @@ class FutureRun(Handle, Generic[R]):
             return self._refused(error)
         return self._ended_by(command)
 
-    def pause(self, reason: str = "", *, clock: PauseClock | None = None, until: datetime | None = None) -> Reply[None]:
+    def pause(
+        self, reason: str = "", *, clock: PauseClock | None = None, until: datetime | timedelta | None = None
+    ) -> Reply[None]:
         """Have the run wait: handlers that are running finish, and what follows from them is held until `resume`.
 
         `clock` says what becomes of its timers, timeouts and deadline: with `run_on`, which is the default, those that pass meanwhile
-        fire once it goes on; with `stand_still` all of them are as much later as the pause is long. With `until` it goes on by itself.
+        fire once it goes on; with `stand_still` all of them are as much later as the pause is long. With `until` it goes on by itself, at an
+        instant or after so long.
         Whoever is not the engine itself needs the capability `execution:pause`.
         """
+        now = self._desk.service.shared.clock.now()
         try:
             command = c.PauseWorkflow(
-                reason=checked_text(reason, "reason"), clock=checked_clock(clock), until=checked_until(until)
+                reason=checked_text(reason, "reason"), clock=checked_clock(clock), until=checked_until(until, now)
             )
         except HoldfastError as error:
             return failed(error)
