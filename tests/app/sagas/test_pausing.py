@@ -23,6 +23,7 @@ from holdfast import (
     SagaDefinition,
 )
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import PauseClock
 from holdfast.machine.runs.pauses import REQUESTED
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -215,6 +216,40 @@ def test_time_can_stand_still(place: Place) -> None:
     assert (stage.calls, status(engine, instance)) == ([], "running")
     engine.advance(minutes=1)
     assert (stage.calls, status(engine, instance)) == (["after"], "completed")
+
+
+@pytest.mark.parametrize(("clock", "left"), [("run_on", 10), ("stand_still", 40)])
+def test_a_call_that_is_put_off_keeps_its_time(place: Place, clock: PauseClock, left: int) -> None:
+    """The start delay of a first call and the wait before another one are clocks like any other: a pause does not begin them anew.
+
+    Nor does it cut them short.
+    """
+    stage = Stage()
+    saga = Saga("late").step("a", stage.does("a", BROKEN, None), start_after=3600, delay=3600, cap=3600).build()
+    engine = place.engine().register(saga)
+    instance = run(engine, "late")
+    for calls in (["a"], ["a", "a"]):
+        engine.advance(minutes=20)
+        engine.run(instance).pause(clock=clock)
+        engine.advance(minutes=30)
+        engine.run(instance).resume()
+        engine.advance(minutes=left, microseconds=-1)
+        assert stage.calls == calls[1:]
+        engine.advance(microseconds=1)
+        assert stage.calls == calls
+    assert status(engine, instance) == "completed"
+
+
+def test_a_call_whose_time_passes_while_paused_is_made_afterwards(place: Place) -> None:
+    """At once, if the clock has run on."""
+    stage = Stage()
+    engine = place.engine().register(Saga("late").step("a", stage.does("a"), start_after=3600).build())
+    instance = run(engine, "late")
+    engine.run(instance).pause()
+    engine.advance(hours=2)
+    engine.run(instance).resume()
+    engine.drain()
+    assert (stage.calls, status(engine, instance)) == (["a"], "completed")
 
 
 def test_a_question_does_not_time_out_while_its_run_is_paused(place: Place) -> None:
