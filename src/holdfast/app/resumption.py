@@ -10,9 +10,10 @@ import msgspec
 
 from holdfast.app.desk import Desk
 from holdfast.app.pause_views import ResumeRequest, resume_request
+from holdfast.app.rights import permit
 from holdfast.app.step_handlers import plain
 from holdfast.app.workflow_reads import graph_of, workflow_row
-from holdfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError
+from holdfast.errors import NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.actor import OWN, Actor, RequestContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import PauseClock, ResumeTrigger
@@ -57,8 +58,7 @@ def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> Resu
     """Write a request down that is to be carried out later."""
     with desk.reader.look() as reader:
         barred = resume_refusal(graph_of(desk, workflow_row(reader, instance)), desk.request.actor)
-    if barred is not None:
-        raise ForbiddenError(reason=barred.code, message=barred.message)
+    permit(barred)
     request = _stored(desk, instance, command, outcome="open")
     if not desk.service.operate(lambda parts: parts.resumes().record(request), may_repeat=False):
         raise NotFoundError("workflow instance", instance)

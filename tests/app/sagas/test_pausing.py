@@ -29,7 +29,7 @@ from holdfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually
 
-OPERATOR = Actor(id="olga", capabilities=frozenset({"execution:pause", "execution:resume"}))
+OPERATOR = Actor(id="olga", capabilities=frozenset({"execution:read", "execution:pause", "execution:resume"}))
 NOBODY = InstanceId(UUID("00000000-0000-7000-8000-000000000000"))
 
 

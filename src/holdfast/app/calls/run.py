@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar, cast
@@ -15,7 +16,6 @@ from holdfast.app.forking import ForkPreview, fork_preview, forked
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
 from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options, resume_request
-from holdfast.app.paused import holds_on, told
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.reasons import Why
 from holdfast.app.references import StepLike, checked_step
@@ -28,12 +28,22 @@ from holdfast.app.resumption import (
     noting_refusal,
     requested,
 )
-from holdfast.app.standing import Work, standing, trouble
+from holdfast.app.rights import check_reader
+from holdfast.app.standing import trouble
 from holdfast.app.step_handlers import plain, plain_data
 from holdfast.app.task_views import HumanTask, human_task
 from holdfast.app.verification import Verification, verified
 from holdfast.app.waiters import Bring, Ending, EndReply
-from holdfast.app.workflow_reads import described, explained, folded_workflow, graph_of, shown_steps, workflow_row
+from holdfast.app.workflow_reads import (
+    check_readable,
+    described,
+    explained,
+    folded_workflow,
+    graph_of,
+    shown_steps,
+    standing_of,
+    workflow_row,
+)
 from holdfast.authoring.definition import R
 from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
 from holdfast.kernel.ids import InstanceId
@@ -46,9 +56,6 @@ from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address
 
-_LOOK_SECONDS = 1.0
-"""How long a caller who has waited in vain waits to be told why."""
-_MAINTAINED = "maintenance mode holds up all work: admin.resume_processing() ends it"
 T = TypeVar("T")
 
 
@@ -88,7 +95,7 @@ class FutureRun(Handle, Generic[R]):
 
     def describe(self) -> Reply[views.WorkflowInstance]:
         """The run with its status, its input and its data."""
-        return self._desk.look(lambda reader: described(self._desk, reader, self.id))
+        return self._look(lambda reader: described(self._desk, reader, self.id))
 
     def steps(self) -> Reply[list[views.Step]]:
         """The steps of the run, in the order in which they began."""
@@ -97,7 +104,7 @@ class FutureRun(Handle, Generic[R]):
             header = workflow_row(reader, self.id)
             return shown_steps(self._desk, reader, header, reader.rows(STEPS, header.id))
 
-        return self._desk.look(read)
+        return self._look(read)
 
     def history(self, *, after: int = 0, limit: int | None = None) -> Reply[list[views.HistoryEntry]]:
         """The history of the run, in order; give the last sequence as `after` for the next page.
@@ -115,7 +122,7 @@ class FutureRun(Handle, Generic[R]):
             teller = Teller(self._desk.registry.library.speaker, graph)
             return teller.page(reader, header.id, after=start, limit=most)
 
-        return self._desk.look(read)
+        return self._look(read)
 
     def tasks(self) -> Reply[list[HumanTask]]:
         """The questions of the run to people, answered ones included."""
@@ -124,7 +131,7 @@ class FutureRun(Handle, Generic[R]):
             header = workflow_row(reader, self.id)
             return [human_task(each, header) for each in reader.rows(TASKS, header.id)]
 
-        return self._desk.look(read)
+        return self._look(read)
 
     def diagram(self, *, format: Format = "mermaid") -> Reply[str]:  # noqa: A002 - the word that everybody uses for it
         """A drawing of the run with its live state, as Mermaid, DOT or JSON."""
@@ -135,11 +142,11 @@ class FutureRun(Handle, Generic[R]):
             steps = shown_steps(self._desk, reader, header, rows)
             return drawn(graph_of(self._desk, header), format, steps=steps, rows=rows)
 
-        return self._desk.look(draw)
+        return self._look(draw)
 
     def verify(self) -> Reply[Verification]:
         """Fold the whole history of the run again and compare it with what is stored: its row, its state, and what it shows."""
-        return self._desk.look(lambda reader: verified(reader, self._desk.registry, self._address))
+        return self._look(lambda reader: verified(reader, self._desk.registry, self._address))
 
     def why(self) -> Reply[Why]:
         """Why the run does not move, in words and as data: what it waits for, since when, until when, and what could be done.
@@ -254,7 +261,7 @@ class FutureRun(Handle, Generic[R]):
         def read(reader: Reader) -> list[ResumeRequest]:
             return [resume_request(each) for each in reader.resume_requests(workflow_row(reader, self.id).id)]
 
-        return self._desk.look(read)
+        return self._look(read)
 
     def resume_options(self) -> Reply[list[ResumeOption]]:
         """What would bring the run on, and who may do that; empty if nothing would."""
@@ -263,7 +270,7 @@ class FutureRun(Handle, Generic[R]):
             tracked = folded_workflow(self._desk, reader, self.id)
             return resume_options(self.id, cast("State", tracked.state), graph_of(self._desk, tracked.header))
 
-        return self._desk.look(read)
+        return self._look(read)
 
     # -- repair: each has a reason, which the history keeps, and needs the capability `execution:repair`
 
@@ -344,7 +351,7 @@ class FutureRun(Handle, Generic[R]):
 
     def fork_preview(self, at: int) -> Reply[ForkPreview]:
         """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""
-        return self._desk.look(lambda reader: fork_preview(self._desk, reader, self.id, checked_after(at)))
+        return self._look(lambda reader: fork_preview(self._desk, reader, self.id, checked_after(at)))
 
     def fork(self, at: int, *, reason: str, data: object = None, key: str = "") -> Reply[FutureRun[R]]:
         """Start a new run of the same version where this one was after the event with this sequence; this one stays as it is.
@@ -389,6 +396,15 @@ class FutureRun(Handle, Generic[R]):
             raise PayloadError(f"{instance}:{number} is a step of another run; give one of {self.id}")
         return number
 
+    def _look(self, question: Callable[[Reader], T]) -> Reply[T]:
+        """Ask about the run, if whoever calls may look at it."""
+
+        def look(reader: Reader) -> T:
+            check_readable(self._desk, reader, self.id)
+            return question(reader)
+
+        return self._desk.look(look)
+
     @property
     def _address(self) -> Address:
         return Address(tenant=self._desk.tenant, instance=self.id)
@@ -414,7 +430,7 @@ class FutureRun(Handle, Generic[R]):
         return reply
 
     def _end_reply(self) -> EndReply[T]:
-        return self._desk.endings.reply(partial(_standing, self._desk, self.id))
+        return self._desk.endings.reply(partial(standing_of, self._desk, self.id))
 
     def _wait(self, reply: EndReply[T], bring: Bring[T]) -> None:
         try:
@@ -433,6 +449,7 @@ class FutureRun(Handle, Generic[R]):
 
     def _result(self, ending: Ending) -> R:
         header = ending.header
+        check_reader(self._desk, header.started_by)
         final = ending.summary or self._final_state(header.id)
         assert isinstance(final, FinalState)
         if header.status == "completed":
@@ -450,34 +467,6 @@ class FutureRun(Handle, Generic[R]):
     def _final_state(self, identity: InstanceId) -> FinalState | None:
         with self._desk.reader.look() as reader:
             return final_state(folded_workflow(self._desk, reader, identity).state)
-
-
-def _standing(desk: Desk, identity: InstanceId) -> str:
-    """Where a run stands, for a caller who waits for its end in vain; that caller does not wait much longer for this."""
-
-    def look() -> str:
-        work = _work(desk)
-        with desk.reader.look() as reader:
-            tracked = folded_workflow(desk, reader, identity)
-            state = cast("State", tracked.state)
-            held = _MAINTAINED if desk.service.maintenance else told(holds_on(desk, tracked.header, state))
-            return standing(state, graph_of(desk, tracked.header), work=work, held=held)
-
-    try:
-        return desk.read(look).result(_LOOK_SECONDS)
-    except (HoldfastError, TimeoutError) as error:
-        return f"where it stands could not be found out: {error}"
-
-
-def _work(desk: Desk) -> Work:
-    service = desk.service
-    if not service.has_threads:
-        return "driven"
-    if service.has_worker:
-        return "here"
-    moment = service.shared.clock.judge()
-    is_alive = service.survey(lambda parts: parts.workers().live(moment))
-    return "elsewhere" if is_alive else "nowhere"
 
 
 def _same(outcome: Outcome) -> Outcome:

@@ -702,7 +702,10 @@ class AsyncChains:
 
 
 class AsyncDeadLetters:
-    """What operators ask of work that gave up."""
+    """What operators ask of work that gave up.
+
+    To look takes the capability `execution:read`, to put back or to forget `execution:repair`.
+    """
 
     def __init__(self, futures: FutureDeadLetters) -> None:
         self._futures = futures

@@ -700,7 +700,10 @@ class Chains:
 
 
 class DeadLetters:
-    """What operators ask of work that gave up."""
+    """What operators ask of work that gave up.
+
+    To look takes the capability `execution:read`, to put back or to forget `execution:repair`.
+    """
 
     def __init__(self, futures: FutureDeadLetters) -> None:
         self._futures = futures
