@@ -9,6 +9,7 @@ import pytest
 from app.sagas.acting import BROKEN, Gate, Stage, run, status, step
 from holdfast import Engine, NotFoundError, Notice, Reason, Saga, SagaDefinition, event
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.telemetry import InstanceStuck
 from holdfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import Live, Place
@@ -360,6 +361,43 @@ def test_a_run_that_nothing_can_wake_is_an_incident(place: Place, saga: SagaDefi
     assert [each.id for each in engine.runs.stuck().items] == [instance]
     assert engine.as_tenant("other").runs.stuck().items == []
     assert not any(engine.run(other).why().is_incident for other in others)
+
+
+def test_the_engine_looks_for_such_runs_by_itself(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """Now and then, of all tenants; the log, listeners and health tell of them, and of no other run. Once it is gone, nobody does."""
+    place.must_fold = False
+    engine = place.engine().register(ORDER)
+    heard: list[InstanceStuck] = []
+    engine.listen(lambda each: heard.append(each) if isinstance(each, InstanceStuck) else None)
+    instance = engine.as_tenant("acme").start("order").id
+    run(engine, "order")
+    _of_every_kind(engine)
+    engine.advance(minutes=3)
+    assert (heard, engine.health().incidents) == ([], [])
+    Desk(place.store).run("delete from {}effects where instance = '" + str(instance) + "'")
+    engine.advance(minutes=3)
+    assert {(each.tenant, each.definition, each.instance) for each in heard} == {("acme", "order", instance)}
+    assert any("nothing can ever wake it" in record.message for record in caplog.records)
+    (said,) = engine.health().incidents
+    assert (said.startswith(f"'order' {instance} of tenant 'acme', since "), engine.health().is_healthy) == (True, True)
+    engine.as_tenant("acme").run(instance).abort()
+    engine.advance(minutes=3)
+    assert engine.health().incidents == []
+
+
+def test_such_runs_are_found_a_few_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, a round looks at some of them, and the next one at those behind."""
+    monkeypatch.setattr("holdfast.runtime.loops.incidents._MOST", 2)
+    place.must_fold = False
+    engine = place.engine().register(ORDER)
+    born = sorted(run(engine, "order") for _ in range(5))
+    Desk(place.store).run("delete from {}effects where instance in ('" + f"{born[1]}', '{born[4]}')")
+    engine.advance(minutes=2)
+    counts = []
+    for _ in range(3):
+        engine.advance(minutes=2)
+        counts.append(len(engine.health().incidents))
+    assert counts[-1] == 2
 
 
 def test_stuck_runs_come_in_pages(place: Place) -> None:
