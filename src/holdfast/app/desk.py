@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeVar, cast
 
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.waiters import Endings
-from holdfast.errors import HoldfastError, PayloadError, StoppedError
+from holdfast.errors import HoldfastError, PayloadError, StoppedError, indefinite
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.people.directory import Directory
@@ -239,6 +240,27 @@ def checked_text(given: object, what: str) -> str:
         raise PayloadError(f"the {what} must be text, not {given!r}")
     check_text(given, what)
     return given
+
+
+def checked_flag(given: object, what: str) -> bool:
+    """Yes or no: anything else, such as the text "no", would count as yes."""
+    if isinstance(given, bool):
+        return given
+    raise PayloadError(f"{what} must be True or False, not {given!r}")
+
+
+def checked_instant(given: object, what: str) -> datetime | None:
+    """An instant that a list begins or ends at, if there is one."""
+    if given is None or (isinstance(given, datetime) and given.tzinfo is not None):
+        return given
+    raise PayloadError(f"{what} must be a datetime with a time zone, such as datetime(..., tzinfo=UTC), not {given!r}")
+
+
+def checked_last(given: object, kind: type[T], what: str) -> T | None:
+    """The last thing of the page before, if there was one."""
+    if given is None or isinstance(given, kind):
+        return given
+    raise PayloadError(f"{what} must be the last one of the page before, {indefinite(kind)}, not {given!r}")
 
 
 def checked_limit(given: object) -> int:

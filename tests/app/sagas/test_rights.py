@@ -100,7 +100,6 @@ def test_what_a_run_came_to_is_for_those_who_may_look(place: Place) -> None:
         assert acting(engine, actor).run(instance).result() == {"secret": 1}
 
 
-@pytest.mark.row("C-44")
 def test_putting_work_back_is_a_repair(place: Place) -> None:
     """Requeueing, trying to undo again and discarding take the capability that all repairs take; without it nothing changes."""
     stage = Stage()

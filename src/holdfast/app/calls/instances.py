@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_limit
+from holdfast.app.desk import Desk, checked_instant, checked_limit
 from holdfast.app.operator_views import InstanceInfo, shown
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_reader
@@ -62,8 +62,8 @@ class FutureInstances:
                 key=key,
                 parent=None if parent is None else checked_instance(parent),
                 attributes=attributes or {},
-                created_after=created_after,
-                created_before=created_before,
+                created_after=checked_instant(created_after, "created_after"),
+                created_before=checked_instant(created_before, "created_before"),
                 before=None if before is None else checked_instance(before),
                 limit=checked_limit(limit),
             )

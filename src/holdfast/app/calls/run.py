@@ -11,7 +11,17 @@ import msgspec
 
 from holdfast.app import workflow_views as views
 from holdfast.app.calls.instances import deleted
-from holdfast.app.desk import Desk, answered, checked_after, checked_key, checked_span, checked_text, failed, nothing
+from holdfast.app.desk import (
+    Desk,
+    answered,
+    checked_after,
+    checked_flag,
+    checked_key,
+    checked_span,
+    checked_text,
+    failed,
+    nothing,
+)
 from holdfast.app.forking import ForkPreview, fork_preview, forked
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
@@ -230,7 +240,7 @@ class FutureRun(Handle, Generic[R]):
         """
         try:
             command = self._resuming(reason, data, triggered_by, triggered_by_id)
-            if override or task is not None:
+            if checked_flag(override, "override") or task is not None:
                 command = msgspec.structs.replace(command, override=True, step=self._number_of(task))
         except HoldfastError as error:
             return failed(error)

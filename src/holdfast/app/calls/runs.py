@@ -10,7 +10,7 @@ from typing import cast
 import msgspec
 
 from holdfast.app import workflow_views as views
-from holdfast.app.desk import Desk, checked_key, checked_limit
+from holdfast.app.desk import Desk, checked_instant, checked_key, checked_last, checked_limit
 from holdfast.app.references import DefinitionLike, InstanceLike, checked_definition, checked_instance
 from holdfast.app.rights import check_reader
 from holdfast.app.words import words_of
@@ -75,8 +75,8 @@ class FutureRuns:
                 kinds=KINDS,
                 key=checked_key(key, "key", may_be_empty=True),
                 parent=None if parent is None else checked_instance(parent),
-                created_after=created_after,
-                created_before=created_before,
+                created_after=checked_instant(created_after, "created_after"),
+                created_before=checked_instant(created_before, "created_before"),
                 before=None if cursor is None else checked_instance(cursor),
                 limit=size + 1,
             )
@@ -145,13 +145,14 @@ class FutureRuns:
     ) -> Reply[builtins.list[views.InstanceSummary]]:
         def read(reader: Reader) -> list[views.InstanceSummary]:
             check_reader(self._desk)
-            place = None if after is None or after.paused_at is None else (after.paused_at, after.id)
+            last = checked_last(after, views.InstanceSummary, "`after`")
+            place = None if last is None or last.paused_at is None else (last.paused_at, last.id)
             query = PausedQuery(
                 definition=checked_definition(definition)[0] if definition else "",
                 kinds=KINDS,
                 reason=checked_key(reason, "reason", may_be_empty=True),
-                since=since,
-                before=before,
+                since=checked_instant(since, "since"),
+                before=checked_instant(before, "before"),
                 resumable=is_resumable,
                 after=place,
                 limit=min(checked_limit(limit), LARGEST_PAGE),
