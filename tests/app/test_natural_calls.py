@@ -154,11 +154,11 @@ ASKING: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
         PayloadError,
         "None is not the id of an instance",
     ),
-    "no letter": (lambda e: e.futures.dead_letters.requeue(None), NotFoundError, "give the letter, or its id"),
+    "no letter": (lambda e: e.futures.dead_letters.requeue(None), NotFoundError, "give the dead letter, or its id"),
     "no letter to discard": (
         lambda e: e.futures.dead_letters.discard("abc"),
         NotFoundError,
-        "give the letter, or its id",
+        "give the dead letter, or its id",
     ),
     "an input that is no JSON": (lambda e: e.futures.dead_letters.requeue(1, b"{"), NotFoundError, "no dead letter"),
 }

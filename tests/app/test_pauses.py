@@ -175,6 +175,37 @@ def test_timers_that_stand_still_get_their_time_back(place: Place) -> None:
     assert ledger.entries == ["act", "act"]
 
 
+def test_a_run_knows_when_its_timers_are_due_after_clocks_stood_still(place: Place) -> None:
+    """The pause of a definition moves its timers; a run that is paused itself afterwards gives them back as they were moved.
+
+    So does one that another process remembers, and one that is paused before all of the pause is walked for.
+    """
+    ledger = Ledger()
+    engine, other = (place.engine().register(waiting(ledger)) for _ in range(2))
+    runs = [engine.start("late"), other.start("late"), engine.start("late")]
+    engine.advance(HOUR / 2)
+    for each in (other, engine):
+        each.drain()
+    engine.pauses.pause("late", clock="stand_still")
+    engine.advance(2 * HOUR)
+    other.drain()
+    engine.pauses.resume("late")
+    engine.drain()
+    runs[2].pause()
+    runs[2].resume()
+    engine.advance(3 * LAG)
+    other.drain()
+    for run in runs[:2]:
+        run.pause()
+        run.resume()
+    engine.advance(HOUR / 2 - 6 * LAG)
+    other.drain()
+    assert ledger.entries == []
+    engine.advance(6 * LAG)
+    other.drain()
+    assert ledger.entries == ["act"] * 3
+
+
 def test_clocks_of_pauses_that_overlap_stand_still_for_as_long_as_one_of_them_says_so(place: Place) -> None:
     """The time under a pause that lets them run on does not count, that under two that do not counts once."""
     ledger = Ledger()
@@ -417,6 +448,31 @@ def test_the_same_pause_again_is_the_one_that_stands(place: Place) -> None:
     with pytest.raises(ConflictError, match="paused already: by 'olga'"):
         engine.pauses.pause("order", clock="stand_still")
     assert len(engine.pauses.list()) == 1
+
+
+def test_a_pause_for_so_long_repeated_is_the_one_that_stands(place: Place) -> None:
+    """It ends when the first call said: a call that is repeated because its answer got lost does not prolong it, nor is it refused."""
+    engine = place.engine().register(order(Ledger()))
+    first = engine.pauses.pause("order", until=HOUR)
+    engine.advance(minutes=1)
+    again = engine.pauses.pause("order", until=HOUR)
+    assert (again.id, again.until) == (first.id, first.until)
+    with pytest.raises(ConflictError, match="resume it first"):
+        engine.pauses.pause("order", until=2 * HOUR)
+
+
+@pytest.mark.parametrize("number", ["one", -1, 0, True, 2**70, 1.0, None])
+def test_a_pause_is_named_by_its_number(place: Place, number: object) -> None:
+    """What is no number of a pause finds none, and is no place in a list, on every database."""
+    engine = place.engine().register(order(Ledger()))
+    engine.pauses.pause("order")
+    with pytest.raises(NotFoundError, match="pause"):
+        engine.pauses.get(number)  # type: ignore[arg-type]
+    if number is not None:
+        with pytest.raises(PayloadError, match="`before` must be"):
+            engine.pauses.list(before=number)  # type: ignore[arg-type]
+        with pytest.raises(PayloadError, match="`before` must be"):
+            engine.pauses.list(before=number, with_ended=True)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import DeadLetter, Decision, Ignored, Moment, NotFoundError, Settings
+from holdfast import Actor, DeadLetter, Decision, Ignored, Moment, NotFoundError, Settings
 from holdfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import AT_ONCE, Place
@@ -103,7 +103,8 @@ def test_a_requeued_message_says_what_it_said(stage: Stage) -> None:
 def test_a_requeued_timer_is_due_at_once(stage: Stage) -> None:
     """It fires under its key, with its attempts reset; the history tells who put it back."""
     letter = stage.bury()
-    stage.engine.as_tenant("default", actor="ada").dead_letters.requeue(letter.id)
+    ada = Actor(id="ada", capabilities=frozenset({"execution:repair"}))
+    stage.engine.as_tenant("default", actor=ada).dead_letters.requeue(letter.id)
     assert (stage.timers, stage.engine.dead_letters.list()) == ([KEY], [])
     (_, event) = stage.engine.deciders.history(Puppet, "p-1")
     assert (event.type, event.event, event.actor) == ("$timer_requeued", {"key": KEY}, "ada")

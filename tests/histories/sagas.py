@@ -20,7 +20,7 @@ ADA = RequestContext(
     actor=Actor(
         id="ada",
         roles=frozenset(("boss",)),
-        capabilities=frozenset(("orders.*",)),
+        capabilities=frozenset(("orders.*", "execution:*")),
         on_behalf_of="grace",
     ),
     trace="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",

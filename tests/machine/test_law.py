@@ -310,3 +310,13 @@ def test_rights_do_not_hang_on_what_a_command_says_of_itself() -> None:
     assert code(host.tell(c.AbortWorkflow(by_parent=True), eve)) == Refusal.NOT_ALLOWED
     host.tell(c.CancelWorkflow(by_parent=True), SYSTEM)
     assert host.state.is_terminal
+
+
+def test_putting_a_step_back_takes_the_right_to_repair() -> None:
+    """Whichever way the command comes: the law is asked before it is looked whether there is anything to put back."""
+    host = Host(graph([g.Node(id="wait", op=g.WaitEvent(signal="go"))]))
+    host.tell(c.StartWorkflow(), SYSTEM)
+    for command in (c.RequeueStep(step=1), c.RetryCompensation(step=1)):
+        assert code(host.tell(command, Actor(id="eve"))) == Refusal.NOT_ALLOWED
+        assert code(host.tell(command, Actor(id="olga", capabilities=frozenset({"execution:repair"})))) != ""
+        assert code(host.tell(command, SYSTEM)) != Refusal.NOT_ALLOWED

@@ -6,11 +6,11 @@ import smtplib
 import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from uuid import UUID
 
 import msgspec
 import pytest
+import trustme
 
 from holdfast import Fail, Mail, Notice
 from holdfast.kernel.ids import InstanceId
@@ -158,15 +158,12 @@ def test_somebody_signs_in() -> None:
     assert [each.user for each in server.mails] == ["orders"]
 
 
-CERTIFICATE = Path(__file__).parents[1] / "support" / "localhost.pem"
-"""Made for these tests alone, with its key; nobody else trusts it."""
-
-
 def test_the_line_is_encrypted_before_anything_is_said() -> None:
     """With `starttls` the server sees the mail on an encrypted line; a certificate that nobody trusts is refused, and nothing is sent."""
-    encrypted = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    encrypted.load_cert_chain(CERTIFICATE)
-    trusting = ssl.create_default_context(cafile=str(CERTIFICATE))
+    authority = trustme.CA()
+    encrypted, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(encrypted)
+    authority.configure_trust(trusting)
     with mail_server(starttls=encrypted) as server:
         mail(server, tls="starttls", context=trusting).send(NOTICE)
         with pytest.raises(ssl.SSLCertVerificationError):

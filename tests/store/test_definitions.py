@@ -48,6 +48,33 @@ def test_versions_are_listed_oldest_first(desk: Desk) -> None:
     assert desk.definitions.versions("default", "refund") == []
 
 
+def test_an_event_finds_what_it_starts(desk: Desk) -> None:
+    """In all versions, since the newest may have lost its trigger; of the tenant and shared; nothing else is looked at."""
+    shared = partial(definition, tenant=SHARED_TENANT)
+    desk.definitions.publish(definition(), NOW, triggers={"created", "paid"})
+    desk.definitions.publish(definition("2"), LATER)
+    desk.definitions.publish(shared(name="mail"), NOW, triggers={"created"})
+    desk.definitions.publish(definition("2", name="mail"), NOW)
+    desk.definitions.publish(definition(name="refund"), NOW)
+    desk.definitions.publish(definition(name="secret", tenant=OTHER_TENANT), NOW, triggers={"created"})
+
+    def found(tenant: str, event: str) -> list[tuple[str, str, str]]:
+        return [(each.tenant, each.name, each.version) for each in desk.definitions.triggered(tenant, event)]
+
+    own = [("default", "order", "1"), ("default", "order", "2")]
+    assert sorted(found("default", "created")) == [("*", "mail", "1"), *sorted([("default", "mail", "2"), *own])]
+    assert found("default", "paid") == own
+    assert found("default", "refunded") == []
+    assert found(OTHER_TENANT, "paid") == []
+
+
+def test_a_version_that_exists_gets_no_other_triggers(desk: Desk) -> None:
+    """What a version was published with is what starts it, whatever it is published with again."""
+    desk.definitions.publish(definition(), NOW)
+    desk.definitions.publish(definition(), NOW, triggers={"created"})
+    assert desk.definitions.triggered("default", "created") == []
+
+
 def test_definitions_belong_to_their_tenant(desk: Desk) -> None:
     """The same name and version of another tenant, or of the code itself, is another definition."""
     for tenant in ("default", OTHER_TENANT, SHARED_TENANT):

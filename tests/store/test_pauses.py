@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from holdfast.kernel.ids import InstanceId
-from holdfast.store.pauses import LAG, HeldTimer, Pause, PauseClock, PausedEffect, Scope
+from holdfast.kernel.records import PauseClock
+from holdfast.store.pauses import LAG, HeldTimer, Pause, PausedEffect, Scope
 from holdfast.store.shapes import Change, Wanted
 from holdfast.store.walking import AGAIN
 from support.desks import Desk

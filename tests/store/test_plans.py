@@ -38,6 +38,7 @@ from support.rows import (
     SHIP_WORDS,
     WORDS,
     born,
+    definition,
     effect,
     message,
     moved,
@@ -265,6 +266,17 @@ def test_questions_look_at_little(desk: Desk, question: str) -> None:
     effort, reader = Effort(desk), desk.reading(tenant)
     with effort.of(reader):
         ask(reader)
+    assert effort.is_small, f"{effort.spent}"
+
+
+def test_an_event_looks_at_what_it_starts_alone(desk: Desk) -> None:
+    """What an event starts is found among many definitions without a look at those that it does not start."""
+    for number in range(MANY):
+        desk.definitions.publish(definition(name=f"d{number}"), NOW, triggers={"rare"} if number < FEW else {"other"})
+    effort = Effort(desk)
+    with effort.of(desk.definitions):
+        found = desk.definitions.triggered("default", "rare")
+    assert [each.name for each in found] == [f"d{number}" for number in range(FEW)]
     assert effort.is_small, f"{effort.spent}"
 
 

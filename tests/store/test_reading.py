@@ -28,7 +28,7 @@ from holdfast.kernel.rows import kinds
 from holdfast.store.findings import Transition
 from holdfast.store.publications import Publications
 from holdfast.store.reading import DeadLetters, Instances, Reader, Work
-from holdfast.store.resuming import PausedQuery, Pauses
+from holdfast.store.resuming import PausedInstances, PausedQuery
 from holdfast.store.shapes import Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
 from holdfast.store.tasks import Asked, ListedTask, TaskQuery, Tasks
 from support.desks import Desk
@@ -134,7 +134,7 @@ def test_every_question_is_known_here() -> None:
     """A new question to the reader must be asked by the tests of isolation as well."""
     asked = {
         name
-        for part in (Instances, Work, DeadLetters, Pauses, Publications, Tasks, Reader)
+        for part in (Instances, Work, DeadLetters, PausedInstances, Publications, Tasks, Reader)
         for name in vars(part)
         if not name.startswith("_")
     }

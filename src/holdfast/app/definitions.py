@@ -78,7 +78,7 @@ class Library:
             description=definition.description,
             published_by=SYSTEM.id if request is None else request.actor.id,
         )
-        known = self._stored.publish(stored, now)
+        known = self._stored.publish(stored, now, triggers={each.event for each in graph.triggers})
         if known.hash != graph.hash:
             raise ConfigurationError(
                 f"{graph.name!r} version {graph.version} was published before with another content; "
@@ -122,7 +122,7 @@ class Library:
     def triggered(self, tenant: str, event: str) -> list[Graph]:
         """The workflows that an event starts for a tenant, each in its newest version; its own stand before shared ones of the same name."""
         newest: dict[str, tuple[bool, tuple[tuple[int, int, str], ...], str]] = {}
-        for each in self._stored.listed(tenant):
+        for each in self._stored.triggered(tenant, event):
             rank = (each.tenant != SHARED_TENANT, _age(each.version), each.version)
             newest[each.name] = max(rank, newest.get(each.name, rank))
         programs = [self.program(tenant, name, version) for name, (_, _, version) in newest.items()]

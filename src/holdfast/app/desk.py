@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeVar, cast
 
 from holdfast.app.readers import Readers
 from holdfast.app.registry import Registry
 from holdfast.app.waiters import Endings
-from holdfast.errors import HoldfastError, PayloadError, StoppedError
+from holdfast.errors import HoldfastError, PayloadError, StoppedError, indefinite
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.people.directory import Directory
@@ -241,6 +242,27 @@ def checked_text(given: object, what: str) -> str:
     return given
 
 
+def checked_flag(given: object, what: str) -> bool:
+    """Yes or no: anything else, such as the text "no", would count as yes."""
+    if isinstance(given, bool):
+        return given
+    raise PayloadError(f"{what} must be True or False, not {given!r}")
+
+
+def checked_instant(given: object, what: str) -> datetime | None:
+    """An instant that a list begins or ends at, if there is one."""
+    if given is None or (isinstance(given, datetime) and given.tzinfo is not None):
+        return given
+    raise PayloadError(f"{what} must be a datetime with a time zone, such as datetime(..., tzinfo=UTC), not {given!r}")
+
+
+def checked_last(given: object, kind: type[T], what: str) -> T | None:
+    """The last thing of the page before, if there was one."""
+    if given is None or isinstance(given, kind):
+        return given
+    raise PayloadError(f"{what} must be the last one of the page before, {indefinite(kind)}, not {given!r}")
+
+
 def checked_limit(given: object) -> int:
     """How many things a page may hold at most."""
     return _checked_number(given, "the limit", least=1, most=_LAST_SEQUENCE)
@@ -254,6 +276,11 @@ def checked_span(after: object, limit: object) -> tuple[int, int | None]:
 def checked_after(given: object, *, most: int = _LAST_NUMBER) -> int:
     """The number of the last thing before a page; 0 before the first one."""
     return _checked_number(given, "`after`", least=0, most=most)
+
+
+def checked_before(given: object) -> int:
+    """The number of the first thing after a page."""
+    return _checked_number(given, "`before`", least=1, most=_LAST_NUMBER)
 
 
 def _checked_number(given: object, what: str, *, least: int, most: int) -> int:

@@ -28,6 +28,7 @@ from holdfast.app.resumption import RESUMPTION
 from holdfast.app.step_handlers import check_step_handler, named_handler, takes_effects
 from holdfast.app.units import UnitOfWork
 from holdfast.app.waiters import Endings
+from holdfast.app.workflow_reads import KINDS
 from holdfast.authoring.definition import Definition, TypedDefinition
 from holdfast.authoring.saga.options import NAME_IT, handler_name
 from holdfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
@@ -167,6 +168,7 @@ class Engine(EngineCalls):
             self.errands.add(FindPeople, self.office.finder.find)
             self.runtime = Runtime(self.service)
             self.runtime.housekeeping.resuming.resumption = RESUMPTION
+            self.runtime.housekeeping.incidents.kinds = KINDS
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)
@@ -455,6 +457,7 @@ class Engine(EngineCalls):
             has_worker=self._life.is_started and not self._standstill(),
             maintenance=self.service.maintenance,
             pauses=[str(each.scope) for each in self.service.standing.pauses],
+            incidents=self.runtime.housekeeping.incidents.told(),
             loops={loop.name: round(loop.silent_for, 3) for loop in loops},
         )
 

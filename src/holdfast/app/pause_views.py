@@ -12,7 +12,7 @@ import msgspec
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import ResumeTrigger
 from holdfast.machine.graphs.graph import OK, Graph, Human, WaitEvent
-from holdfast.machine.runs.law import OVERRIDE, RESUME
+from holdfast.machine.runs.law import OVERRIDE, REPAIR, RESUME
 from holdfast.machine.runs.state import State, Step
 from holdfast.store import resuming
 
@@ -121,11 +121,16 @@ def resume_options(instance: InstanceId, state: State, graph: Graph) -> list[Res
 
 def _about_run(instance: InstanceId, state: State) -> Iterator[ResumeOption]:
     for step in state.dead.values():
-        yield ResumeOption(action="requeue", step_id=f"{instance}:{step.number}", step_name=step.node)
+        yield ResumeOption(
+            action="requeue", step_id=f"{instance}:{step.number}", step_name=step.node, capability=REPAIR
+        )
     stuck = _stuck(state)
     if stuck:
         yield ResumeOption(
-            action="retry_compensation", step_id=f"{instance}:{stuck}", step_name=state.executed[stuck].node
+            action="retry_compensation",
+            step_id=f"{instance}:{stuck}",
+            step_name=state.executed[stuck].node,
+            capability=REPAIR,
         )
     if state.status == "paused" and (state.pause is not None or not state.dead):
         yield ResumeOption(action="resume", capability=RESUME)

@@ -95,12 +95,17 @@ class Publications:
     # -- from one who waits to the events
 
     def find(self, context: EffectContext, errand: FindEvents) -> TakeEvents | None:
-        """The events that are kept and that a step waits for, the oldest of each; those for one taker are asked to offer themselves."""
+        """The events that are kept and that a step waits for, the oldest of each; those for one taker are asked to offer themselves.
+
+        Of those the oldest is asked that nobody else wants. If others want all of them, the step waits in the line of one: not everybody in
+        that of the same, because all who are in a line look again when its event is over.
+        """
         desk = self._acting(context, None)
         waiter = Waiter(instance=str(context.instance), definition=context.decider, step=errand.step, is_seeker=True)
         found = dict[str, Published]()
         for sought in errand.sought:
             match = None if sought.match is None else Expression.from_data(sought.match)
+            wanted = list[StoredPublication]()
             for each in self._kept(desk, sought):
                 event = _decode(each.data)
                 if each.id in errand.taken or each.id in found or not _holds(match, errand, event):
@@ -108,8 +113,12 @@ class Publications:
                 if not each.match_one:
                     found[each.id] = event
                     break
-                if self._seek(desk, each, waiter):
+                if self._seek(desk, each, waiter, only_free=True):
                     break
+                wanted.append(each)
+            else:
+                start = context.instance.int % len(wanted) if wanted else 0
+                next((each for each in wanted[start:] + wanted[:start] if self._seek(desk, each, waiter)), None)
         return TakeEvents(step=errand.step, events=list(found.values())) if found else None
 
     def _kept(self, desk: Desk, sought: Sought) -> Iterator[StoredPublication]:
@@ -121,11 +130,12 @@ class Publications:
                 return
             last = page[-1].place
 
-    def _seek(self, desk: Desk, event: StoredPublication, waiter: Waiter) -> bool:
-        """Ask an event for one taker to offer itself; False if it is over."""
+    def _seek(self, desk: Desk, event: StoredPublication, waiter: Waiter, *, only_free: bool = False) -> bool:
+        """Ask an event for one taker to offer itself; False if it is over, or if others want it and only a free one is asked for."""
         address = Address(tenant=desk.tenant, definition=PUBLICATION, instance=event.instance)
         try:
-            desk.command(address, SeekEvent(id=event.id, waiter=waiter), _noted, may_create=False).result()
+            command = SeekEvent(id=event.id, waiter=waiter, only_free=only_free)
+            desk.command(address, command, _noted, may_create=False).result()
         except RejectedError:
             return False
         except HoldfastError as error:

@@ -9,13 +9,15 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.app.operator_views import Hold
 from holdfast.app.standing import trouble
 from holdfast.app.workflow_views import calls_of
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.ids import InstanceId, WorkerId
+from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE
 from holdfast.kernel.program import Program
-from holdfast.kernel.records import STEPS, TASKS, StoredStep, StoredTask
-from holdfast.machine.graphs.graph import Graph, Node, WaitEvent
+from holdfast.kernel.records import STEPS, SUBSCRIPTIONS, TASKS, StoredStep, StoredTask
+from holdfast.machine.graphs.graph import Graph, Node, WaitEvent, WaitEvents
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.repair import OF_A_STEP
 from holdfast.machine.runs.state import State, Step
@@ -34,6 +36,7 @@ from holdfast.store.shapes import (
 ReasonKind = Literal[
     "ended",
     "paused",
+    "held",
     "dead_letter",
     "maintenance",
     "compensation",
@@ -47,6 +50,8 @@ ReasonKind = Literal[
     "errand",
     "timer",
     "signal",
+    "event",
+    "notice",
     "person",
     "child",
     "message",
@@ -77,7 +82,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     worker: str = ""
     """Who has the handler's call in hand."""
     waits_for: str = ""
-    """What would bring the step on: the role of those who are asked, the name of a signal, the id of a child."""
+    """What would bring the step on: who is asked, the name of a signal or an event, the id of a child."""
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +110,8 @@ class Circumstances(NamedTuple):
     workers: Sequence[WorkerInfo]
     """Those that are alive."""
     maintenance: Maintenance
+    holds: Sequence[Hold] = ()
+    """The pauses of a wider scope that hold it up."""
 
 
 def why(reader: Reader, found: Circumstances) -> Why:
@@ -113,7 +120,8 @@ def why(reader: Reader, found: Circumstances) -> Why:
     reasons = list(_Look(reader, found).reasons())
     incident = [] if reasons else [_incident(header)]
     kinds = {each.kind for each in reasons}
-    is_moving = bool(kinds & _MOVING) and not kinds & {"maintenance"}
+    moving = _MOVING - {"errand"} if "held" in kinds else _MOVING  # A pause holds errands; who runs comes to an end.
+    is_moving = bool(kinds & moving) and not kinds & {"maintenance"}
     told = "; ".join(each.words for each in (*reasons, *incident))
     return Why(
         instance=header.id,
@@ -187,6 +195,16 @@ class _Look:
                 words=f"maintenance mode {mode!r} holds up all work",
                 remedy="admin.resume_processing() ends it",
             )
+        for hold in self._found.holds:
+            why = f" ({hold.reason})" if hold.reason else ""
+            yield Reason(
+                kind="held",
+                words=f"{hold.scope} has been paused by {hold.paused_by!r} since {hold.paused_at}{why}",
+                waits_for="operator",
+                remedy="pauses.resume ends that pause",
+                since=hold.paused_at,
+                until=hold.until,
+            )
         if state.status == "paused" and state.reason not in OF_A_STEP:
             by = self._paused_by()
             yield Reason(
@@ -242,13 +260,14 @@ class _Look:
     def _errands(self) -> Iterator[Reason]:
         calls = {each.number for each in self._calls.values()}
         for effect in self._effects:
-            if effect.number not in calls:
-                yield Reason(
-                    kind="errand",
-                    words=f"the engine itself is at {effect.type!r} since {effect.created_at}",
-                    since=effect.created_at,
-                    until=effect.parked_until,
-                )
+            if effect.number in calls:
+                continue
+            until, words = effect.parked_until, f"the engine itself is at {effect.type!r} since {effect.created_at}"
+            if until is not None and until > self._found.now:
+                words = f"{words}, and tries again at {until}: {effect.error}"
+                yield Reason(kind="retry", words=words, since=effect.created_at, until=until)
+            else:
+                yield Reason(kind="errand", words=words, since=effect.created_at)
 
     # -- calls
 
@@ -342,16 +361,48 @@ class _Look:
                 yield self._person(step, about, ending)
             case "child":
                 yield self._child(step.child, step.node, step.number, "", since=since, until=until)
+            case "notice":  # The errand that tells them is a reason of its own.
+                if until is not None:
+                    words = f"{step.node!r} waits for people to be told since {since}{ending}"
+                    yield _reason(about, kind="notice", words=words, remedy="skip goes on without that")
+            case _ if isinstance(node.op, WaitEvents):
+                yield self._event(step, about, ending)
             case _:
                 yield _signal(node, about, since, ending)
 
+    def _event(self, step: Step, about: dict[str, object], ending: str) -> Reason:
+        """The events that have not come yet, as they are published."""
+        rows = [each for each in self._reader.rows(SUBSCRIPTIONS, self._found.header.id) if each.number == step.number]
+        named = [repr(each.signal) + (f" for {each.correlation!r}" if each.correlation else "") for each in rows]
+        what = f"the event {named[0]}" if len(named) == 1 else f"the events {', '.join(named)}"
+        calls = [f"publish({', '.join(repr(each) for each in (row.signal, row.correlation) if each)})" for row in rows]
+        return _reason(
+            about,
+            kind="event",
+            words=f"{step.node!r} waits for {what} since {about['since']}{ending}",
+            remedy=f"{' or '.join(calls)} brings it on",
+            waits_for=", ".join(dict.fromkeys(each.signal for each in rows)),
+        )
+
     def _person(self, step: Step, about: dict[str, object], ending: str) -> Reason:
-        task = self._tasks.get(step.number)
-        role, subject = ("", "") if task is None else (task.role, task.subject)
-        who = f"somebody with the role {role!r}" if role else "a person"
-        asked = f" ({subject})" if subject else ""
-        words = f"{step.node!r} waits for a decision by {who} since {about['since']}{ending}{asked}"
-        return _reason(about, kind="person", words=words, remedy="tasks.decide answers it", waits_for=role)
+        task, instance = self._tasks.get(step.number), self._found.header.id
+        asked = [each for each in self._reader.rows(TASK_PEOPLE, instance) if each.number == step.number]
+        waited = [(each.kind, each.name) for each in asked if each.is_open]
+        if not asked and task is not None and task.role:
+            waited = [("role", task.role)]
+        who = ", ".join(f"somebody with the role {name!r}" if kind == "role" else repr(name) for kind, name in waited)
+        subject = f" ({task.subject})" if task is not None and task.subject else ""
+        decided = ", ".join(
+            f"{each.actor!r} ({each.outcome})"
+            for each in self._reader.rows(TASK_DECISIONS, instance)
+            if each.number == step.number and not each.is_withdrawn
+        )
+        so_far = f"; so far have decided: {decided}" if decided else ""
+        words = (
+            f"{step.node!r} waits for a decision by {who or 'a person'} since {about['since']}{ending}{subject}{so_far}"
+        )
+        names = ", ".join(dict.fromkeys(name for _, name in waited))
+        return _reason(about, kind="person", words=words, remedy="tasks.decide answers it", waits_for=names)
 
     def _child(
         self,

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.app.handles import Handle
-from holdfast.app.operator_views import DeadLetter, InboxMessage, InstanceInfo
+from holdfast.app.operator_views import DeadLetter, InboxMessage, InstanceInfo, PauseInfo
 from holdfast.app.task_views import HumanTask
 from holdfast.app.views import Instance
 from holdfast.app.workflow_views import InstanceSummary, Step, WorkflowInstance
@@ -36,6 +36,9 @@ LetterLike = int | DeadLetter
 
 MessageLike = int | InboxMessage
 """The id of a message that waits, or the message itself."""
+
+PauseLike = int | PauseInfo
+"""The number of a pause of wider scope than a run, or the pause itself."""
 
 _LONGEST = 60
 _NO_NUMBER = 2**63
@@ -100,21 +103,25 @@ def checked_decider(given: object) -> str:
 
 def checked_letter(given: object) -> int:
     """The id of a dead letter."""
-    if isinstance(given, DeadLetter):
-        return given.id
-    if isinstance(given, int) and abs(given) < _NO_NUMBER:
-        return given
-    told = given if isinstance(given, str) else described(given)
-    raise NotFoundError("dead letter", told, hint="give the letter, or its id, which is a number")
+    return given.id if isinstance(given, DeadLetter) else _checked_id(given, "dead letter")
 
 
 def checked_message(given: object) -> int:
     """The id of a message that waits."""
-    if isinstance(given, InboxMessage):
-        return given.id
-    if isinstance(given, int):
+    return given.id if isinstance(given, InboxMessage) else _checked_id(given, "message")
+
+
+def checked_pause(given: object) -> int:
+    """The number of a pause."""
+    return given.id if isinstance(given, PauseInfo) else _checked_id(given, "pause")
+
+
+def _checked_id(given: object, what: str) -> int:
+    """A number that a database has given to something."""
+    if isinstance(given, int) and not isinstance(given, bool) and abs(given) < _NO_NUMBER:
         return given
-    raise NotFoundError("message", described(given), hint="give the message, or its id, which is a number")
+    told = given if isinstance(given, str) else described(given)
+    raise NotFoundError(what, told, hint=f"give the {what}, or its id, which is a number")
 
 
 def described(given: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, cast, get_args
 from uuid import UUID
 
@@ -10,20 +10,20 @@ import msgspec
 
 from holdfast.app.desk import Desk
 from holdfast.app.pause_views import ResumeRequest, resume_request
+from holdfast.app.rights import permit
 from holdfast.app.step_handlers import plain
 from holdfast.app.workflow_reads import graph_of, workflow_row
-from holdfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError
+from holdfast.errors import NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.actor import OWN, Actor, RequestContext
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import ResumeTrigger
+from holdfast.kernel.records import PauseClock, ResumeTrigger
 from holdfast.machine.runs.commands import ExpirePause, ResumeWorkflow
-from holdfast.machine.runs.events import Clock
 from holdfast.machine.runs.law import RESUME, resume_refusal
 from holdfast.runtime.loops.resuming import Resumption, Told
 from holdfast.runtime.replies import Reply
 from holdfast.store import resuming
 
-_CLOCKS: tuple[str, ...] = get_args(Clock)
+_CLOCKS: tuple[str, ...] = get_args(PauseClock)
 _TRIGGERS: tuple[str, ...] = get_args(ResumeTrigger)
 
 
@@ -58,8 +58,7 @@ def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> Resu
     """Write a request down that is to be carried out later."""
     with desk.reader.look() as reader:
         barred = resume_refusal(graph_of(desk, workflow_row(reader, instance)), desk.request.actor)
-    if barred is not None:
-        raise ForbiddenError(reason=barred.code, message=barred.message)
+    permit(barred)
     request = _stored(desk, instance, command, outcome="open")
     if not desk.service.operate(lambda parts: parts.resumes().record(request), may_repeat=False):
         raise NotFoundError("workflow instance", instance)
@@ -109,10 +108,10 @@ RESUMPTION: Final = Resumption(
 """What the worker says to runs that are to go on, or have been paused for too long."""
 
 
-def checked_clock(given: object) -> Clock | None:
+def checked_clock(given: object) -> PauseClock | None:
     """What becomes of timers during a pause."""
     if given is None or given in _CLOCKS:
-        return cast("Clock | None", given)
+        return cast("PauseClock | None", given)
     raise PayloadError(f"the clock of a pause is one of {', '.join(_CLOCKS)}, not {given!r}")
 
 
@@ -123,13 +122,19 @@ def checked_trigger(given: object) -> ResumeTrigger:
     raise PayloadError(f"a resume is triggered by one of {', '.join(_TRIGGERS)}, not {given!r}")
 
 
-def checked_until(given: object) -> datetime | None:
+def checked_until(given: object, now: datetime) -> datetime | None:
     """When a pause ends by itself."""
     if given is None:
         return None
-    if not isinstance(given, datetime) or given.tzinfo is None:
-        raise PayloadError(f"a pause ends at a datetime with a zone, such as datetime(..., tzinfo=UTC), not {given!r}")
-    return given
+    try:
+        at = now + given if isinstance(given, timedelta) else given
+    except OverflowError as error:
+        raise PayloadError(f"the pause would end after the last day of the calendar: {given}") from error
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise PayloadError(
+            f"`until` is an instant with a time zone, such as datetime(..., tzinfo=UTC), or a timedelta from now on, not {given!r}"
+        )
+    return at
 
 
 def checked_data(given: object, *, limit: int) -> dict[str, object] | None:

@@ -7,20 +7,26 @@ from typing import cast, get_args
 
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk
-from holdfast.app.paused import holds_on
+from holdfast.app.paused import holds_on, told
 from holdfast.app.reasons import Circumstances, Why, why
+from holdfast.app.rights import check_reader
+from holdfast.app.standing import Work, standing
 from holdfast.app.words import words_of
-from holdfast.errors import NotFoundError
+from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import StoredStep
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.graph import Kind as GraphKind
+from holdfast.machine.runs.law import READ
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address, Header
 
 LARGEST_PAGE = 1000
+_LOOK_SECONDS = 1.0
+"""How long a caller who has waited in vain waits to be told why."""
+_MAINTAINED = "maintenance mode holds up all work: admin.resume_processing() ends it"
 KINDS: tuple[str, ...] = get_args(GraphKind)
 """What lists of workflows show; instances of deciders are none."""
 
@@ -31,6 +37,12 @@ def workflow_row(reader: Reader, identity: InstanceId) -> Header:
     if not found or found[0].kind not in KINDS:
         raise NotFoundError("workflow instance", identity)
     return found[0]
+
+
+def check_readable(desk: Desk, reader: Reader, identity: InstanceId) -> None:
+    """ForbiddenError unless whoever calls may look at an instance."""
+    if not desk.request.actor.may(READ):  # Only then it matters whose it is.
+        check_reader(desk, workflow_row(reader, identity).started_by)
 
 
 def folded_workflow(desk: Desk, reader: Reader, identity: InstanceId) -> CachedInstance:
@@ -85,6 +97,7 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
     workers, mode = service.survey(lambda parts: (parts.workers().live(moment), parts.workers().maintenance()))
     with desk.reader.look() as reader:
         tracked = folded_workflow(desk, reader, identity)
+        check_reader(desk, tracked.header.started_by)
         found = Circumstances(
             header=tracked.header,
             state=cast("State", tracked.state),
@@ -93,6 +106,7 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
             now=service.shared.clock.now(),
             workers=workers,
             maintenance=mode,
+            holds=holds_on(desk, tracked.header, cast("State", tracked.state)),
         )
         return why(reader, found)
 
@@ -100,3 +114,31 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
 def graph_of(desk: Desk, header: Header) -> Graph:
     """The graph that an instance runs."""
     return desk.registry.library.graph(desk.tenant, header.definition, header.definition_version)
+
+
+def standing_of(desk: Desk, identity: InstanceId) -> str:
+    """Where a run stands, for a caller who waits for its end in vain; that caller does not wait much longer for this."""
+
+    def look() -> str:
+        work = _work(desk)
+        with desk.reader.look() as reader:
+            tracked = folded_workflow(desk, reader, identity)
+            state = cast("State", tracked.state)
+            held = _MAINTAINED if desk.service.maintenance else told(holds_on(desk, tracked.header, state))
+            return standing(state, graph_of(desk, tracked.header), work=work, held=held)
+
+    try:
+        return desk.read(look).result(_LOOK_SECONDS)
+    except (HoldfastError, TimeoutError) as error:
+        return f"where it stands could not be found out: {error}"
+
+
+def _work(desk: Desk) -> Work:
+    service = desk.service
+    if not service.has_threads:
+        return "driven"
+    if service.has_worker:
+        return "here"
+    moment = service.shared.clock.judge()
+    is_alive = service.survey(lambda parts: parts.workers().live(moment))
+    return "elsewhere" if is_alive else "nowhere"

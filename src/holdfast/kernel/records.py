@@ -255,6 +255,10 @@ SUBSCRIPTIONS = declare(
 )
 
 
+PauseClock = Literal["run_on", "stand_still"]
+"""What becomes of timers during a pause: they keep their instants, and those that pass fire once it is over; or they get the time back
+that it lasted."""
+
 ResumeTrigger = Literal["manual", "approval", "event", "timeout"]
 
 

@@ -75,6 +75,8 @@ class SeekEvent(_Word, frozen=True, kw_only=True):
 
     id: str
     waiter: Waiter
+    only_free: bool = False
+    """Whether he wants it only if nobody else does; otherwise he waits in line."""
 
 
 class ExpireEvent(_Word, frozen=True, kw_only=True):
@@ -213,6 +215,8 @@ class PublicationDecider(Decider[PublicationState, Command, Event, RouteEvent]):
         match command:
             case RouteOn():
                 return _route_on(state, published, command)
+            case SeekEvent(only_free=True) if state.offered is not None or state.waiting:
+                return refused(Refusal.EVENT_WANTED, _WANTED)
             case SeekEvent(waiter=waiter):
                 return _offered(state, published, [EventWanted(waiter=waiter)], [waiter])
             case AnswerOffer():
@@ -225,6 +229,7 @@ class PublicationDecider(Decider[PublicationState, Command, Event, RouteEvent]):
         return _rows_of(state.published, event)
 
 
+_WANTED = "others want this event and come first; look for another one, or wait in line"
 _GONE = "another taker has this event, or its time is over; look for another one"
 
 

@@ -37,6 +37,9 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     """What maintenance mode holds back in all processes: "pause" work, "refuse" commands too; empty if there is none. It is no problem."""
     pauses: list[str]
     """What is paused, in words, as far as this process knows. It is no problem either."""
+    incidents: list[str]
+    """Instances that have not ended and that nothing can ever wake, in words, as far as this process has looked. They keep no part of the
+    engine from its work, so they are no problem either; but somebody should look at them."""
     loops: dict[str, float]
     """Seconds since each loop last went well. A loop that has nothing to do rests, some of them for a minute."""
 

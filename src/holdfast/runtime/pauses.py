@@ -21,15 +21,28 @@ class Standing:
         """Those that have ended and are to be walked for included."""
         self.pauses: tuple[Pause, ...] = ()
         """Those that stand; mostly none, and then nobody has anything to ask."""
+        self.shifting: tuple[Pause, ...] = ()
+        """Those of the known ones that move timers when they end: until all of that is done, only the database knows when a timer is due."""
+        self.shifts = 0
+        """How often those have become others: whoever remembers timers forgets them then."""
 
     def become(self, known: Iterable[Pause]) -> None:
         """Know these, and no others."""
         self.known = tuple(known)
         self.pauses = tuple(each for each in self.known if each.stands)
+        shifting = tuple(each for each in self.known if each.clock == "stand_still")
+        if shifting != self.shifting:
+            self.shifting = shifting
+            self.shifts += 1
 
     def over(self, header: Header) -> tuple[Pause, ...]:
         """Those that are about an instance, or about a step of it."""
         return holding(self.pauses, header.tenant, header.definition, header.definition_version)
+
+    def moves_timers(self, header: Header) -> bool:
+        """Whether timers of an instance are moved by a pause, or will be."""
+        about = (header.tenant, header.definition, header.definition_version)
+        return any(each.covers(*about) for each in self.shifting)
 
 
 def holds_call(pauses: Sequence[Pause], step: str) -> bool:

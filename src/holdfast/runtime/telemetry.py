@@ -117,6 +117,16 @@ class TimerFired(msgspec.Struct, frozen=True, kw_only=True):
     late_by: timedelta
 
 
+class InstanceStuck(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance has not ended, and nothing can ever wake it; that should never be."""
+
+    definition: str
+    tenant: str
+    instance: InstanceId
+    since: datetime
+    """When something last happened to it."""
+
+
 class HandlerMissing(msgspec.Struct, frozen=True, kw_only=True):
     """Work waits for a handler that no live worker has."""
 
@@ -162,6 +172,7 @@ Happening: TypeAlias = (
     | WorkLost
     | TimerFired
     | HandlerMissing
+    | InstanceStuck
     | HistoryUnreadable
     | WorkUnreadable
     | LoopFailed

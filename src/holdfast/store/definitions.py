@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Protocol
 
@@ -12,8 +13,10 @@ from holdfast.store.shapes import StoredDefinition
 class Definitions(Protocol):
     """The definitions of all tenants. Any thread may ask: a definition is met wherever an instance of it is."""
 
-    def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
-        """Store a definition; what is stored under its name and version afterwards.
+    def publish(
+        self, definition: StoredDefinition, now: datetime, *, triggers: Collection[str] = ()
+    ) -> StoredDefinition:
+        """Store a definition, and which events start it; what is stored under its name and version afterwards.
 
         A version that exists already stays as it is, whoever stored it: the caller compares the hashes. One that exists as a shared
         definition is not stored again for a tenant.
@@ -34,4 +37,8 @@ class Definitions(Protocol):
 
     def listed(self, tenant: str) -> list[PublishedDefinition]:
         """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
+        ...
+
+    def triggered(self, tenant: str, event: str) -> list[PublishedDefinition]:
+        """Those of them, in all versions, that have a version which the event starts."""
         ...

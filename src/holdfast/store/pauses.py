@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.records import PauseClock
 from holdfast.store.shapes import SHARED_TENANT, EffectClaim, TimerClaim
-
-PauseClock = Literal["run_on", "stand_still"]
-"""What becomes of timers: they keep their instants and fire afterwards if due, or they get the time back that they were held."""
 
 ALL_TENANTS = SHARED_TENANT
 
@@ -81,6 +79,25 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
             and scope.definition in {definition, ""}
             and scope.version in {version, ""}
         )
+
+
+def pause_of(row: Sequence[Any]) -> Pause:
+    """A row as the statements of both drivers give it, its instants already read."""
+    (number, tenant, definition, version, step, clock, reason, *rest) = row
+    paused_by, paused_at, until, ended_at, ended_by, ended_why, walks = rest
+    return Pause(
+        id=number,
+        scope=Scope(tenant, definition, version, step),
+        clock=clock,
+        reason=reason,
+        paused_by=paused_by,
+        paused_at=paused_at,
+        until=until,
+        ended_at=ended_at,
+        ended_by=ended_by,
+        ended_why=ended_why,
+        walks=walks,
+    )
 
 
 def holding(pauses: Iterable[Pause], tenant: str, definition: str, version: str) -> tuple[Pause, ...]:

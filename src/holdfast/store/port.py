@@ -16,6 +16,7 @@ from holdfast.store.chains import Chains
 from holdfast.store.definitions import Definitions
 from holdfast.store.directory import People
 from holdfast.store.findings import Backlog, Beat, Due, Remains, Unhandled, WaitingWord
+from holdfast.store.incidents import IncidentParts
 from holdfast.store.notifications import Notifying
 from holdfast.store.pauses import Pauses
 from holdfast.store.ranks import DEFAULT_AGEING
@@ -343,7 +344,7 @@ class Keeper(Protocol):
         ...
 
 
-class Parts(ResumingParts, Notifying, Protocol):
+class Parts(ResumingParts, IncidentParts, Notifying, Protocol):
     """The sides of a store. Objects from one source share its connection, so they are for one thread at a time."""
 
     def writer(self) -> Writer:

@@ -13,7 +13,7 @@ from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.findings import FedEvent, ProjectionState, StepName, Transition
 from holdfast.store.publications import Publications
-from holdfast.store.resuming import Pauses
+from holdfast.store.resuming import PausedInstances
 from holdfast.store.shapes import (
     Address,
     DeadLetter,
@@ -121,7 +121,7 @@ class DeadLetters(Protocol):
         ...
 
 
-class Reader(Instances, Work, DeadLetters, Pauses, Publications, Tasks, Protocol):
+class Reader(Instances, Work, DeadLetters, PausedInstances, Publications, Tasks, Protocol):
     """What callers may see, of one tenant. Everything is read without a lock."""
 
     def look(self) -> AbstractContextManager[Reader]:

@@ -90,7 +90,7 @@ class ResumingParts(Protocol):
         ...
 
 
-class Pauses(Protocol):
+class PausedInstances(Protocol):
     """What is paused, of one tenant."""
 
     def paused(self, query: PausedQuery) -> list[InstanceId]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from support.engines import Place
 
 NOBODY = UUID(int=7)
 UNTYPED: Any = NOBODY
+NAIVE = datetime(2030, 1, 1)  # noqa: DTZ001 - that is the mistake
 
 BUILDING: dict[str, tuple[Callable[[Any], object], str]] = {
     "a number as a handler": (lambda saga: saga.step("a", 7), "give a function, an object with `execute`, or a name"),
@@ -133,6 +134,17 @@ ASKING: dict[str, tuple[Callable[[Any], Reply[object]], type[Exception], str]] =
         lambda e: e.futures.tasks.list(limit="x"),
         PayloadError,
         "the limit must be a whole number",
+    ),
+    "a text as the last event": (lambda e: e.futures.events.list(after="x"), PayloadError, "a PublishedEvent, not 'x'"),
+    "a text as the last paused run": (lambda e: e.futures.runs.paused(after="x"), PayloadError, "an InstanceSummary"),
+    "a text as an instant": (lambda e: e.futures.runs.paused(since="x"), PayloadError, "since must be a datetime"),
+    "an instant without a zone": (lambda e: e.futures.runs.paused(before=NAIVE), PayloadError, "with a time zone"),
+    "a text as a beginning": (lambda e: e.futures.runs.list(created_after="x"), PayloadError, "created_after must be"),
+    "an end without a zone": (lambda e: e.futures.instances.list(created_before=NAIVE), PayloadError, "a time zone"),
+    "a text as a yes": (
+        lambda e: e.futures.run(NOBODY).resume(override="no"),
+        PayloadError,
+        "override must be True or False, not 'no'",
     ),
     "a query of something else": (lambda e: e.futures.instances.list(key=UNTYPED), PayloadError, r"\$\.key"),
 }

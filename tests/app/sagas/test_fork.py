@@ -12,7 +12,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
-OLGA = Actor(id="olga", capabilities=frozenset({"execution:repair"}))
+OLGA = Actor(id="olga", capabilities=frozenset({"execution:read", "execution:repair"}))
 WHY = "ticket 7"
 HOUR = timedelta(hours=1)
 

@@ -418,18 +418,37 @@ def test_an_event_for_one_that_nobody_waits_for_ends(place: Place) -> None:
 
 
 def test_who_lost_an_event_to_another_looks_for_the_next_one(place: Place) -> None:
-    """Two who begin at the same moment want the oldest event; the one who does not get it gets the other."""
+    """Two who begin at the same moment want the only event; the one who does not get it looks again, and gets the next one."""
     engine = place.engine().register(paying(Stage()))
-    for number in (1, 2):
-        engine.publish("payment", "o-1", number, event_id=f"e-{number}", match_one=True)
+    runs, sought = begun_together(engine, runs=2, events=1)
+    assert (len(takers(engine, runs)), sorted(sought)) == (1, [0, 1])
+    engine.publish("payment", "o-1", match_one=True)
     engine.drain()
-    runs = [engine.start("paying", {"order": "o-1"}) for _ in range(2)]
-    while engine.execute_next():  # Both have looked before either is told anything.
+    assert takers(engine, runs) == [0, 1]
+
+
+def test_many_who_begin_at_once_do_not_all_want_the_same_event(place: Place) -> None:
+    """Each takes the oldest that nobody else wants. Those for whom there is none wait in different lines, and look again when theirs is over.
+
+    So what they say to one another grows with their number, and not with its square.
+    """
+    engine = place.engine().register(paying(Stage()))
+    runs, sought = begun_together(engine, runs=4, events=4)
+    assert (takers(engine, runs), sought) == ([0, 1, 2, 3], [0, 0, 0, 0])
+    runs, sought = begun_together(engine, runs=12, events=4)
+    assert (len(takers(engine, runs)), sum(sought) < 20) == (4, True), sought
+
+
+def begun_together(engine: ManualEngine, *, runs: int, events: int) -> tuple[list[InstanceId], list[int]]:
+    """Runs that have all looked for early events before any of them is told anything; and how often each looked again."""
+    for _ in range(events):
+        engine.publish("payment", "o-1", match_one=True)
+    engine.drain()
+    begun = [engine.start("paying", {"order": "o-1"}).id for _ in range(runs)]
+    while engine.execute_next():
         pass
     engine.drain()
-    assert sorted(each.result(timeout=0)["paid"] for each in runs) == [1, 2]  # type: ignore[index]
-    sought = [len(history(engine, each.id, "events_sought")) for each in runs]
-    assert sorted(sought) == [0, 1]
+    return begun, [len(history(engine, each, "events_sought")) for each in begun]
 
 
 # -- what is kept

@@ -16,7 +16,7 @@ from support.engines import Live, Place
 from support.inside import claim_one
 from support.waiting import LONG_SECONDS, eventually
 
-OLGA = Actor(id="olga", capabilities=frozenset({"execution:repair", "execution:override"}))
+OLGA = Actor(id="olga", capabilities=frozenset({"execution:read", "execution:repair", "execution:override"}))
 WHY = "ticket 7"
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from app.sagas.acting import Stage, history, run, status, statuses, step
-from holdfast import Actor, Calls, Definition, Engine, ForbiddenError, RejectedError, Saga
+from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
+from holdfast import Actor, Calls, Definition, Engine, ForbiddenError, NotFoundError, RejectedError, Saga
 from holdfast.app.words import words_of
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graphs import graph as g
@@ -42,6 +42,81 @@ CALLS: dict[str, Callable[[Calls, InstanceId, str], object]] = {
     "abort": lambda calls, instance, _step: calls.run(instance).abort(),
     "signal": lambda calls, instance, _step: calls.run(instance).signal("payment"),
 }
+
+
+LOOKS: dict[str, Callable[[Calls, InstanceId], object]] = {
+    "describe": lambda calls, instance: calls.run(instance).describe(),
+    "steps": lambda calls, instance: calls.run(instance).steps(),
+    "history": lambda calls, instance: calls.run(instance).history(),
+    "tasks": lambda calls, instance: calls.run(instance).tasks(),
+    "diagram": lambda calls, instance: calls.run(instance).diagram(),
+    "verify": lambda calls, instance: calls.run(instance).verify(),
+    "why": lambda calls, instance: calls.run(instance).why(),
+    "resume_requests": lambda calls, instance: calls.run(instance).resume_requests(),
+    "resume_options": lambda calls, instance: calls.run(instance).resume_options(),
+    "fork_preview": lambda calls, instance: calls.run(instance).fork_preview(1),
+    "runs.get": lambda calls, instance: calls.runs.get(instance),
+}
+LISTS: dict[str, Callable[[Calls], object]] = {
+    "runs.list": lambda calls: calls.runs.list(),
+    "runs.paused": lambda calls: calls.runs.paused(),
+    "runs.resumable": lambda calls: calls.runs.resumable(),
+    "runs.stuck": lambda calls: calls.runs.stuck(),
+    "instances.list": lambda calls: calls.instances.list(),
+    "dead_letters.list": lambda calls: calls.dead_letters.list(),
+    "dead_letters.count": lambda calls: calls.dead_letters.count(),
+}
+READER = Actor(id="rea", capabilities=frozenset({"execution:read"}))
+
+
+@pytest.mark.row("R-100")
+def test_whoever_looks_at_runs_needs_a_capability(place: Place) -> None:
+    """Everybody may look at those that he started himself, and at no others; other tenants find nothing, whatever they may."""
+    engine = place.engine().register(order(Stage()))
+    instance = acting(engine, ANN).start("order").id
+    engine.drain()
+    for look in LOOKS.values():
+        with pytest.raises(ForbiddenError, match="needs the capability 'execution:read'"):
+            look(acting(engine, BOB), instance)
+        with pytest.raises(NotFoundError):
+            look(engine.as_tenant("other", actor=READER), instance)
+        look(acting(engine, ANN), instance)
+        look(acting(engine, READER), instance)
+    for listed in LISTS.values():
+        with pytest.raises(ForbiddenError, match="needs the capability 'execution:read'"):
+            listed(acting(engine, ANN))
+        listed(acting(engine, READER))
+
+
+@pytest.mark.row("R-100")
+def test_what_a_run_came_to_is_for_those_who_may_look(place: Place) -> None:
+    """Whoever waits for the result of another one's run is refused, and is not told what it came to."""
+    engine = place.engine().register(Saga("quick").step("a", lambda: {"secret": 1}).build())
+    instance = acting(engine, ANN).start("quick").id
+    engine.drain()
+    with pytest.raises(ForbiddenError, match="needs the capability 'execution:read'"):
+        acting(engine, BOB).run(instance).result()
+    for actor in (ANN, READER):
+        assert acting(engine, actor).run(instance).result() == {"secret": 1}
+
+
+def test_putting_work_back_is_a_repair(place: Place) -> None:
+    """Requeueing, trying to undo again and discarding take the capability that all repairs take; without it nothing changes."""
+    stage = Stage()
+    saga = Saga("order", dlq=True).step("pay", stage.does("pay", BROKEN, None), attempts=1).build()
+    engine = place.engine().register(saga)
+    instance = run(engine, "order")
+    (letter,) = engine.dead_letters.list()
+    letters = acting(engine, READER).dead_letters
+    assert letters.get(letter.id) == letter
+    for call in (letters.requeue, letters.retry_compensation, letters.discard):
+        with pytest.raises(ForbiddenError, match="needs the capability 'execution:repair'"):
+            call(letter.id)
+    (option,) = (each for each in engine.run(instance).resume_options() if each.action == "requeue")
+    assert (engine.dead_letters.list(), option.capability) == ([letter], "execution:repair")
+    acting(engine, Actor(id="olga", capabilities=frozenset({option.capability}))).dead_letters.requeue(letter.id)
+    engine.drain()
+    assert status(engine, instance) == "completed"
 
 
 @pytest.mark.row("P-051")

@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, run, status, step
-from holdfast import Engine, NotFoundError, Reason, Saga, SagaDefinition
+from holdfast import Engine, NotFoundError, Notice, Reason, Saga, SagaDefinition, event
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.telemetry import InstanceStuck
 from holdfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import Live, Place
@@ -60,6 +61,82 @@ def test_it_waits_for_a_signal(place: Place) -> None:
     found = only(engine, instance)
     assert (found.kind, found.waits_for, found.until) == ("signal", "go", place.clock.now() + HOUR)
     assert (found.since, found.remedy) == (place.clock.now(), "signal('go') brings it on")
+
+
+def test_it_waits_for_a_published_event(place: Place) -> None:
+    """Named as it is published, with its key; of several, those that have not come yet."""
+    saga = Saga("s").wait_for_event("paid", "payment", key="order", timeout=HOUR).build()
+    engine = place.engine().register(saga)
+    instance = run(engine, "s", {"order": "o-1"})
+    found, now = only(engine, instance), place.clock.now()
+    assert (found.kind, found.waits_for, found.since, found.until) == ("event", "payment", now, now + HOUR)
+    assert found.words == f"'paid' waits for the event 'payment' for 'o-1' since {now} and at most until {now + HOUR}"
+    assert found.remedy == "publish('payment', 'o-1') brings it on"
+    engine.register(Saga("both").wait_for_events("all", event("billed"), event("shipped")).build())
+    both = run(engine, "both")
+    assert "waits for the events 'billed', 'shipped' since" in only(engine, both).words
+    engine.publish("billed")
+    engine.drain()
+    assert (only(engine, both).waits_for, "the event 'shipped' since" in only(engine, both).words) == ("shipped", True)
+
+
+def test_it_waits_for_several_people(place: Place) -> None:
+    """Those are named who have not decided yet, and those who have, with what."""
+    engine, instance = waiting(
+        place, Saga("s").human("ask", ask=["user:ann", "user:bob", "role:boss"], agree="all").build()
+    )
+    assert only(engine, instance).waits_for == "ann, bob, boss"
+    engine.acting("ann").tasks.approve(step(engine, instance, "ask").id)
+    found, now = only(engine, instance), place.clock.now()
+    assert found.waits_for == "bob, boss"
+    assert found.words == (
+        f"'ask' waits for a decision by 'bob', somebody with the role 'boss' since {now} (ask); so far have decided: 'ann' (confirmed)"
+    )
+
+
+def test_people_are_not_told(place: Place) -> None:
+    """A notice that is waited for and cannot be delivered says when it is tried again."""
+
+    class Dead:
+        def send(self, notice: Notice) -> None:
+            raise OSError("the line is dead")
+
+    engine = place.engine().channel("post", Dead())
+    engine.register(Saga("s").notify("tell", to="ann", subject="x", channel="post", wait=True).build())
+    found = only(engine, run(engine, "s"))
+    assert (found.kind, found.until is not None) == ("retry", True)
+    assert "tries again at" in found.words
+    assert "the line is dead" in found.words
+
+
+SCOPES: dict[str, tuple[dict[str, str], str]] = {
+    "definition": ({"definition": "order"}, "'order' of tenant 'default'"),
+    "version": ({"definition": "order", "version": "1"}, "'order' version 1 of tenant 'default'"),
+    "step": ({"definition": "order", "step": "pay"}, "step 'pay' of 'order' of tenant 'default'"),
+    "tenant": ({}, "everything of tenant 'default'"),
+    "engine": ({"tenant": "*"}, "everything of all tenants"),
+}
+
+
+@pytest.mark.parametrize("name", SCOPES)
+def test_a_pause_of_a_wider_scope_holds_it(place: Place, name: str) -> None:
+    """What is paused is named, with who paused it, why, since and until when; besides what the run itself waits for."""
+    asked, scope = SCOPES[name]
+    engine, instance = waiting(place, ORDER)
+    engine.pauses.pause(reason="stock-taking", until=HOUR, **asked)  # type: ignore[arg-type]
+    why, now = engine.run(instance).why(), place.clock.now()
+    held, own = why.reasons
+    assert (held.kind, held.since, held.until, own.step, why.is_moving) == ("held", now, now + HOUR, "pay", False)
+    assert held.words == f"{scope} has been paused by 'system' since {now} (stock-taking)"
+    engine.pauses.resume(**asked)
+    assert only(engine, instance).step == "pay"
+
+
+def test_a_pause_of_another_step_does_not_hold_it(place: Place) -> None:
+    """Only what keeps the run is a reason."""
+    engine, instance = waiting(place, Saga("order").step("pay", "payment").step("ship", "shipping").build())
+    engine.pauses.pause("order", step="ship")
+    assert only(engine, instance).step == "pay"
 
 
 def test_it_waits_for_people(place: Place) -> None:
@@ -284,6 +361,43 @@ def test_a_run_that_nothing_can_wake_is_an_incident(place: Place, saga: SagaDefi
     assert [each.id for each in engine.runs.stuck().items] == [instance]
     assert engine.as_tenant("other").runs.stuck().items == []
     assert not any(engine.run(other).why().is_incident for other in others)
+
+
+def test_the_engine_looks_for_such_runs_by_itself(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """Now and then, of all tenants; the log, listeners and health tell of them, and of no other run. Once it is gone, nobody does."""
+    place.must_fold = False
+    engine = place.engine().register(ORDER)
+    heard: list[InstanceStuck] = []
+    engine.listen(lambda each: heard.append(each) if isinstance(each, InstanceStuck) else None)
+    instance = engine.as_tenant("acme").start("order").id
+    run(engine, "order")
+    _of_every_kind(engine)
+    engine.advance(minutes=3)
+    assert (heard, engine.health().incidents) == ([], [])
+    Desk(place.store).run("delete from {}effects where instance = '" + str(instance) + "'")
+    engine.advance(minutes=3)
+    assert {(each.tenant, each.definition, each.instance) for each in heard} == {("acme", "order", instance)}
+    assert any("nothing can ever wake it" in record.message for record in caplog.records)
+    (said,) = engine.health().incidents
+    assert (said.startswith(f"'order' {instance} of tenant 'acme', since "), engine.health().is_healthy) == (True, True)
+    engine.as_tenant("acme").run(instance).abort()
+    engine.advance(minutes=3)
+    assert engine.health().incidents == []
+
+
+def test_such_runs_are_found_a_few_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, a round looks at some of them, and the next one at those behind."""
+    monkeypatch.setattr("holdfast.runtime.loops.incidents._MOST", 2)
+    place.must_fold = False
+    engine = place.engine().register(ORDER)
+    born = sorted(run(engine, "order") for _ in range(5))
+    Desk(place.store).run("delete from {}effects where instance in ('" + f"{born[1]}', '{born[4]}')")
+    engine.advance(minutes=2)
+    counts = []
+    for _ in range(3):
+        engine.advance(minutes=2)
+        counts.append(len(engine.health().incidents))
+    assert counts[-1] == 2
 
 
 def test_stuck_runs_come_in_pages(place: Place) -> None:

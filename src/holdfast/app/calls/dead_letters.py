@@ -10,6 +10,7 @@ import msgspec
 from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, nothing
 from holdfast.app.operator_views import DeadLetter, dead_letter
 from holdfast.app.references import InstanceLike, LetterLike, checked_instance, checked_letter
+from holdfast.app.rights import check_reader, check_repairer
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ConflictError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.records import DeadLetterSource
@@ -22,7 +23,10 @@ from holdfast.store.shapes import Address
 
 
 class FutureDeadLetters:
-    """What operators ask of work that gave up."""
+    """What operators ask of work that gave up.
+
+    To look takes the capability `execution:read`, to put back or to forget `execution:repair`.
+    """
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -40,6 +44,7 @@ class FutureDeadLetters:
         """What gave up, oldest first; give the last id as `after` for the next page. `key` is the business key of the instance."""
 
         def read() -> list[DeadLetter]:
+            check_reader(self._desk)
             identity = None if instance is None else checked_instance(instance)
             _check_filters(definition, source, key)
             found = self._desk.reader.dead_letters(
@@ -65,6 +70,7 @@ class FutureDeadLetters:
         """How much gave up."""
 
         def read() -> int:
+            check_reader(self._desk)
             identity = None if instance is None else checked_instance(instance)
             _check_filters(definition, source, key)
             return self._desk.reader.count_letters(instance=identity, definition=definition, source=source, key=key)
@@ -73,12 +79,18 @@ class FutureDeadLetters:
 
     def get(self, letter: LetterLike) -> Reply[DeadLetter]:
         """One dead letter."""
-        return self._desk.read(lambda: self._shown(self._letter(letter)))
+
+        def read() -> DeadLetter:
+            check_reader(self._desk)
+            return self._shown(self._letter(letter))
+
+        return self._desk.read(read)
 
     def requeue(self, letter: LetterLike, input: object = None) -> Reply[None]:  # noqa: A002 - the word that everybody uses for it
         """Put what gave up back to work, with its attempts reset. A step may be given another input to work on, also as JSON."""
 
         def put_back() -> None:
+            check_repairer(self._desk)
             found = self._letter(letter)
             match found.source:
                 case "step":
@@ -112,6 +124,7 @@ class FutureDeadLetters:
         """Try again to undo a step that could not be undone, and go on with the rollback from there."""
 
         def retry() -> None:
+            check_repairer(self._desk)
             found = self._letter(letter)
             if found.source != "compensation":
                 raise ConflictError(
@@ -125,6 +138,7 @@ class FutureDeadLetters:
         """Forget a dead letter. That of a step goes with its workflow: requeue it, or cancel or abort the workflow."""
 
         def forget() -> None:
+            check_repairer(self._desk)
             found = self._letter(letter)
             if found.source == "step":
                 raise ConflictError(

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_key, checked_limit, failed
+from holdfast.app.desk import Desk, checked_flag, checked_key, checked_last, checked_limit, failed
 from holdfast.app.publication_views import PublishedEvent, kept_event, published_event
 from holdfast.app.step_handlers import plain
 from holdfast.errors import HoldfastError, NotFoundError, PayloadError
@@ -55,7 +55,7 @@ class FutureEvents:
                 key=checked_key(key, "key", may_be_empty=True),
                 payload=plain(payload, what="payload", limit=self._desk.payload_limit),
                 ttl_ms=_milliseconds(shared.settings.event_ttl if ttl is None else ttl),
-                match_one=_checked_flag(match_one),
+                match_one=checked_flag(match_one, "match_one"),
             )
         except HoldfastError as error:
             return failed(error)
@@ -73,7 +73,8 @@ class FutureEvents:
         """The events that are kept, of one name or of all, oldest first; give the last one as `after` for the next page."""
 
         def read(reader: Reader) -> list[PublishedEvent]:
-            last = None if after is None else PublicationPlace(after.published_at, after.instance)
+            known = checked_last(after, PublishedEvent, "`after`")
+            last = None if known is None else PublicationPlace(known.published_at, known.instance)
             now = self._desk.service.shared.clock.now()
             named = checked_key(event, "event", may_be_empty=True)
             found = reader.publications(event=named, now=now, after=last, limit=checked_limit(limit))
@@ -104,9 +105,3 @@ def _milliseconds(ttl: object) -> int:
     if not timedelta(0) <= given <= LONGEST_TIMEOUT:
         raise PayloadError(f"the ttl must be from nothing to a hundred years, not {ttl!r}")
     return round(given.total_seconds() * 1000)
-
-
-def _checked_flag(given: object) -> bool:
-    if isinstance(given, bool):
-        return given
-    raise PayloadError(f"match_one must be True or False, not {given!r}")

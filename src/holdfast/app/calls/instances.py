@@ -8,9 +8,10 @@ from datetime import datetime
 
 import msgspec
 
-from holdfast.app.desk import Desk, checked_limit
+from holdfast.app.desk import Desk, checked_instant, checked_limit
 from holdfast.app.operator_views import InstanceInfo, shown
 from holdfast.app.references import InstanceLike, checked_instance
+from holdfast.app.rights import check_reader
 from holdfast.app.verification import Verification, verified
 from holdfast.app.workflow_reads import KINDS
 from holdfast.errors import ConflictError, NotFoundError, PayloadError
@@ -52,6 +53,7 @@ class FutureInstances:
         """
 
         def read() -> list[InstanceInfo]:
+            check_reader(self._desk)
             query = _checked_query(
                 definition=definition,
                 definition_version=str(version),
@@ -60,8 +62,8 @@ class FutureInstances:
                 key=key,
                 parent=None if parent is None else checked_instance(parent),
                 attributes=attributes or {},
-                created_after=created_after,
-                created_before=created_before,
+                created_after=checked_instant(created_after, "created_after"),
+                created_before=checked_instant(created_before, "created_before"),
                 before=None if before is None else checked_instance(before),
                 limit=checked_limit(limit),
             )
@@ -77,6 +79,7 @@ class FutureInstances:
         """Fold the whole history of an instance again and compare it with what is stored: its row, its state, and what a workflow shows."""
 
         def prove(reader: Reader) -> Verification:
+            check_reader(self._desk)
             address = Address(tenant=self._desk.tenant, instance=checked_instance(instance))
             return verified(reader, self._desk.registry, address)
 

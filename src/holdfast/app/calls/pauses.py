@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import builtins
 from datetime import datetime, timedelta
-from typing import get_args
 
 from holdfast.app.calls.deciders import AnyKind
-from holdfast.app.desk import Desk, checked_key, checked_limit, checked_tenant, checked_text
+from holdfast.app.desk import Desk, checked_before, checked_key, checked_limit, checked_tenant, checked_text
 from holdfast.app.operator_views import PauseInfo
 from holdfast.app.paused import Paused, check_known, named, permitted
-from holdfast.app.references import DefinitionLike
+from holdfast.app.references import DefinitionLike, PauseLike, checked_pause
+from holdfast.app.resumption import checked_clock, checked_until
 from holdfast.errors import ConflictError, PayloadError, RejectedError
+from holdfast.kernel.records import PauseClock
 from holdfast.runtime.replies import Reply
-from holdfast.store.pauses import ALL_TENANTS, Pause, PauseClock, Scope
-
-_CLOCKS: tuple[str, ...] = get_args(PauseClock)
+from holdfast.store.pauses import ALL_TENANTS, Pause, Scope
 
 
 class FuturePauses:
@@ -50,18 +49,17 @@ class FuturePauses:
             self._check("pause", tenant)
             scope = self._scope(definition, version, step, tenant)
             check_known(self._desk, scope)
-            _check_clock(clock, scope)
             now = self._desk.service.shared.clock.now()
             asked = Pause(
                 scope=scope,
-                clock=clock,
+                clock=_checked_clock(clock, scope),
                 reason=checked_text(reason, "reason"),
                 paused_by=self._desk.request.actor.id,
                 paused_at=now,
-                until=_checked_until(until, now),
+                until=_checked_end(until, now),
             )
             stands = self._desk.service.operate(lambda parts: parts.pauses().begin(asked), may_repeat=True)
-            if (stands.clock, stands.until) != (asked.clock, asked.until):
+            if not _is_same(stands, asked, until):
                 raise _differs(stands)
             self._desk.service.follow_pauses()
             return self._paused().shown(stands)
@@ -101,7 +99,7 @@ class FuturePauses:
         return self._desk.read(end)
 
     def list(
-        self, *, tenant: str = "", with_ended: bool = False, before: PauseInfo | int | None = None, limit: int = 100
+        self, *, tenant: str = "", with_ended: bool = False, before: PauseLike | None = None, limit: int = 100
     ) -> Reply[builtins.list[PauseInfo]]:
         """The pauses that concern the tenant, newest first; give the last one as `before` for the next page.
 
@@ -109,7 +107,7 @@ class FuturePauses:
         """
 
         def read() -> list[PauseInfo]:
-            last = before.id if isinstance(before, PauseInfo) else before
+            last = None if before is None else checked_before(before.id if isinstance(before, PauseInfo) else before)
             most, whose, paused = checked_limit(limit), self._whose(tenant), self._paused()
             if with_ended:
                 found = self._desk.service.survey(lambda parts: parts.pauses().listed(whose, before=last, limit=most))
@@ -120,12 +118,11 @@ class FuturePauses:
 
         return self._desk.read(read)
 
-    def get(self, pause: PauseInfo | int) -> Reply[PauseInfo]:
+    def get(self, pause: PauseLike) -> Reply[PauseInfo]:
         """One pause as it is now: how much it holds, and whether all of it is held, or let go."""
 
         def read() -> PauseInfo:
-            number = pause.id if isinstance(pause, PauseInfo) else pause
-            return self._paused().one(number, self._may_see)
+            return self._paused().one(checked_pause(pause), self._may_see)
 
         return self._desk.read(read)
 
@@ -158,29 +155,29 @@ def _concerns(pause: Pause, tenant: str) -> bool:
     return tenant == ALL_TENANTS or pause.scope.tenant in {tenant, ALL_TENANTS}
 
 
-def _check_clock(clock: object, scope: Scope) -> None:
-    if clock not in _CLOCKS:
-        raise PayloadError(f"the clock of a pause is one of {', '.join(_CLOCKS)}, not {clock!r}")
+def _checked_clock(given: object, scope: Scope) -> PauseClock:
+    clock = checked_clock(given) or "run_on"
     if scope.step and clock == "stand_still":
         raise PayloadError(
             "a pause of a step holds the calls of its handler, and timers are of no step: leave the clock at 'run_on', "
             "or pause the definition"
         )
+    return clock
 
 
-def _checked_until(until: object, now: datetime) -> datetime | None:
-    """When a pause ends by itself."""
-    if until is None:
-        return None
-    try:
-        at = now + until if isinstance(until, timedelta) else until
-    except OverflowError as error:
-        raise PayloadError(f"the pause would end after the last day of the calendar: {until}") from error
-    if not isinstance(at, datetime) or at.tzinfo is None:
-        raise PayloadError(f"`until` is an instant with a time zone, or a timedelta from now on, not {until!r}")
-    if at <= now:
+def _checked_end(until: object, now: datetime) -> datetime | None:
+    at = checked_until(until, now)
+    if at is not None and at <= now:
         raise PayloadError(f"a pause ends in the future, and {at.isoformat()} is past")
     return at
+
+
+def _is_same(stands: Pause, asked: Pause, until: object) -> bool:
+    """Whether a pause says what was asked for; one that is to last for so long began when it was first asked for."""
+    if stands.clock != asked.clock:
+        return False
+    lasts = isinstance(until, timedelta) and stands.until == stands.paused_at + until
+    return lasts or stands.until == asked.until
 
 
 def _differs(stands: Pause) -> ConflictError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar, cast
 
@@ -10,12 +11,21 @@ import msgspec
 
 from holdfast.app import workflow_views as views
 from holdfast.app.calls.instances import deleted
-from holdfast.app.desk import Desk, answered, checked_after, checked_key, checked_span, checked_text, failed, nothing
+from holdfast.app.desk import (
+    Desk,
+    answered,
+    checked_after,
+    checked_flag,
+    checked_key,
+    checked_span,
+    checked_text,
+    failed,
+    nothing,
+)
 from holdfast.app.forking import ForkPreview, fork_preview, forked
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
 from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options, resume_request
-from holdfast.app.paused import holds_on, told
 from holdfast.app.pictures import Format, drawn
 from holdfast.app.reasons import Why
 from holdfast.app.references import StepLike, checked_step
@@ -28,28 +38,34 @@ from holdfast.app.resumption import (
     noting_refusal,
     requested,
 )
-from holdfast.app.standing import Work, standing, trouble
+from holdfast.app.rights import check_reader
+from holdfast.app.standing import trouble
 from holdfast.app.step_handlers import plain, plain_data
 from holdfast.app.task_views import HumanTask, human_task
 from holdfast.app.verification import Verification, verified
 from holdfast.app.waiters import Bring, Ending, EndReply
-from holdfast.app.workflow_reads import described, explained, folded_workflow, graph_of, shown_steps, workflow_row
+from holdfast.app.workflow_reads import (
+    check_readable,
+    described,
+    explained,
+    folded_workflow,
+    graph_of,
+    shown_steps,
+    standing_of,
+    workflow_row,
+)
 from holdfast.authoring.definition import R
 from holdfast.errors import HoldfastError, PayloadError, WorkflowFailedError, indefinite
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import STEPS, TASKS, ResumeTrigger
+from holdfast.kernel.records import STEPS, TASKS, PauseClock, ResumeTrigger
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import repair_commands as r
-from holdfast.machine.runs.events import Clock
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address
 
-_LOOK_SECONDS = 1.0
-"""How long a caller who has waited in vain waits to be told why."""
-_MAINTAINED = "maintenance mode holds up all work: admin.resume_processing() ends it"
 T = TypeVar("T")
 
 
@@ -89,7 +105,7 @@ class FutureRun(Handle, Generic[R]):
 
     def describe(self) -> Reply[views.WorkflowInstance]:
         """The run with its status, its input and its data."""
-        return self._desk.look(lambda reader: described(self._desk, reader, self.id))
+        return self._look(lambda reader: described(self._desk, reader, self.id))
 
     def steps(self) -> Reply[list[views.Step]]:
         """The steps of the run, in the order in which they began."""
@@ -98,7 +114,7 @@ class FutureRun(Handle, Generic[R]):
             header = workflow_row(reader, self.id)
             return shown_steps(self._desk, reader, header, reader.rows(STEPS, header.id))
 
-        return self._desk.look(read)
+        return self._look(read)
 
     def history(self, *, after: int = 0, limit: int | None = None) -> Reply[list[views.HistoryEntry]]:
         """The history of the run, in order; give the last sequence as `after` for the next page.
@@ -116,7 +132,7 @@ class FutureRun(Handle, Generic[R]):
             teller = Teller(self._desk.registry.library.speaker, graph)
             return teller.page(reader, header.id, after=start, limit=most)
 
-        return self._desk.look(read)
+        return self._look(read)
 
     def tasks(self) -> Reply[list[HumanTask]]:
         """The questions of the run to people, answered ones included."""
@@ -125,7 +141,7 @@ class FutureRun(Handle, Generic[R]):
             header = workflow_row(reader, self.id)
             return [human_task(each, header) for each in reader.rows(TASKS, header.id)]
 
-        return self._desk.look(read)
+        return self._look(read)
 
     def diagram(self, *, format: Format = "mermaid") -> Reply[str]:  # noqa: A002 - the word that everybody uses for it
         """A drawing of the run with its live state, as Mermaid, DOT or JSON."""
@@ -136,11 +152,11 @@ class FutureRun(Handle, Generic[R]):
             steps = shown_steps(self._desk, reader, header, rows)
             return drawn(graph_of(self._desk, header), format, steps=steps, rows=rows)
 
-        return self._desk.look(draw)
+        return self._look(draw)
 
     def verify(self) -> Reply[Verification]:
         """Fold the whole history of the run again and compare it with what is stored: its row, its state, and what it shows."""
-        return self._desk.look(lambda reader: verified(reader, self._desk.registry, self._address))
+        return self._look(lambda reader: verified(reader, self._desk.registry, self._address))
 
     def why(self) -> Reply[Why]:
         """Why the run does not move, in words and as data: what it waits for, since when, until when, and what could be done.
@@ -186,16 +202,20 @@ class FutureRun(Handle, Generic[R]):
             return self._refused(error)
         return self._ended_by(command)
 
-    def pause(self, reason: str = "", *, clock: Clock | None = None, until: datetime | None = None) -> Reply[None]:
+    def pause(
+        self, reason: str = "", *, clock: PauseClock | None = None, until: datetime | timedelta | None = None
+    ) -> Reply[None]:
         """Have the run wait: handlers that are running finish, and what follows from them is held until `resume`.
 
         `clock` says what becomes of its timers, timeouts and deadline: with `run_on`, which is the default, those that pass meanwhile
-        fire once it goes on; with `stand_still` all of them are as much later as the pause is long. With `until` it goes on by itself.
+        fire once it goes on; with `stand_still` all of them are as much later as the pause is long. With `until` it goes on by itself, at an
+        instant or after so long.
         Whoever is not the engine itself needs the capability `execution:pause`.
         """
+        now = self._desk.service.shared.clock.now()
         try:
             command = c.PauseWorkflow(
-                reason=checked_text(reason, "reason"), clock=checked_clock(clock), until=checked_until(until)
+                reason=checked_text(reason, "reason"), clock=checked_clock(clock), until=checked_until(until, now)
             )
         except HoldfastError as error:
             return failed(error)
@@ -220,7 +240,7 @@ class FutureRun(Handle, Generic[R]):
         """
         try:
             command = self._resuming(reason, data, triggered_by, triggered_by_id)
-            if override or task is not None:
+            if checked_flag(override, "override") or task is not None:
                 command = msgspec.structs.replace(command, override=True, step=self._number_of(task))
         except HoldfastError as error:
             return failed(error)
@@ -251,7 +271,7 @@ class FutureRun(Handle, Generic[R]):
         def read(reader: Reader) -> list[ResumeRequest]:
             return [resume_request(each) for each in reader.resume_requests(workflow_row(reader, self.id).id)]
 
-        return self._desk.look(read)
+        return self._look(read)
 
     def resume_options(self) -> Reply[list[ResumeOption]]:
         """What would bring the run on, and who may do that; empty if nothing would."""
@@ -260,7 +280,7 @@ class FutureRun(Handle, Generic[R]):
             tracked = folded_workflow(self._desk, reader, self.id)
             return resume_options(self.id, cast("State", tracked.state), graph_of(self._desk, tracked.header))
 
-        return self._desk.look(read)
+        return self._look(read)
 
     # -- repair: each has a reason, which the history keeps, and needs the capability `execution:repair`
 
@@ -341,7 +361,7 @@ class FutureRun(Handle, Generic[R]):
 
     def fork_preview(self, at: int) -> Reply[ForkPreview]:
         """What a new run would take over, and have done again, that begins where this one was after the event with this sequence."""
-        return self._desk.look(lambda reader: fork_preview(self._desk, reader, self.id, checked_after(at)))
+        return self._look(lambda reader: fork_preview(self._desk, reader, self.id, checked_after(at)))
 
     def fork(self, at: int, *, reason: str, data: object = None, key: str = "") -> Reply[FutureRun[R]]:
         """Start a new run of the same version where this one was after the event with this sequence; this one stays as it is.
@@ -386,6 +406,15 @@ class FutureRun(Handle, Generic[R]):
             raise PayloadError(f"{instance}:{number} is a step of another run; give one of {self.id}")
         return number
 
+    def _look(self, question: Callable[[Reader], T]) -> Reply[T]:
+        """Ask about the run, if whoever calls may look at it."""
+
+        def look(reader: Reader) -> T:
+            check_readable(self._desk, reader, self.id)
+            return question(reader)
+
+        return self._desk.look(look)
+
     @property
     def _address(self) -> Address:
         return Address(tenant=self._desk.tenant, instance=self.id)
@@ -411,7 +440,7 @@ class FutureRun(Handle, Generic[R]):
         return reply
 
     def _end_reply(self) -> EndReply[T]:
-        return self._desk.endings.reply(partial(_standing, self._desk, self.id))
+        return self._desk.endings.reply(partial(standing_of, self._desk, self.id))
 
     def _wait(self, reply: EndReply[T], bring: Bring[T]) -> None:
         try:
@@ -430,6 +459,7 @@ class FutureRun(Handle, Generic[R]):
 
     def _result(self, ending: Ending) -> R:
         header = ending.header
+        check_reader(self._desk, header.started_by)
         final = ending.summary or self._final_state(header.id)
         assert isinstance(final, FinalState)
         if header.status == "completed":
@@ -447,34 +477,6 @@ class FutureRun(Handle, Generic[R]):
     def _final_state(self, identity: InstanceId) -> FinalState | None:
         with self._desk.reader.look() as reader:
             return final_state(folded_workflow(self._desk, reader, identity).state)
-
-
-def _standing(desk: Desk, identity: InstanceId) -> str:
-    """Where a run stands, for a caller who waits for its end in vain; that caller does not wait much longer for this."""
-
-    def look() -> str:
-        work = _work(desk)
-        with desk.reader.look() as reader:
-            tracked = folded_workflow(desk, reader, identity)
-            state = cast("State", tracked.state)
-            held = _MAINTAINED if desk.service.maintenance else told(holds_on(desk, tracked.header, state))
-            return standing(state, graph_of(desk, tracked.header), work=work, held=held)
-
-    try:
-        return desk.read(look).result(_LOOK_SECONDS)
-    except (HoldfastError, TimeoutError) as error:
-        return f"where it stands could not be found out: {error}"
-
-
-def _work(desk: Desk) -> Work:
-    service = desk.service
-    if not service.has_threads:
-        return "driven"
-    if service.has_worker:
-        return "here"
-    moment = service.shared.clock.judge()
-    is_alive = service.survey(lambda parts: parts.workers().live(moment))
-    return "elsewhere" if is_alive else "nowhere"
 
 
 def _same(outcome: Outcome) -> Outcome:

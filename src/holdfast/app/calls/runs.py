@@ -10,10 +10,11 @@ from typing import cast
 import msgspec
 
 from holdfast.app import workflow_views as views
-from holdfast.app.desk import Desk, checked_key, checked_limit
+from holdfast.app.desk import Desk, checked_instant, checked_key, checked_last, checked_limit
 from holdfast.app.references import DefinitionLike, InstanceLike, checked_definition, checked_instance
+from holdfast.app.rights import check_reader
 from holdfast.app.words import words_of
-from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, described
+from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, check_readable, described
 from holdfast.authoring.words import Words
 from holdfast.errors import PayloadError
 from holdfast.runtime.replies import Reply
@@ -33,7 +34,9 @@ class FutureRuns:
         """A run with its status, its input and its data."""
 
         def read(reader: Reader) -> views.WorkflowInstance:
-            return described(self._desk, reader, checked_instance(run))
+            identity = checked_instance(run)
+            check_readable(self._desk, reader, identity)
+            return described(self._desk, reader, identity)
 
         return self._desk.look(read)
 
@@ -57,6 +60,7 @@ class FutureRuns:
         """
 
         def read(reader: Reader) -> views.Page:
+            check_reader(self._desk)
             words = words_of("saga")
             wanted = _wanted(words, status, is_active)
             size = min(checked_limit(limit), LARGEST_PAGE)
@@ -71,8 +75,8 @@ class FutureRuns:
                 kinds=KINDS,
                 key=checked_key(key, "key", may_be_empty=True),
                 parent=None if parent is None else checked_instance(parent),
-                created_after=created_after,
-                created_before=created_before,
+                created_after=checked_instant(created_after, "created_after"),
+                created_before=checked_instant(created_before, "created_before"),
                 before=None if cursor is None else checked_instance(cursor),
                 limit=size + 1,
             )
@@ -97,6 +101,7 @@ class FutureRuns:
         """
 
         def read(reader: Reader) -> views.Page:
+            check_reader(self._desk)
             size = min(checked_limit(limit), LARGEST_PAGE)
             before = None if cursor is None else checked_instance(cursor)
             found = reader.stuck(KINDS, before=before, limit=size + 1)
@@ -139,13 +144,15 @@ class FutureRuns:
         is_resumable: bool = False,
     ) -> Reply[builtins.list[views.InstanceSummary]]:
         def read(reader: Reader) -> list[views.InstanceSummary]:
-            place = None if after is None or after.paused_at is None else (after.paused_at, after.id)
+            check_reader(self._desk)
+            last = checked_last(after, views.InstanceSummary, "`after`")
+            place = None if last is None or last.paused_at is None else (last.paused_at, last.id)
             query = PausedQuery(
                 definition=checked_definition(definition)[0] if definition else "",
                 kinds=KINDS,
                 reason=checked_key(reason, "reason", may_be_empty=True),
-                since=since,
-                before=before,
+                since=checked_instant(since, "since"),
+                before=checked_instant(before, "before"),
                 resumable=is_resumable,
                 after=place,
                 limit=min(checked_limit(limit), LARGEST_PAGE),

@@ -46,7 +46,7 @@ from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
-from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, StepLike, Untyped
+from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails
 from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
@@ -55,12 +55,10 @@ from holdfast.diagrams.charts import StateMachineDefinition
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
-from holdfast.kernel.records import DeadLetterSource, ResumeTrigger
+from holdfast.kernel.records import DeadLetterSource, PauseClock, ResumeTrigger
 from holdfast.machine.graphs.asks import Stage
 from holdfast.machine.graphs.graph import Graph
-from holdfast.machine.runs.events import Clock
 from holdfast.people.chains import Chain
-from holdfast.store.pauses import PauseClock
 
 
 class AsyncRun(Handle, Generic[R]):
@@ -140,11 +138,14 @@ class AsyncRun(Handle, Generic[R]):
         """
         return await awaited(self._futures.abort(reason), timeout)
 
-    async def pause(self, reason: str = "", *, clock: Clock | None = None, until: datetime | None = None) -> None:
+    async def pause(
+        self, reason: str = "", *, clock: PauseClock | None = None, until: datetime | timedelta | None = None
+    ) -> None:
         """Have the run wait: handlers that are running finish, and what follows from them is held until `resume`.
 
         `clock` says what becomes of its timers, timeouts and deadline: with `run_on`, which is the default, those that pass meanwhile
-        fire once it goes on; with `stand_still` all of them are as much later as the pause is long. With `until` it goes on by itself.
+        fire once it goes on; with `stand_still` all of them are as much later as the pause is long. With `until` it goes on by itself, at an
+        instant or after so long.
         Whoever is not the engine itself needs the capability `execution:pause`.
         """
         await self._futures.pause(reason, clock=clock, until=until)
@@ -701,7 +702,10 @@ class AsyncChains:
 
 
 class AsyncDeadLetters:
-    """What operators ask of work that gave up."""
+    """What operators ask of work that gave up.
+
+    To look takes the capability `execution:read`, to put back or to forget `execution:repair`.
+    """
 
     def __init__(self, futures: FutureDeadLetters) -> None:
         self._futures = futures
@@ -935,7 +939,7 @@ class AsyncPauses:
         return await self._futures.resume(definition, version=version, step=step, tenant=tenant, reason=reason)
 
     async def list(
-        self, *, tenant: str = "", with_ended: bool = False, before: PauseInfo | int | None = None, limit: int = 100
+        self, *, tenant: str = "", with_ended: bool = False, before: PauseLike | None = None, limit: int = 100
     ) -> builtins.list[PauseInfo]:
         """The pauses that concern the tenant, newest first; give the last one as `before` for the next page.
 
@@ -943,7 +947,7 @@ class AsyncPauses:
         """
         return await self._futures.list(tenant=tenant, with_ended=with_ended, before=before, limit=limit)
 
-    async def get(self, pause: PauseInfo | int) -> PauseInfo:
+    async def get(self, pause: PauseLike) -> PauseInfo:
         """One pause as it is now: how much it holds, and whether all of it is held, or let go."""
         return await self._futures.get(pause)
 

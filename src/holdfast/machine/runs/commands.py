@@ -7,9 +7,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from holdfast.kernel.records import PauseClock
 from holdfast.machine.graphs.asks import Stage
 from holdfast.machine.runs.errands import Errand, Person
-from holdfast.machine.runs.events.pause import Clock, Trigger
+from holdfast.machine.runs.events.pause import Trigger
 from holdfast.machine.runs.published import Published
 from holdfast.machine.runs.repair_commands import Repair
 
@@ -133,7 +134,7 @@ class PauseWorkflow(_Command, frozen=True, kw_only=True):
     """Wait for an operator, from now on."""
 
     reason: str = ""
-    clock: Clock | None = None
+    clock: PauseClock | None = None
     """What becomes of timers meanwhile; None means what is usual for the kind of the workflow."""
     until: datetime | None = None
     """When to go on by itself; None means not to."""

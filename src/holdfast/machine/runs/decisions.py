@@ -25,7 +25,7 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.forking import fork
-from holdfast.machine.runs.law import answer_refusal, start_refusal, stop_refusal
+from holdfast.machine.runs.law import answer_refusal, repair_refusal, start_refusal, stop_refusal
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
@@ -402,6 +402,9 @@ def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
 
 
 def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
+    barred = repair_refusal(turn.moment.actor)
+    if barred is not None:
+        return barred
     step = turn.state.dead.get(command.step)
     if step is None:
         return refused(Refusal.NOT_DEAD, f"step {command.step} is not among the dead letters")
@@ -413,6 +416,9 @@ def _repair(turn: Turn, command: Repair) -> Answer | None:
 
 
 def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | None:
+    barred = repair_refusal(turn.moment.actor)
+    if barred is not None:
+        return barred
     state = turn.state
     halted = state.rollback or state.dropped
     if halted is None or halted.stuck is None or halted.stuck != command.step:

@@ -45,6 +45,7 @@ def _step_started(routes: GraphIndex, state: State, event: e.StepStarted) -> Non
         first=event.first,
         retry_of=event.retry_of,
         asked_at=event.asked_at,
+        call_at=event.call_at,
     )
     state.chain += event.effect is not None
     enter(routes, state, event)
@@ -109,6 +110,8 @@ def _retried(_routes: GraphIndex, state: State, event: e.StepRetried | e.Compens
     step.attempt, step.effect = event.attempt + 1, event.effect
     if event.was_called:
         step.made = event.attempt
+    if isinstance(event, e.StepRetried):
+        step.call_at = event.call_at
 
 
 def _step_failed(routes: GraphIndex, state: State, event: e.StepFailed) -> None:

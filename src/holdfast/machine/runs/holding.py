@@ -53,7 +53,13 @@ def resumed(_routes: GraphIndex, state: State, event: e.WorkflowResumed) -> None
 
 
 def _shift(state: State, by: timedelta) -> None:
-    """The times of open questions count from as much later as their clocks stood still."""
-    for step in state.open.values():
+    """The times of open questions count from as much later as their clocks stood still, and calls are put off for as long."""
+    for step in (*state.open.values(), *state.frozen.values()):
         if step.asked_at:
-            step.asked_at = (datetime.fromisoformat(step.asked_at) + by).isoformat()
+            step.asked_at = _later(step.asked_at, by)
+        if step.call_at:
+            step.call_at = _later(step.call_at, by)
+
+
+def _later(at: str, by: timedelta) -> str:
+    return (datetime.fromisoformat(at) + by).isoformat()

@@ -10,8 +10,14 @@ from holdfast.machine.runs.candidates import candidate_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import State, Step
 
-PAUSE, RESUME, OVERRIDE, REPAIR = "execution:pause", "execution:resume", "execution:override", "execution:repair"
+READ, PAUSE, RESUME = "execution:read", "execution:pause", "execution:resume"
+OVERRIDE, REPAIR = "execution:override", "execution:repair"
 """What operators need, whatever the graph demands; the engine itself, and a library's calls without an actor, may do everything."""
+
+
+def read_refusal(actor: Actor, started_by: str = "") -> Rejection | None:
+    """Why an actor may not look at runs, or at the one that somebody has started: everybody may look at his own."""
+    return None if started_by and actor.id == started_by else _without(actor, READ, "look at workflows")
 
 
 def start_refusal(graph: Graph, actor: Actor) -> Rejection | None:

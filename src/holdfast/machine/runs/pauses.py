@@ -12,12 +12,12 @@ from typing import Final
 import msgspec
 
 from holdfast.kernel.decision import Answer, Ignored, Rejection
+from holdfast.kernel.records import PauseClock
 from holdfast.machine.graphs.graph import Human, Kind
 from holdfast.machine.runs.answers import decision_of, fits, is_within, too_large
 from holdfast.machine.runs.asking import look_again
 from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
 from holdfast.machine.runs.events import (
-    Clock,
     CompensationWaived,
     PauseReason,
     StepAnswered,
@@ -43,7 +43,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 REPEATED = Ignored(reason="this request was carried out before")
 _LATE = Ignored(reason="the pause has ended already")
 
-CLOCKS: Final[dict[Kind, Clock]] = {"saga": "run_on", "process": "run_on", "rules": "run_on", "envelope": "run_on"}
+CLOCKS: Final[dict[Kind, PauseClock]] = {"saga": "run_on", "process": "run_on", "rules": "run_on", "envelope": "run_on"}
 """What becomes of timers if a pause does not say."""
 
 

@@ -67,6 +67,8 @@ class Refusal(StrEnum):
     """Handlers of the branch are still being stopped; try again when they have."""
     EVENT_GONE = "event_gone"
     """Another taker has the event, or its time is over; wait for the next one."""
+    EVENT_WANTED = "event_wanted"
+    """Others want the event and come first; look for another one, or wait in line."""
 
     NOT_ASKED_YET = "not_asked_yet"
     """Those whom the question asks are still being looked for; decide when it has come to an inbox."""

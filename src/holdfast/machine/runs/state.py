@@ -81,6 +81,8 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Number of the effect whose handler nobody had, as the history says; None if that was never so."""
     asked_at: str = ""
     """From when the times of a question count, as ISO 8601; a pause that stops clocks moves it."""
+    call_at: str = ""
+    """When its present call was put off to, as ISO 8601; empty if it was not. A pause that stops clocks moves it."""
     reminded: int = 0
     """How often those who are asked were reminded."""
     level: int = 0

@@ -208,6 +208,7 @@ class Turn:
         *,
         effect: int | None = None,
         delay_ms: int = 0,
+        call_at: str = "",
         asked_at: str = "",
         due_at: str = "",
     ) -> Step:
@@ -224,6 +225,7 @@ class Turn:
                 retry_of=token.retry_of,
                 first=token.first,
                 delay_ms=delay_ms,
+                call_at=call_at,
                 asked_at=asked_at,
                 due_at=due_at,
             )

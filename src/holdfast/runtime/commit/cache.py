@@ -124,6 +124,11 @@ class InstanceCache:
         """Do not trust what is remembered of an instance."""
         self._drop(identity.int)
 
+    def forget_timers(self) -> None:
+        """Forget the instances that have timers: these were moved, or may have been."""
+        for number in [number for number, tracked in self._by_id.items() if tracked.timers]:
+            self._drop(number)
+
     def forget_outdated(self) -> None:
         """Forget what others have moved."""
         while self.outdated:

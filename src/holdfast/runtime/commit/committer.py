@@ -47,6 +47,8 @@ class Committer:
         self._clock = clock
         self._chance = chance
         self._cache = cache
+        self._shifts = 0
+        """How often the pauses that move timers had become others when timers were last forgotten."""
 
     def commit(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
         """Carry out the commands, and use up work that ended without one. StoreUnavailableError leaves all of it undone or unknown."""
@@ -84,11 +86,17 @@ class Committer:
     def _remembered(self, submissions: Sequence[Submission]) -> Found:
         if self._cache.outdated:
             self._cache.forget_outdated()
+        standing = self._around.standing
+        if standing.shifts != self._shifts:
+            self._shifts = standing.shifts
+            self._cache.forget_timers()
         found: Found = {}
         missing: dict[Address, None] = {}
         for each in submissions:
             tracked = self._cache.find(each.address)
-            if tracked is not None:
+            if tracked is not None and not (
+                standing.shifting and tracked.timers and standing.moves_timers(tracked.header)
+            ):
                 found[each.address] = tracked
             else:
                 missing[each.address] = None

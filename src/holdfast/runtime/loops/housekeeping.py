@@ -1,4 +1,4 @@
-"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do, what is to go on."""
+"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do, what is to go on, what cannot."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from holdfast.kernel.publications import EVENT_KIND
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Turns
+from holdfast.runtime.loops.incidents import IncidentLook
 from holdfast.runtime.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
 from holdfast.runtime.loops.resuming import Resuming
 from holdfast.runtime.work.unreadable import Throttle, UnreadWork
@@ -36,6 +37,7 @@ class Housekeeping:
         self.missing = MissingHandlers(parts, shared)
         self.unread = UnreadWork(parts, shared)
         self.resuming = Resuming(parts, shared)
+        self.incidents = IncidentLook(parts, shared)
 
     def step(self) -> float:
         """One round."""
@@ -47,6 +49,7 @@ class Housekeeping:
         turns.take(lambda: bool(self.missing.look()), otherwise=False)
         turns.take(lambda: bool(self.unread.look()), otherwise=False)
         turns.take(self.resuming.look, 0)
+        turns.take(self.incidents.look, 0)
         turns.end()
         settings = self._shared.settings
         spread = settings.missing_handler_jitter * (2 * self._shared.chance.share() - 1)
@@ -62,6 +65,7 @@ class Housekeeping:
         self.missing.look()
         self.unread.look()
         self.resuming.look()
+        self.incidents.look()
 
     def prune(self) -> int:
         """Delete what is past its time; how much of it there was, up to a limit."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import cast
 
@@ -23,6 +23,8 @@ class _Sql(msgspec.Struct, frozen=True):
     versions: str
     names: str
     listed: str
+    note_trigger: str
+    triggered: str
 
 
 _sql = read_numbered(_Sql, __package__, "definitions.sql")
@@ -36,13 +38,17 @@ class PostgresDefinitions:
         self._turn = threading.Lock()
         """Whoever has it asks the database, and waits for nobody else meanwhile."""
 
-    def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
+    def publish(
+        self, definition: StoredDefinition, now: datetime, *, triggers: Collection[str] = ()
+    ) -> StoredDefinition:
         """Store a definition unless its version exists; what is stored."""
         with self._turn, self._line.use() as connection, connection.transaction():
             # Whoever publishes the same at this moment is waited for, and then it is read what stands.
             values = [*msgspec.structs.astuple(definition)[:-1], now]
             if connection.execute(_sql.publish, values).rowcount:
                 connection.execute(_sql.adopt, [definition.name, definition.tenant])
+                for event in triggers:
+                    connection.execute(_sql.note_trigger, [event, definition.tenant, definition.name])
             found = _get(connection, [definition.tenant, definition.name, definition.version])
         assert found is not None, "what was just stored is there"
         return found
@@ -64,8 +70,15 @@ class PostgresDefinitions:
 
     def listed(self, tenant: str) -> list[PublishedDefinition]:
         """All published versions."""
+        return self._published(_sql.listed, [tenant])
+
+    def triggered(self, tenant: str, event: str) -> list[PublishedDefinition]:
+        """Those that an event starts, in all versions."""
+        return self._published(_sql.triggered, [tenant, event, tenant])
+
+    def _published(self, statement: str, values: Sequence[str]) -> list[PublishedDefinition]:
         with self._turn, self._line.use() as connection:
-            found = cast("list[rows.Row]", connection.execute(_sql.listed, [tenant]).fetchall())
+            found = cast("list[rows.Row]", connection.execute(statement, values).fetchall())
         names = PublishedDefinition.__struct_fields__
         return [PublishedDefinition(**dict(zip(names, row, strict=True))) for row in found]
 

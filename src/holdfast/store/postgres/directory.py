@@ -12,6 +12,7 @@ import msgspec
 from psycopg.types.numeric import Int8
 
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.store import people_rows
 from holdfast.store.postgres.connections import Connection, Line
 from holdfast.store.postgres.packing import Texts
 from holdfast.store.postgres.rows import Row
@@ -76,7 +77,7 @@ class PostgresPeople:
                 found = connection.execute(_sql.changes_about, [*page, principal, Int8(limit)]).fetchall()
             else:
                 found = connection.execute(_sql.changes, [*page, Int8(limit)]).fetchall()
-        return [_change(row) for row in cast("list[Row]", found)]
+        return [people_rows.change(row) for row in cast("list[Row]", found)]
 
 
 class PostgresDirectory:
@@ -92,11 +93,11 @@ class PostgresDirectory:
 
     def principals(self, ids: Sequence[str]) -> list[Principal]:
         """Those who are known."""
-        return [_principal(row) for row in self._all(_sql.principals, Texts(ids))]
+        return [people_rows.principal(row) for row in self._all(_sql.principals, Texts(ids))]
 
     def page(self, *, after: str, limit: int) -> list[Principal]:
         """Everybody, by id."""
-        return [_principal(row) for row in self._all(_sql.page, after, Int8(limit))]
+        return [people_rows.principal(row) for row in self._all(_sql.page, after, Int8(limit))]
 
     def inactive(self) -> list[str]:
         """Those who are deactivated."""
@@ -105,18 +106,18 @@ class PostgresDirectory:
     def grants(self, *, principals: Sequence[str] = (), role: str = "", at: datetime) -> list[Grant]:
         """Grants that are not over."""
         if role:
-            return [_grant(row) for row in self._all(_sql.grants_of, role, at)]
-        return [_grant(row) for row in self._each(_sql.grants_to, Texts(principals), at)]
+            return [people_rows.grant(row) for row in self._all(_sql.grants_of, role, at)]
+        return [people_rows.grant(row) for row in self._each(_sql.grants_to, Texts(principals), at)]
 
     def delegations(self, *, givers: Sequence[str] = (), receiver: str = "", at: datetime) -> list[Delegation]:
         """Delegations that are not over."""
         if receiver:
-            return [_delegation(row) for row in self._all(_sql.delegations_to, receiver, at)]
-        return [_delegation(row) for row in self._each(_sql.delegations_by, Texts(givers), at)]
+            return [people_rows.delegation(row) for row in self._all(_sql.delegations_to, receiver, at)]
+        return [people_rows.delegation(row) for row in self._each(_sql.delegations_by, Texts(givers), at)]
 
     def absences(self, principals: Sequence[str], *, at: datetime) -> list[Absence]:
         """Absences that are not over."""
-        return [_absence(row) for row in self._each(_sql.absences, Texts(principals), at)]
+        return [people_rows.absence(row) for row in self._each(_sql.absences, Texts(principals), at)]
 
     def put(self, principal: Principal) -> None:
         """Write somebody."""
@@ -139,11 +140,11 @@ class PostgresDirectory:
 
     def delegation(self, number: int) -> Delegation | None:
         """One delegation."""
-        return next(map(_delegation, self._all(_sql.delegation, Int8(number))), None)
+        return next(map(people_rows.delegation, self._all(_sql.delegation, Int8(number))), None)
 
     def absence(self, number: int) -> Absence | None:
         """One absence."""
-        return next(map(_absence, self._all(_sql.absence, Int8(number))), None)
+        return next(map(people_rows.absence, self._all(_sql.absence, Int8(number))), None)
 
     def end(self, kind: Literal["grant", "delegation", "absence"], number: int, at: datetime) -> None:
         """Have a period end."""
@@ -165,48 +166,3 @@ class PostgresDirectory:
 
     def _written(self, statement: str, period: Grant | Delegation | Absence, *values: str) -> int:
         return int(self._all(statement, *values, period.begins_at, period.ends_at)[0][0])
-
-
-def _principal(row: Row) -> Principal:
-    return Principal(
-        id=row[0],
-        kind=row[1],
-        name=row[2],
-        email=row[3],
-        is_active=row[4],
-        manager=row[5],
-        attributes=json.loads(row[6]),
-    )
-
-
-def _grant(row: Row) -> Grant:
-    return Grant(id=row[0], begins_at=row[1], ends_at=row[2], principal=row[3], role=row[4])
-
-
-def _delegation(row: Row) -> Delegation:
-    return Delegation(
-        id=row[0],
-        begins_at=row[1],
-        ends_at=row[2],
-        giver=row[3],
-        receiver=row[4],
-        role=row[5],
-        definition=row[6],
-        reason=row[7],
-    )
-
-
-def _absence(row: Row) -> Absence:
-    return Absence(id=row[0], begins_at=row[1], ends_at=row[2], principal=row[3], reason=row[4])
-
-
-def _change(row: Row) -> DirectoryChange:
-    return DirectoryChange(
-        id=row[0],
-        principal=row[1],
-        action=row[2],
-        details=json.loads(row[3]),
-        actor=row[4],
-        on_behalf_of=row[5],
-        at=row[6],
-    )

@@ -17,9 +17,9 @@ from holdfast.store.pauses import (
     Pause,
     PausedEffect,
     PausedTimer,
-    Scope,
     StepOf,
     Stride,
+    pause_of,
 )
 from holdfast.store.postgres.commit_parts import effect_key, timer_key
 from holdfast.store.postgres.connections import Connection, Line
@@ -71,7 +71,7 @@ class PostgresPauses:
                 connection.execute(_sql.begin, [*pause.scope, *said])
                 row = connection.execute(_sql.standing_for, list(pause.scope)).fetchone()
                 if row is not None:
-                    return _pause(row)
+                    return pause_of(row)
 
     def end(self, number: int, *, by: str, why: str, at: datetime) -> bool:
         """Let a pause stand no longer."""
@@ -87,13 +87,13 @@ class PostgresPauses:
         """One pause."""
         with self._line.use() as connection:
             row = connection.execute(_sql.get, [Int8(number)]).fetchone()
-        return None if row is None else _pause(row)
+        return None if row is None else pause_of(row)
 
     def listed(self, tenant: str, *, before: int | None, limit: int) -> list[Pause]:
         """All pauses that concern a tenant, newest first."""
         with self._line.use() as connection:
             values = [tenant, None if before is None else Int8(before), Int8(limit)]
-            return [_pause(row) for row in connection.execute(_sql.listed, values).fetchall()]
+            return [pause_of(row) for row in connection.execute(_sql.listed, values).fetchall()]
 
     def counts(self) -> list[HeldCount]:
         """How much is held."""
@@ -179,26 +179,9 @@ class _Ground:
 
 
 def _standing(connection: Connection) -> list[Pause]:
-    return [_pause(row) for row in connection.execute(_sql.standing).fetchall()]
+    return [pause_of(row) for row in connection.execute(_sql.standing).fetchall()]
 
 
 def _effects(connection: Connection, statement: str, values: Sequence[object]) -> list[PausedEffect]:
     found = connection.execute(statement, values, binary=True).fetchall()
     return [PausedEffect(*cast("Row", row)) for row in found]
-
-
-def _pause(found: tuple[object, ...]) -> Pause:
-    row = cast("Row", found)
-    return Pause(
-        id=row[0],
-        scope=Scope(*row[1:5]),
-        clock=row[5],
-        reason=row[6],
-        paused_by=row[7],
-        paused_at=row[8],
-        until=row[9],
-        ended_at=row[10],
-        ended_by=row[11],
-        ended_why=row[12],
-        walks=row[13],
-    )

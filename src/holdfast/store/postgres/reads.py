@@ -27,7 +27,7 @@ from holdfast.store.postgres.loading import load
 from holdfast.store.postgres.packing import Integers, Texts, Uuids
 from holdfast.store.postgres.records import S, selecting
 from holdfast.store.postgres.records import reading as reading_rows
-from holdfast.store.postgres.resuming import PostgresPauses
+from holdfast.store.postgres.resuming import PostgresPausedInstances
 from holdfast.store.postgres.rows import Row
 from holdfast.store.postgres.tasks import TaskReads
 from holdfast.store.publications import Subscriber
@@ -89,7 +89,7 @@ def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
         raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
 
 
-class PostgresReader(PostgresPauses, TaskReads):
+class PostgresReader(PostgresPausedInstances, TaskReads):
     """Questions about the instances of one tenant."""
 
     def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str) -> None:

@@ -69,7 +69,7 @@ class PostgresResumes:
             return cast("list[Row]", connection.execute(statement, values, binary=True).fetchall())
 
 
-class PostgresPauses:
+class PostgresPausedInstances:
     """What is paused, of one tenant."""
 
     _tenant: str

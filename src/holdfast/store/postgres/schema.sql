@@ -57,6 +57,14 @@ create table holdfast.dead_letters (
     constraint dead_letters_tenant_check CHECK ((tenant <> ''::text))
 );
 
+create table holdfast.definition_triggers (
+    event text not null,
+    tenant text not null,
+    definition text not null,
+    constraint definition_triggers_pkey PRIMARY KEY (event, tenant, definition),
+    constraint definition_triggers_tenant_check CHECK ((tenant <> ''::text))
+);
+
 create table holdfast.definitions (
     tenant text not null,
     name text not null,
@@ -558,6 +566,7 @@ CREATE INDEX timers_held ON holdfast.timers USING btree (tenant, definition) WHE
 alter table holdfast.absences enable row level security, force row level security;
 alter table holdfast.chains enable row level security, force row level security;
 alter table holdfast.dead_letters enable row level security, force row level security;
+alter table holdfast.definition_triggers enable row level security, force row level security;
 alter table holdfast.definitions enable row level security, force row level security;
 alter table holdfast.delegations enable row level security, force row level security;
 alter table holdfast.directory_changes enable row level security, force row level security;
@@ -591,6 +600,8 @@ create policy engine on holdfast.chains as permissive for all to holdfast_engine
 create policy tenant on holdfast.chains as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.dead_letters as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.dead_letters as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
+create policy engine on holdfast.definition_triggers as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.definition_triggers as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.definitions as permissive for all to holdfast_engine using (true) with check (true);
 create policy shared on holdfast.definitions as permissive for select to holdfast_tenant using ((tenant = '*'::text));
 create policy tenant on holdfast.definitions as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
@@ -809,6 +820,7 @@ grant insert, select on table holdfast.chains to holdfast_engine;
 grant select on table holdfast.chains to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.dead_letters to holdfast_engine;
 grant select on table holdfast.dead_letters to holdfast_tenant;
+grant delete, insert, select, update on table holdfast.definition_triggers to holdfast_engine;
 grant delete, insert, select, update on table holdfast.definitions to holdfast_engine;
 grant select on table holdfast.definitions to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.delegations to holdfast_engine;

@@ -31,6 +31,7 @@ from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.directory import PostgresPeople
 from holdfast.store.postgres.faults import translated
 from holdfast.store.postgres.feed import PostgresFeed
+from holdfast.store.postgres.incidents import PostgresIncidents
 from holdfast.store.postgres.keeping import PostgresKeeper
 from holdfast.store.postgres.notifications import PostgresNotifications
 from holdfast.store.postgres.pauses import PostgresPauses
@@ -82,6 +83,10 @@ class PostgresParts:
     def resumes(self) -> PostgresResumes:
         """For whoever lets paused instances go on."""
         return PostgresResumes(self._next_line())
+
+    def incidents(self) -> PostgresIncidents:
+        """For whoever looks for instances that nothing can wake."""
+        return PostgresIncidents(self._next_line())
 
     def definitions(self) -> PostgresDefinitions:
         """For whoever resolves definitions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection
 from datetime import datetime
 
 import msgspec
@@ -22,6 +23,8 @@ class _Sql(msgspec.Struct, frozen=True):
     versions: str
     names: str
     listed: str
+    note_trigger: str
+    triggered: str
 
 
 _sql = read_statements(_Sql, __package__, "definitions.sql")
@@ -33,12 +36,17 @@ class SQLiteDefinitions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def publish(self, definition: StoredDefinition, now: datetime) -> StoredDefinition:
+    def publish(
+        self, definition: StoredDefinition, now: datetime, *, triggers: Collection[str] = ()
+    ) -> StoredDefinition:
         """Store a definition unless its version exists; what is stored."""
         with self._database.writing() as connection:
             values = msgspec.structs.astuple(definition)[:-1]
             if connection.execute(_sql.publish, (*values, text(now))).rowcount:
                 connection.execute(_sql.adopt, (definition.name, definition.tenant))
+                connection.executemany(
+                    _sql.note_trigger, [(event, definition.tenant, definition.name) for event in triggers]
+                )
             found = _get(connection, definition.tenant, definition.name, definition.version)
             assert found is not None, "what was just stored is there"
             return found
@@ -62,6 +70,12 @@ class SQLiteDefinitions:
         """All published versions."""
         with self._database.reading() as connection:
             return [rows.published(row) for row in connection.execute(_sql.listed, (tenant,))]
+
+    def triggered(self, tenant: str, event: str) -> list[PublishedDefinition]:
+        """Those that an event starts, in all versions."""
+        with self._database.reading() as connection:
+            found = connection.execute(_sql.triggered, {"tenant": tenant, "event": event})
+            return [rows.published(row) for row in found]
 
 
 def _get(connection: sqlite3.Connection, tenant: str, name: str, version: str) -> StoredDefinition | None:

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.store import people_rows
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import Row, instant, instant_or_none, text, text_or_none
 from holdfast.store.statements import read_statements
@@ -73,7 +74,7 @@ class SQLitePeople:
                 found = connection.execute(_sql.changes_about, (*page, principal, limit)).fetchall()
             else:
                 found = connection.execute(_sql.changes, (*page, limit)).fetchall()
-        return [_change(row) for row in found]
+        return [people_rows.change((*row[:6], instant(row[6]))) for row in found]
 
 
 class SQLiteDirectory:
@@ -89,11 +90,11 @@ class SQLiteDirectory:
 
     def principals(self, ids: Sequence[str]) -> list[Principal]:
         """Those who are known."""
-        return [_principal(row) for row in self._run(_sql.principals, (self._tenant, json.dumps(list(ids))))]
+        return [people_rows.principal(row) for row in self._run(_sql.principals, (self._tenant, json.dumps(list(ids))))]
 
     def page(self, *, after: str, limit: int) -> list[Principal]:
         """Everybody, by id."""
-        return [_principal(row) for row in self._run(_sql.page, (self._tenant, after, limit))]
+        return [people_rows.principal(row) for row in self._run(_sql.page, (self._tenant, after, limit))]
 
     def inactive(self) -> list[str]:
         """Those who are deactivated."""
@@ -102,18 +103,23 @@ class SQLiteDirectory:
     def grants(self, *, principals: Sequence[str] = (), role: str = "", at: datetime) -> list[Grant]:
         """Grants that are not over."""
         if role:
-            return [_grant(row) for row in self._run(_sql.grants_of, (self._tenant, role, text(at)))]
-        return [_grant(row) for row in self._run(_sql.grants_to, self._of(principals, at))]
+            return [
+                people_rows.grant(_period(row)) for row in self._run(_sql.grants_of, (self._tenant, role, text(at)))
+            ]
+        return [people_rows.grant(_period(row)) for row in self._run(_sql.grants_to, self._of(principals, at))]
 
     def delegations(self, *, givers: Sequence[str] = (), receiver: str = "", at: datetime) -> list[Delegation]:
         """Delegations that are not over."""
         if receiver:
-            return [_delegation(row) for row in self._run(_sql.delegations_to, (self._tenant, receiver, text(at)))]
-        return [_delegation(row) for row in self._run(_sql.delegations_by, self._of(givers, at))]
+            return [
+                people_rows.delegation(_period(row))
+                for row in self._run(_sql.delegations_to, (self._tenant, receiver, text(at)))
+            ]
+        return [people_rows.delegation(_period(row)) for row in self._run(_sql.delegations_by, self._of(givers, at))]
 
     def absences(self, principals: Sequence[str], *, at: datetime) -> list[Absence]:
         """Absences that are not over."""
-        return [_absence(row) for row in self._run(_sql.absences, self._of(principals, at))]
+        return [people_rows.absence(_period(row)) for row in self._run(_sql.absences, self._of(principals, at))]
 
     def put(self, principal: Principal) -> None:
         """Write somebody."""
@@ -137,12 +143,12 @@ class SQLiteDirectory:
     def delegation(self, number: int) -> Delegation | None:
         """One delegation."""
         row = self._run(_sql.delegation, (self._tenant, number)).fetchone()
-        return None if row is None else _delegation(row)
+        return None if row is None else people_rows.delegation(_period(row))
 
     def absence(self, number: int) -> Absence | None:
         """One absence."""
         row = self._run(_sql.absence, (self._tenant, number)).fetchone()
-        return None if row is None else _absence(row)
+        return None if row is None else people_rows.absence(_period(row))
 
     def end(self, kind: Literal["grant", "delegation", "absence"], number: int, at: datetime) -> None:
         """Have a period end."""
@@ -163,48 +169,6 @@ class SQLiteDirectory:
         return int(number)
 
 
-def _principal(row: Row) -> Principal:
-    return Principal(
-        id=row[0],
-        kind=row[1],
-        name=row[2],
-        email=row[3],
-        is_active=bool(row[4]),
-        manager=row[5],
-        attributes=json.loads(row[6]),
-    )
-
-
-def _grant(row: Row) -> Grant:
-    return Grant(id=row[0], begins_at=instant(row[1]), ends_at=instant_or_none(row[2]), principal=row[3], role=row[4])
-
-
-def _delegation(row: Row) -> Delegation:
-    return Delegation(
-        id=row[0],
-        begins_at=instant(row[1]),
-        ends_at=instant_or_none(row[2]),
-        giver=row[3],
-        receiver=row[4],
-        role=row[5],
-        definition=row[6],
-        reason=row[7],
-    )
-
-
-def _absence(row: Row) -> Absence:
-    return Absence(
-        id=row[0], begins_at=instant(row[1]), ends_at=instant_or_none(row[2]), principal=row[3], reason=row[4]
-    )
-
-
-def _change(row: Row) -> DirectoryChange:
-    return DirectoryChange(
-        id=row[0],
-        principal=row[1],
-        action=row[2],
-        details=json.loads(row[3]),
-        actor=row[4],
-        on_behalf_of=row[5],
-        at=instant(row[6]),
-    )
+def _period(row: Row) -> Row:
+    """What has a beginning and perhaps an end, with its instants."""
+    return (row[0], instant(row[1]), instant_or_none(row[2]), *row[3:])

@@ -16,9 +16,9 @@ from holdfast.store.pauses import (
     Pause,
     PausedEffect,
     PausedTimer,
-    Scope,
     StepOf,
     Stride,
+    pause_of,
 )
 from holdfast.store.shapes import EffectClaim
 from holdfast.store.sqlite.database import Database
@@ -188,19 +188,8 @@ def _standing(connection: sqlite3.Connection) -> list[Pause]:
 
 
 def _pause(row: Row) -> Pause:
-    return Pause(
-        id=row[0],
-        scope=Scope(*row[1:5]),
-        clock=row[5],
-        reason=row[6],
-        paused_by=row[7],
-        paused_at=instant(row[8]),
-        until=instant_or_none(row[9]),
-        ended_at=instant_or_none(row[10]),
-        ended_by=row[11],
-        ended_why=row[12],
-        walks=row[13],
-    )
+    instants = (instant(row[8]), instant_or_none(row[9]), instant_or_none(row[10]))
+    return pause_of((*row[:8], *instants, *row[11:]))
 
 
 def _effect(row: Row) -> PausedEffect:

@@ -34,7 +34,7 @@ from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.commits import load
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.records import S, reading, selecting
-from holdfast.store.sqlite.resuming import SQLitePauses
+from holdfast.store.sqlite.resuming import SQLitePausedInstances
 from holdfast.store.sqlite.rows import Row, text, text_or_none
 from holdfast.store.sqlite.tasks import TaskReads
 from holdfast.store.statements import read_statements
@@ -74,7 +74,7 @@ _sql = read_statements(_Sql, __package__, "reads.sql")
 _NO_LIMIT = -1
 
 
-class SQLiteReader(SQLitePauses, TaskReads):
+class SQLiteReader(SQLitePausedInstances, TaskReads):
     """Questions about the instances of one tenant."""
 
     def __init__(self, database: Database, tenant: str) -> None:

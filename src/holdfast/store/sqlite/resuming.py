@@ -66,7 +66,7 @@ class SQLiteResumes:
             return [_late(row) for row in connection.execute(_sql.late, (text(before), kind, limit))]
 
 
-class SQLitePauses:
+class SQLitePausedInstances:
     """What is paused, of one tenant."""
 
     _database: Database

@@ -48,6 +48,13 @@ CREATE TABLE dead_letters (
     context            blob
 ) strict;
 
+CREATE TABLE definition_triggers (
+    event      text not null,
+    tenant     text not null check (tenant <> ''),
+    definition text not null,
+    primary key (event, tenant, definition)
+) strict, without rowid;
+
 CREATE TABLE definitions (
     tenant       text not null check (tenant <> ''),
     name         text not null,

@@ -22,6 +22,7 @@ from holdfast.store.sqlite.definitions import SQLiteDefinitions
 from holdfast.store.sqlite.directory import SQLitePeople
 from holdfast.store.sqlite.faults import is_missing, translated
 from holdfast.store.sqlite.feed import SQLiteFeed
+from holdfast.store.sqlite.incidents import SQLiteIncidents
 from holdfast.store.sqlite.keeping import SQLiteKeeper
 from holdfast.store.sqlite.notifications import SQLiteNotifications
 from holdfast.store.sqlite.pauses import SQLitePauses
@@ -70,6 +71,10 @@ class SQLiteParts:
     def resumes(self) -> SQLiteResumes:
         """For whoever lets paused instances go on."""
         return SQLiteResumes(self._database)
+
+    def incidents(self) -> SQLiteIncidents:
+        """For whoever looks for instances that nothing can wake."""
+        return SQLiteIncidents(self._database)
 
     def definitions(self) -> SQLiteDefinitions:
         """For whoever resolves definitions."""

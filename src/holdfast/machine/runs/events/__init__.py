@@ -15,7 +15,6 @@ from holdfast.machine.runs.events.notice import (
     TaskReminded,
 )
 from holdfast.machine.runs.events.pause import (
-    Clock,
     FailureHeld,
     PauseReason,
     TimerHeld,
@@ -97,7 +96,6 @@ __all__ = [
     "ChildNotUndone",
     "ChildStarted",
     "ChildUndone",
-    "Clock",
     "CompensationExhausted",
     "CompensationRetried",
     "CompensationStarted",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from holdfast.kernel.records import ResumeTrigger
+from holdfast.kernel.records import PauseClock, ResumeTrigger
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
 
@@ -23,10 +23,6 @@ PauseReason = Literal[
 """What a run waits for an operator for; `requested` if nothing went wrong and a person wants it to wait, `approved` if a question is decided
 and the run is left to whoever lets it go on, `no_approver` if nobody can decide a question."""
 
-Clock = Literal["run_on", "stand_still"]
-"""What becomes of timers while a run is paused: they keep their instants, and those that pass fire once it goes on; or the time that
-was left is left then too."""
-
 Trigger: TypeAlias = ResumeTrigger
 """What has a run go on."""
 
@@ -41,7 +37,7 @@ class WorkflowPaused(Happening, frozen=True, kw_only=True):
     at: datetime | None = None
     """When, if a person wants it to wait; nothing is held for the other reasons."""
     by: str = ""
-    clock: Clock = "run_on"
+    clock: PauseClock = "run_on"
     until: datetime | None = None
     """When it goes on by itself; None means that it does not."""
     held: dict[str, datetime] = {}  # noqa: RUF012 - every struct gets one of its own

@@ -26,6 +26,8 @@ class StepStarted(Happening, frozen=True, kw_only=True):
     """When a question was asked, as ISO 8601, if reminders or a ladder count from then; empty otherwise."""
     due_at: str = ""
     """When an answer is due, as ISO 8601; empty if nobody says."""
+    call_at: str = ""
+    """When its first call is to be made, as ISO 8601, if that is later; empty otherwise."""
 
 
 @message(name="step_completed")
@@ -55,6 +57,8 @@ class StepRetried(Happening, frozen=True, kw_only=True):
     """The effect that makes it; None while the run waits for an operator."""
     was_called: bool = True
     """Whether the call that failed was made at all."""
+    call_at: str = ""
+    """When the other one is to be made, as ISO 8601, if that is later; empty otherwise."""
 
 
 @message(name="step_failed")

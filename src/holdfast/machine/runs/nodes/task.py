@@ -6,7 +6,7 @@ Entered when: a token arrives. May do: one effect for each call, by its retry ru
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from holdfast.machine.graphs.graph import Node, Task
 from holdfast.machine.runs.commands import FailStep, RunStep
@@ -26,8 +26,11 @@ class TaskKind(Kind):
         """Have the handler called, after its start delay; what an operator asks for does not wait."""
         assert isinstance(node.op, Task)
         delay_ms = node.op.work.start_after_ms if token.retry_of is None else 0
-        step = turn.open_step(token, node, effect=turn.next_effect, delay_ms=delay_ms)
-        _call(turn, step, timedelta(milliseconds=delay_ms) if delay_ms else _NOW)
+        delay = timedelta(milliseconds=delay_ms) if delay_ms else _NOW
+        step = turn.open_step(
+            token, node, effect=turn.next_effect, delay_ms=delay_ms, call_at=_put_off(turn, delay) if delay_ms else ""
+        )
+        _call(turn, step, delay)
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:  # noqa: ARG002 - a call counts, however the run ends
         """Tell the handler to stop. What will be undone is undone only after the handler came back."""
@@ -41,19 +44,27 @@ def failed(turn: Turn, step: Step, command: FailStep) -> None:
     may_retry = not command.is_final and policy_of(work.retry).allows_another(step.attempt)
     if not may_retry or turn.state.rollback is not None:
         give_up(turn, step, command.error, was_called=command.was_called)
-    elif turn.state.status == "paused":  # It is called again once the run goes on.
-        turn.emit(_retried(step, command, effect=None))
+        return
+    is_paused = turn.state.status == "paused"  # Then it is called again once the run goes on.
+    delay = command.after if command.after is not None else turn.wait_after(work.retry, step.attempt)
+    turn.emit(
+        StepRetried(
+            step=step.number,
+            attempt=step.attempt,
+            error=command.error,
+            effect=None if is_paused else turn.next_effect,
+            was_called=command.was_called,
+            call_at=_put_off(turn, delay) if delay else "",
+        )
+    )
+    if is_paused:
         turn.emit(StepWithdrawn(step=step.number))
     else:
-        delay = command.after if command.after is not None else turn.wait_after(work.retry, step.attempt)
-        turn.emit(_retried(step, command, effect=turn.next_effect))
         _call(turn, step, delay)
 
 
-def _retried(step: Step, command: FailStep, *, effect: int | None) -> StepRetried:
-    return StepRetried(
-        step=step.number, attempt=step.attempt, error=command.error, effect=effect, was_called=command.was_called
-    )
+def _put_off(turn: Turn, delay: timedelta) -> str:
+    return (turn.moment.now + delay).isoformat()
 
 
 def returned(turn: Turn, step: Step, *, is_asked: bool = False) -> None:
@@ -65,11 +76,10 @@ def returned(turn: Turn, step: Step, *, is_asked: bool = False) -> None:
 
 
 def resume(turn: Turn, step: Step) -> None:
-    """Have the handler called whose work was taken back; the start delay of a first call begins anew."""
-    is_first = step.attempt == 1 and step.retry_of is None
-    delay_ms = _task(turn, step).work.start_after_ms if is_first else 0
+    """Have the handler called whose work was taken back: when it would have been, unless that is over."""
+    call_at, now = step.call_at, turn.moment.now
     turn.emit(StepResumed(step=step.number, effect=turn.next_effect))
-    _call(turn, step, timedelta(milliseconds=delay_ms))
+    _call(turn, step, max(datetime.fromisoformat(call_at) - now, _NOW) if call_at else _NOW)
 
 
 def call_anew(turn: Turn, step: Step) -> None:

@@ -39,6 +39,15 @@ create table holdfast.definitions (
     primary key (tenant, name, version)
 );
 
+-- Which definitions have a version that an event starts; written with them, so that an event need not look at all of them.
+
+create table holdfast.definition_triggers (
+    event      text not null,
+    tenant     text not null check (tenant <> ''),
+    definition text not null,
+    primary key (event, tenant, definition)
+);
+
 create function holdfast.refuse() returns trigger language plpgsql as $$
 begin
     raise exception '%', tg_argv[1] using errcode = tg_argv[0];
@@ -673,7 +682,7 @@ declare
     name text;
 begin
     foreach name in array array[
-        'definitions', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
+        'definitions', 'definition_triggers', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
         'human_tasks', 'task_people', 'task_decisions', 'task_comments', 'subscriptions', 'published_events', 'resume_requests',
         'observations', 'pauses', 'notifications'
     ] loop

@@ -35,6 +35,15 @@ create table definitions (
     primary key (tenant, name, version)
 ) strict, without rowid;
 
+-- Which definitions have a version that an event starts; written with them, so that an event need not look at all of them.
+
+create table definition_triggers (
+    event      text not null,
+    tenant     text not null check (tenant <> ''),
+    definition text not null,
+    primary key (event, tenant, definition)
+) strict, without rowid;
+
 create trigger definitions_immutable before update on definitions
 when old.status <> 'draft' and (
     new.source <> old.source or new.media_type <> old.media_type or new.compiled <> old.compiled or new.hash <> old.hash
