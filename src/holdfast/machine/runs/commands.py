@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from holdfast.machine.graphs.asks import Stage
+from holdfast.machine.graphs.asks import Stage, Vote
 from holdfast.machine.runs.errands import Errand, Person
 from holdfast.machine.runs.events.pause import Clock, Trigger
 from holdfast.machine.runs.published import Published
@@ -88,8 +88,10 @@ class AnswerStep(_Command, frozen=True, kw_only=True):
     """A person, or the world, answers a step that waits for that."""
 
     step: int
-    outcome: str
-    """One of those that the definition names for the step."""
+    outcome: str = ""
+    """One of those that the definition names for the step; empty where `vote` says which."""
+    vote: Vote | None = None
+    """Yes, no or neither, in whatever words the definition has for it."""
     comment: str = ""
     data: object = None
     """What comes with the answer."""

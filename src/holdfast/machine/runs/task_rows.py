@@ -224,12 +224,13 @@ def _commented(view: View, event: e.TaskCommented) -> list[Record]:
         number=event.step,
         sequence=question.comments + 1,
         actor=event.by,
+        on_behalf_of=event.on_behalf_of,
         text=event.text,
         is_question=event.is_question,
     )
     if event.is_question:
         return [comment, TaskChanged(number=event.step, status="info_requested")]
-    is_answer = bool(question.asked_back_by) and event.by != question.asked_back_by
+    is_answer = bool(question.asked_back_by) and event.speaker != question.asked_back_by
     return [comment, TaskChanged(number=event.step, status="open")] if is_answer else [comment]
 
 

@@ -431,6 +431,7 @@ create table holdfast.task_comments (
     sequence integer not null,
     tenant text not null,
     actor text not null,
+    on_behalf_of text not null,
     text text not null,
     is_question boolean not null,
     written_at timestamp with time zone not null,

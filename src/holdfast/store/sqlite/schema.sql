@@ -375,6 +375,7 @@ CREATE TABLE task_comments (
     sequence    integer not null,
     tenant      text not null check (tenant <> ''),
     actor       text not null,
+    on_behalf_of text not null,
     text        text not null,
     is_question integer not null,
     written_at  text not null,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal, get_args
 
 from holdfast.errors import Diagnostic
-from holdfast.machine.graphs.asks import AGREES, CHAIN, PICKS, ROLE, RULE, Agree, Ask, agreement_in_words
+from holdfast.machine.graphs.asks import AGREES, CHAIN, PICKS, ROLE, RULE, Agree, Ask, Vote, agreement_in_words
 from holdfast.machine.graphs.findings import listed, name_findings, number_findings, plain_findings, word_findings
 from holdfast.machine.graphs.forms import form_findings
 from holdfast.machine.graphs.kinds.kind import ERROR, TIMEOUT, Execution, Formula, NodeOp, Plain, Shape, Stored
@@ -134,6 +134,11 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
         """The outcome that counts for it, and that stands for yes."""
         against = {self.rejects, self.abstains}
         return self.approves or next((each for each in self.outcomes if each not in against), CONFIRMED)
+
+    def outcome_for(self, vote: Vote) -> str:
+        """The word of a vote, which need not be one of the answers."""
+        words: dict[Vote, str] = {"for": self.approval, "against": self.rejects, "abstained": self.abstains}
+        return words[vote]
 
     @property
     def detail(self) -> str:

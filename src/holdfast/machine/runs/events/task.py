@@ -130,7 +130,14 @@ class TaskCommented(Happening, frozen=True, kw_only=True):
     step: int
     text: str
     by: str
+    on_behalf_of: str = ""
+    """For whom they said it; empty if for themselves."""
     is_question: bool = False
+
+    @property
+    def speaker(self) -> str:
+        """Whose word it is."""
+        return self.on_behalf_of or self.by
 
 
 Handed: TypeAlias = TaskDelegated | TaskReassigned | ApproverAdded

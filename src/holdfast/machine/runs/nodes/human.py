@@ -16,10 +16,11 @@ from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.records import TaskOpened
 from holdfast.kernel.rows import Record
+from holdfast.machine.graphs.asks import Vote
 from holdfast.machine.graphs.graph import Human, Node
 from holdfast.machine.graphs.index import DATA
 from holdfast.machine.runs import task_rows
-from holdfast.machine.runs.agreement import ALL_ABSTAINED, Vote, reason_against, verdict, vote_of, votes_of
+from holdfast.machine.runs.agreement import ALL_ABSTAINED, reason_against, verdict, vote_of, votes_of
 from holdfast.machine.runs.answers import decision_of, is_within, merged, too_large
 from holdfast.machine.runs.asking import ask
 from holdfast.machine.runs.candidates import (

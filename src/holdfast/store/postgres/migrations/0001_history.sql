@@ -385,6 +385,7 @@ create table holdfast.task_comments (
     sequence    integer not null,
     tenant      text not null check (tenant <> ''),
     actor       text not null,
+    on_behalf_of text not null,
     text        text not null,
     is_question boolean not null,
     written_at  timestamptz not null,
