@@ -614,7 +614,7 @@ def test_a_vote_is_said_in_the_words_of_the_definition() -> None:
     op = human(Ask(by="user", of="ann"), outcomes=("later", "fine"), approves="fine", rejects="never")
     host = running(op, ways=(("later", "l"), ("fine", "f")))
     for vote in ("against", "abstained"):
-        refusal = host.tell(c.AnswerStep(step=1, vote=vote), ANN)  # type: ignore[arg-type] - of these words
+        refusal = host.tell(c.AnswerStep(step=1, vote=vote), ANN)
         assert isinstance(refusal, Rejection)
         assert (refusal.code, "there are 'later', 'fine'" in refusal.message) == (Refusal.UNKNOWN_OUTCOME, True)
     host.tell(c.AnswerStep(step=1, vote="for"), ANN)

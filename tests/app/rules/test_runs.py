@@ -103,6 +103,24 @@ def test_nobody_abstains_where_the_rules_have_no_word_for_it(place: Place) -> No
     assert len(engine.run(run).history()) == before
 
 
+def test_users_are_asked_besides_the_role(place: Place) -> None:
+    """Those whom the file names decide like whoever has the role, each has it in the inbox, and nobody else decides."""
+    requires = {"type": "approval", "role": "sales_manager", "users": ["ann", "bob"], "agree": 2, "timeout": "24h"}
+    engine, run = begun(place, changed(steps__1__execute=[], steps__1__requires=requires))
+    ann = engine.acting("ann").tasks
+    (task,) = ann.list(mine=True)
+    assert task.agreement == "at least 2 of them"
+    with pytest.raises(ForbiddenError):
+        engine.acting("eve").tasks.approve(task)
+    ann.approve(task)
+    engine.drain()
+    assert engine.run(run).describe().status == "paused"
+    engine.acting(MANAGER).tasks.approve(task)
+    engine.drain()
+    assert engine.run(run).describe().outcome == "allowed"
+    assert engine.acting("bob").tasks.list(mine=True) == []
+
+
 @pytest.mark.row("R-064", "R-076", "R-033")
 def test_a_rejection_without_a_way_leaves_the_block(place: Place) -> None:
     """Without `on_false` the block stands: the run is blocked, which is an end."""
