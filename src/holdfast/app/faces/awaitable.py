@@ -529,7 +529,7 @@ class AsyncTasks:
 
 
 class AsyncNotifications:
-    """What the actor of these calls (`acting`) was told, by name or by role."""
+    """What the actor of these calls (`acting`) was told, by name or by role; what was told to a role, each reads for themselves."""
 
     def __init__(self, futures: FutureNotifications) -> None:
         self._futures = futures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
@@ -115,7 +116,7 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
     wanted = {(each.kind, each.name): each for each in reversed(people) if each.name not in known}
     asked = list(reversed(wanted.values()))[:MOST_PEOPLE]
     left_out = [place for place, each in enumerate(asked) if _is_left_out(turn, step, each)]
-    trouble = f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out)
+    trouble = f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out, why)
     told = PeopleAsked(step=step.number, people=asked, left_out=left_out, why=why, trouble=trouble)
     turn.emit(told)
     if trouble:
@@ -131,10 +132,12 @@ def _is_left_out(turn: Turn, step: Step, person: Person) -> bool:
     return person.kind == "user" and name_refusal(turn.routes, turn.state, step, names) is not None
 
 
-def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int]) -> str:
+def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int], why: list[Data]) -> str:
     """Why these people cannot decide a question; empty if they can."""
     if not asked:
-        return f"nobody can decide {step.node!r}: nobody was found who is to be asked"
+        notes = [str(note) for each in why for note in cast("list[object]", each.get("notes", []))]
+        told = f": {', '.join(notes)}" if notes else ""
+        return f"nobody can decide {step.node!r}: nobody was found who is to be asked{told}"
     op, question = _op(turn, step), question_of(turn.routes, turn.state, step)
     given = [(seat.person.weight, vote_of(op, seat.given.outcome)) for _, seat in question.asked if seat.given]
     fit = [(each.weight, None) for place, each in enumerate(asked) if place not in left_out]

@@ -209,6 +209,14 @@ CREATE TABLE meta (
     value text not null
 ) strict, without rowid;
 
+CREATE TABLE notification_reads (
+    notification integer not null,
+    reader       text not null,
+    tenant       text not null check (tenant <> ''),
+    read_at      text not null,
+    primary key (notification, reader)
+) strict, without rowid;
+
 CREATE TABLE notifications (
     id         integer primary key autoincrement,
     tenant     text not null check (tenant <> ''),

@@ -202,6 +202,10 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
         if len(given) > 1:
             told = f"{node!r} says by {listed(given)} who is asked; give one of them"
             yield Diagnostic("asks", told, node)
+        is_telling = self.channels or (self.times is not None and self.times.reminds)
+        if is_telling and not self.all_asks and not self.chain:
+            message = f"{node!r} tells or reminds those who are asked, and asks nobody in particular; say by role, asks or chain who is asked"
+            yield Diagnostic("asks", message, node)
         if len(self.asks) > MOST_ASKS:
             message = f"{node!r} asks {len(self.asks)} people or roles; ask at most {MOST_ASKS}, or one role"
             yield Diagnostic("asks", message, node)
