@@ -116,7 +116,9 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
     wanted = {(each.kind, each.name): each for each in reversed(people) if each.name not in known}
     asked = list(reversed(wanted.values()))[:MOST_PEOPLE]
     left_out = [place for place, each in enumerate(asked) if _is_left_out(turn, step, each)]
-    trouble = f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out, why)
+    trouble = (
+        f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out, why=why)
+    )
     told = PeopleAsked(step=step.number, people=asked, left_out=left_out, why=why, trouble=trouble)
     turn.emit(told)
     if trouble:
@@ -132,7 +134,7 @@ def _is_left_out(turn: Turn, step: Step, person: Person) -> bool:
     return person.kind == "user" and name_refusal(turn.routes, turn.state, step, names) is not None
 
 
-def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int], why: list[Data]) -> str:
+def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int], *, why: list[Data]) -> str:
     """Why these people cannot decide a question; empty if they can."""
     if not asked:
         notes = [str(note) for each in why for note in cast("list[object]", each.get("notes", []))]
