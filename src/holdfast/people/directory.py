@@ -37,6 +37,12 @@ class Directory(ABC):
         """A look has found nobody, which may be remembered for a moment."""
         del tenant, now
 
+    def grants_roles(self, tenant: str, now: datetime) -> bool:
+        """Whether roles of a tenant are granted here, so that one without holders is one that nobody has; a host may have them elsewhere."""
+        del now
+        with self.looking(tenant) as look:
+            return look.has_grants()
+
     @staticmethod
     def from_file(path: str | Path, *, tenant: str = DEFAULT_TENANT) -> StaticDirectory:
         """The people of a YAML file, for one tenant. It is read once; ConfigurationError with all its faults if it cannot be."""
@@ -65,6 +71,10 @@ class _StaticLook:
     def is_empty(self) -> bool:
         """Whether nobody is known."""
         return not self._people
+
+    def has_grants(self) -> bool:
+        """Whether anybody has, had or will have a role."""
+        return bool(self._roster.grants)
 
     def principals(self, ids: Sequence[str]) -> list[Principal]:
         """Those who are known."""

@@ -24,6 +24,9 @@ class TableDirectory(Directory):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._empty_until: dict[str, datetime] = {}
+        self._grantless_until: dict[str, datetime] = {}
+        self._granting: set[str] = set()
+        """Tenants that have granted roles; grants are never deleted."""
 
     @contextmanager
     def looking(self, tenant: str) -> Iterator[DirectoryLook]:
@@ -43,3 +46,17 @@ class TableDirectory(Directory):
     def note_change(self, tenant: str) -> None:
         """This process has written somebody."""
         self._empty_until.pop(tenant, None)
+        self._grantless_until.pop(tenant, None)
+
+    def grants_roles(self, tenant: str, now: datetime) -> bool:
+        """Whether a tenant grants roles here; that it does not is believed for a moment."""
+        if tenant in self._granting:
+            return True
+        until = self._grantless_until.get(tenant)
+        if self.is_known_empty(tenant, now) or (until is not None and now < until):
+            return False
+        if super().grants_roles(tenant, now):
+            self._granting.add(tenant)
+            return True
+        self._grantless_until[tenant] = now + _MEMORY
+        return False

@@ -36,6 +36,8 @@ class StartWorkflow(_Command, frozen=True, kw_only=True):
     """How long its steps wait for people and events where the definition does not say; 0 means for ever."""
     escalates: bool = False
     """Whether a question that nobody decides in time is put to whom the definition names for that, before the time counts."""
+    looks_up: bool = False
+    """Whether the engine looks up those whom the definition names before they are waited for: roles without holders are found out."""
 
 
 class BeginWorkflow(_Command, frozen=True, kw_only=True):

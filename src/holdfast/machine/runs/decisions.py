@@ -192,6 +192,7 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
             requester=_requester(turn.moment.actor, command),
             wait_ms=command.wait_ms,
             escalates=command.escalates,
+            looks_up=command.looks_up,
         )
     )
     deadline = turn.routes.policies.deadline_ms

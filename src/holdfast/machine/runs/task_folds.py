@@ -82,7 +82,7 @@ def _to_stage(question: Question, number: int) -> None:
 
 def _people_asked(routes: GraphIndex, state: State, event: e.PeopleAsked) -> None:
     question = _question(routes, state, event.step)
-    for seat in question.seats:
+    for seat in () if event.stays else question.seats:
         seat.is_out = seat.is_out or (seat.is_free and not seat.is_extra)
     left_out = set(event.left_out)
     question.seats += [Seat(person=each, is_out=place in left_out) for place, each in enumerate(event.people)]

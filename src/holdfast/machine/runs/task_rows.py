@@ -161,7 +161,8 @@ def _people_asked(view: View, event: e.PeopleAsked) -> list[Record]:
         for place, each in enumerate(event.people)
     ]
     why: list[Record] = [TaskChanged(number=event.step, resolution=_encode(event.why))] if event.why else []
-    return [*why, *_closing(question, event.step, keeps_extra=True), *people]
+    closed = () if event.stays else _closing(question, event.step, keeps_extra=True)
+    return [*why, *closed, *people]
 
 
 def _decided(view: View, event: e.TaskDecided) -> list[Record]:

@@ -40,6 +40,8 @@ class PeopleAsked(Happening, frozen=True, kw_only=True):
     """For each part of the question: what was asked, and what came of it."""
     trouble: str = ""
     """Why they cannot decide it, or why nobody was found; empty if they can."""
+    stays: bool = False
+    """Whether those are still asked who were: it was only found out that they cannot decide."""
 
 
 @message(name="task_decided")
