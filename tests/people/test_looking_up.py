@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from holdfast import Actor, Engine, ForbiddenError, Run, Saga, SagaDefinition, ask
+from holdfast import Actor, Directory, Engine, ForbiddenError, Run, Saga, SagaDefinition, ask
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -159,3 +160,12 @@ def test_another_process_learns_of_the_first_grant(place: Place) -> None:
     other.directory.grant("ann", "auditor")
     place.clock.move(timedelta(seconds=2))
     assert asked(engine, paying(role="finance")).describe().reason == "no_approver"
+
+
+def test_people_in_a_file_are_looked_up_too(place: Place, tmp_path: Path) -> None:
+    """A file that grants roles says who has them; for one that grants none, roles are elsewhere."""
+    for text, reason in (("{ann: {roles: [auditor]}}", "no_approver"), ("{ann: {}}", "")):
+        file = tmp_path / "people.yaml"
+        file.write_text(f"people: {text}")
+        engine = place.engine(directory=Directory.from_file(file))
+        assert asked(engine, paying(role="finance")).describe().reason == reason

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
+from holdfast.errors import StoreError
 from holdfast.kernel.people import DirectoryLook
 from holdfast.people.directory import Directory
 from holdfast.store.port import Store
@@ -49,14 +50,19 @@ class TableDirectory(Directory):
         self._grantless_until.pop(tenant, None)
 
     def grants_roles(self, tenant: str, now: datetime) -> bool:
-        """Whether a tenant grants roles here; that it does not is believed for a moment."""
+        """Whether a tenant grants roles; that it does not is believed for a moment. No start fails because this cannot be known now."""
         if tenant in self._granting:
             return True
         until = self._grantless_until.get(tenant)
         if self.is_known_empty(tenant, now) or (until is not None and now < until):
             return False
-        if super().grants_roles(tenant, now):
+        try:
+            with self.looking(tenant) as look:
+                is_granting = look.has_grants()
+        except StoreError:
+            return False
+        if is_granting:
             self._granting.add(tenant)
-            return True
-        self._grantless_until[tenant] = now + _MEMORY
-        return False
+        else:
+            self._grantless_until[tenant] = now + _MEMORY
+        return is_granting
