@@ -19,6 +19,7 @@ RUNNABLE = [
     "docs/tutorial/first-decider.md",
     "docs/tutorial/first-saga.md",
     "docs/how-to/author-sagas.md",
+    "docs/how-to/approve-expenses.md",
     "docs/how-to/ask-people.md",
     "docs/how-to/deploy-deciders.md",
     "docs/how-to/notify-people.md",

@@ -604,3 +604,21 @@ def test_people_close_with_a_branch_that_is_not_needed() -> None:
     assert status(host) == "completed"
     assert {is_open for _, is_open, _ in people(host)} == {False}
     refolded(host)
+
+
+# -- votes
+
+
+def test_a_vote_is_said_in_the_words_of_the_definition() -> None:
+    """Yes is the outcome that counts for the question, no the one against it; one that is not offered is refused."""
+    op = human(Ask(by="user", of="ann"), outcomes=("later", "fine"), approves="fine", rejects="never")
+    host = running(op, ways=(("later", "l"), ("fine", "f")))
+    for vote in ("against", "abstained"):
+        refusal = host.tell(c.AnswerStep(step=1, vote=vote), ANN)
+        assert isinstance(refusal, Rejection)
+        assert (refusal.code, "there are 'later', 'fine'" in refusal.message) == (Refusal.UNKNOWN_OUTCOME, True)
+    host.tell(c.AnswerStep(step=1, vote="for"), ANN)
+    assert [(each.outcome, each.is_applied) for each in decisions(host)] == [("fine", True)]
+    assert isinstance(host.tell(c.AnswerStep(step=1, vote="for"), ANN), Ignored)
+    assert code(host.tell(c.AnswerStep(step=1, vote="against"), ANN)) == Refusal.ALREADY_DECIDED
+    refolded(host)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -236,3 +237,60 @@ def test_what_the_host_says_of_standing_in_stays() -> None:
     """A context that names for whom it acts is not changed."""
     actor = Actor(id="eve", on_behalf_of="cat")
     assert Authority(actor=actor, stands_in_for=[DOES_FINANCE]).deciding([FINANCE]) is actor
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda tasks, task, **whom: tasks.approve(task, **whom),
+        lambda tasks, task, **whom: tasks.reject(task, **whom),
+        lambda tasks, task, **whom: tasks.claim(task, **whom),
+        lambda tasks, task, **whom: tasks.delegate(task, "eve", **whom),
+        lambda tasks, task, **whom: tasks.comment(task, "hm", **whom),
+        lambda tasks, task, **whom: tasks.ask(task, "why?", **whom),
+    ],
+    ids=["approve", "reject", "claim", "delegate", "comment", "ask"],
+)
+def test_all_that_is_done_to_a_question_says_for_whom(place: Place, act: Callable[..., None]) -> None:
+    """Whoever stands in for several who are asked names one, whatever they do; the history has both names."""
+    engine = office(place)
+    engine.directory.grant("cat", "finance")
+    for name in ("ann", "cat"):
+        engine.directory.delegate(name, "bob")
+    run, question = asked(engine)
+    tasks, before = engine.acting("bob").tasks, len(run.history())
+    with pytest.raises(RejectedError) as several:
+        act(tasks, question)
+    assert (several.value.reason, len(run.history())) == ("several_stood_in_for", before)
+    act(tasks, question, on_behalf_of="cat")
+    assert {(each.actor, each.on_behalf_of) for each in run.history()[before:]} == {("bob", "cat")}
+
+
+def test_what_somebody_says_for_another_bears_both_names(place: Place) -> None:
+    """A comment names who wrote it and for whom; whoever asked back is not answered by who stands in for them."""
+    engine = office(place)
+    engine.directory.delegate("ann", "bob")
+    run, question = asked(engine)
+    engine.acting("ann").tasks.ask(question, "What for?")
+    engine.acting("bob").tasks.comment(question, "We need to know", on_behalf_of="ann")
+    details = engine.tasks.get(question)
+    assert [(each.actor, each.on_behalf_of) for each in details.comments] == [("ann", ""), ("bob", "ann")]
+    assert details.status == "info_requested"
+    engine.tasks.comment(question, "Lamps")
+    assert engine.tasks.get(question).status == "open"
+    assert run.verify().is_sound
+
+
+def test_who_stands_in_for_the_requester_speaks_and_withdraws_for_them(place: Place) -> None:
+    """Delegations cover what one has asked for as well, and nobody else's."""
+    engine = office(place)
+    engine.directory.delegate("cat", "bob")
+    run = engine.acting("cat").start("expense")
+    engine.drain()
+    question = run.steps()[0].id
+    engine.acting("bob").tasks.comment(question, "It is for lamps")
+    with pytest.raises(ForbiddenError):
+        engine.acting("dan").tasks.withdraw(question)
+    engine.acting("bob").tasks.withdraw(question, "found some", on_behalf_of="cat")
+    told = run.history()[-1]
+    assert (told.actor, told.on_behalf_of, run.describe().status) == ("bob", "cat", "aborted")

@@ -166,7 +166,7 @@ def test_an_absence_holds_for_its_period_and_can_be_ended(place: Place) -> None:
 
 
 REFUSED: dict[str, tuple[str, Callable[[Calls], object]]] = {
-    "to oneself": ("self_delegation", lambda calls: calls.directory.delegate("ann", "ann")),
+    "to oneself": ("delegation_to_self", lambda calls: calls.directory.delegate("ann", "ann")),
     "straight back": ("delegation_circle", lambda calls: calls.directory.delegate("bob", "ann")),
     "back by way of others": ("delegation_circle", lambda calls: calls.directory.delegate("cat", "ann")),
     "to a deactivated person": ("deactivated", lambda calls: calls.directory.delegate("ann", "dan")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
@@ -11,12 +11,16 @@ from holdfast.app.desk import Desk, checked_key
 from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_PEOPLE
+from holdfast.kernel.records import TASKS
 from holdfast.machine.runs.errands import Person
 from holdfast.people.authority import Authority, authority
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 
 T = TypeVar("T")
+
+Concerned: TypeAlias = Callable[[Reader, InstanceId, int], list[Person]]
+"""Finds those whose matter something is that is done to a question."""
 
 
 def authority_at(desk: Desk) -> Authority:
@@ -30,19 +34,19 @@ def on_question(
     number: int,
     send: Callable[[Desk], Reply[T]],
     *,
-    on_behalf_of: str = "",
-    has_decided: bool = False,
+    on_behalf_of: str,
+    concerned: Concerned,
 ) -> Reply[T]:
     """Have something done to a question by whoever the actor is. A tenant without a directory is asked nothing.
 
-    It is for those who are still to decide, or, if `has_decided` says so, for those who have.
+    `concerned` finds those whose matter it is.
     The directory is looked at on a thread for reading, and the command is sent from there.
     """
     now = desk.service.shared.clock.now()
     is_known = desk.request.actor.kind == "system" or desk.directory.is_known_empty(desk.tenant, now)
     if is_known and not on_behalf_of:
         return send(desk)
-    looked = desk.read(lambda: _deciding(desk, instance, number, on_behalf_of, has_decided=has_decided))
+    looked = desk.read(lambda: _deciding(desk, instance, number, on_behalf_of, concerned=concerned))
     if looked.done():
         return _sent(looked, send)
     reply: Reply[T] = Reply()
@@ -50,24 +54,44 @@ def on_question(
     return reply
 
 
-def asked_at(reader: Reader, instance: InstanceId, number: int, *, has_decided: bool = False) -> list[Person]:
-    """Those who are asked at a step, or have decided it; nobody in particular if whoever may answer is asked."""
+def asked_at(reader: Reader, instance: InstanceId, number: int) -> list[Person]:
+    """Those who are asked at a step; nobody in particular if whoever may answer is asked."""
     return [
         Person(kind=each.kind, name=each.name)
         for each in reader.rows(TASK_PEOPLE, instance)
-        if each.number == number and (bool(each.decided) if has_decided else each.is_open)
+        if each.number == number and each.is_open
     ]
 
 
-def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, *, has_decided: bool) -> Desk:
+def have_decided(reader: Reader, instance: InstanceId, number: int) -> list[Person]:
+    """Those who have decided at a step."""
+    return [
+        Person(kind=each.kind, name=each.name)
+        for each in reader.rows(TASK_PEOPLE, instance)
+        if each.number == number and each.decided
+    ]
+
+
+def requester_of(reader: Reader, instance: InstanceId, number: int) -> list[Person]:
+    """Who wants the run that asks, if anybody does."""
+    found = (each.requester for each in reader.rows(TASKS, instance) if each.number == number)
+    return [Person(name=each) for each in found if each]
+
+
+def may_speak(reader: Reader, instance: InstanceId, number: int) -> list[Person]:
+    """Those who talk about a question: those who are asked, and who wants the run."""
+    return [*asked_at(reader, instance, number), *requester_of(reader, instance, number)]
+
+
+def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, *, concerned: Concerned) -> Desk:
     """The desk of whoever decides."""
     named = checked_key(on_behalf_of, "name of whom the actor stands in for", may_be_empty=True)
     found = authority_at(desk)
     with desk.reader.look() as reader:
         headers = reader.headers([instance])
-        asked = asked_at(reader, instance, number, has_decided=has_decided)
+        people = concerned(reader, instance, number)
     definition = headers[0].definition if headers else ""
-    actor = found.deciding(asked, definition=definition, on_behalf_of=named)
+    actor = found.deciding(people, definition=definition, on_behalf_of=named)
     return desk if actor is desk.request.actor else desk.acting(replace(desk.request, actor=actor))
 
 

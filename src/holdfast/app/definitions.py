@@ -221,6 +221,11 @@ def graph_of(program: Program) -> Graph:
     return program.decider.graph
 
 
+def asks_people(program: Program) -> bool:
+    """Whether runs of a program, or those that they start, may ask somebody in particular."""
+    return isinstance(program.decider, GraphMachine) and program.decider.asks_people
+
+
 def _age(version: str) -> tuple[tuple[int, int, str], ...]:
     """Orders versions as people do: numbers by value, words by the alphabet."""
     parts = re.findall(r"\d+|[^\d.]+", version)

@@ -93,6 +93,8 @@ class TaskComment(msgspec.Struct, frozen=True, kw_only=True):
 
     sequence: int
     actor: str
+    on_behalf_of: str
+    """For whom they said it; empty if for themselves."""
     text: str
     is_question: bool
     """Whether somebody asks back."""
@@ -206,6 +208,7 @@ def task_comment(comment: StoredComment) -> TaskComment:
     return TaskComment(
         sequence=comment.sequence,
         actor=comment.actor,
+        on_behalf_of=comment.on_behalf_of,
         text=comment.text,
         is_question=comment.is_question,
         written_at=comment.written_at,

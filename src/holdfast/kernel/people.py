@@ -105,6 +105,10 @@ class DirectoryLook(Protocol):
         """Whether nobody is known at all."""
         ...
 
+    def has_grants(self) -> bool:
+        """Whether a role was ever granted to anybody."""
+        ...
+
     def principals(self, ids: Sequence[str]) -> list[Principal]:
         """Those of them who are known, by id."""
         ...

@@ -117,6 +117,8 @@ class CommentMade(Record, frozen=True, kw_only=True, gc=False):
     number: int
     sequence: int
     actor: str
+    on_behalf_of: str = ""
+    """For whom they said it; empty if for themselves."""
     text: str
     is_question: bool = False
     """Whether somebody asks back."""

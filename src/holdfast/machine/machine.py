@@ -74,6 +74,8 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         self.kind = graph.kind
         self._routes = GraphIndex(graph, limit)
         self._pauses = graph.kind == "rules"
+        self.asks_people = self._routes.asks_people
+        """Whether a run, or one that it starts, may ask somebody in particular."""
 
     def initial(self) -> State:
         """A run that has not begun."""

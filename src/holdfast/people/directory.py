@@ -37,6 +37,14 @@ class Directory(ABC):
         """A look has found nobody, which may be remembered for a moment."""
         del tenant, now
 
+    def grants_roles(self, tenant: str, now: datetime) -> bool:
+        """Whether roles of a tenant may be granted here, so that those whom a definition names are looked up.
+
+        Every start of a run that asks people asks this, so it is answered without asking the world.
+        """
+        del tenant, now
+        return True
+
     @staticmethod
     def from_file(path: str | Path, *, tenant: str = DEFAULT_TENANT) -> StaticDirectory:
         """The people of a YAML file, for one tenant. It is read once; ConfigurationError with all its faults if it cannot be."""
@@ -54,6 +62,11 @@ class StaticDirectory(Directory):
         """Those of the file, for its tenant."""
         return nullcontext(self._look if tenant == self._tenant else _NOBODY)
 
+    def grants_roles(self, tenant: str, now: datetime) -> bool:
+        """Whether the file does."""
+        del now
+        return tenant == self._tenant and self._look.has_grants()
+
 
 class _StaticLook:
     """A roster as a look."""
@@ -65,6 +78,10 @@ class _StaticLook:
     def is_empty(self) -> bool:
         """Whether nobody is known."""
         return not self._people
+
+    def has_grants(self) -> bool:
+        """Whether anybody has, had or will have a role."""
+        return bool(self._roster.grants)
 
     def principals(self, ids: Sequence[str]) -> list[Principal]:
         """Those who are known."""

@@ -135,13 +135,25 @@ class _Search:
         holders = self.look.holders(role)
         if not holders:
             self._notes.append(f"nobody has the role {role!r}")
+        if not self.look.rows.has_grants() and ask.pick == "any":
+            self._notes.append("the directory grants no roles, so whoever has this one is asked")
+            return [Person(kind="role", name=role, via=via)]
         if ask.pick != "any":
             return self._present(holders, via=via, role=role, turn=turn)
         crowd = self.look.crowd(holders)
-        if any(crowd.is_active(each) or self._stand_in(crowd, each, role) for each in holders):
+        if any(self._can_decide(crowd, each, role) for each in holders):
             return [Person(kind="role", name=role, via=via)]
-        self._notes += [f"{each!r} is deactivated" for each in holders]
+        for each in holders:
+            why = "is deactivated" if not crowd.is_active(each) else "may not decide this"
+            self._notes.append(f"{each!r} {why}")
         return []
+
+    def _can_decide(self, crowd: Crowd, holder: str, role: str) -> bool:
+        """Whether somebody who has a role can decide, or who stands in for them."""
+        barred = self._errand.barred
+        if holder in barred:
+            return False
+        return crowd.is_active(holder) or self._stand_in(crowd, holder, role) not in {"", *barred}
 
     def _manager(self, ask: Ask) -> list[Person]:
         """The manager, or who stands in for them, or else the manager of that one, and so on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from holdfast.errors import ForbiddenError, RejectedError
+from holdfast.machine.runs.refusals import Refusal
 
 
 class PeopleRefusal(StrEnum):
@@ -12,10 +13,6 @@ class PeopleRefusal(StrEnum):
 
     DEACTIVATED = "deactivated"
     """The person or program is deactivated: it can neither act nor be given anything; activate it, or take another."""
-    SELF_DELEGATION = "self_delegation"
-    """Nobody can stand in for themselves; name somebody else."""
-    DELEGATION_CIRCLE = "delegation_circle"
-    """The delegation would lead back to the giver while others hold; end one of those, or take another period."""
     MANAGER_CIRCLE = "manager_circle"
     """Somebody would be their own manager, directly or by way of others."""
     EMPTY_PERIOD = "empty_period"
@@ -32,8 +29,8 @@ class PeopleRefusal(StrEnum):
     """A stage of an approval chain says something that no question could mean."""
 
 
-def refused(code: PeopleRefusal, message: str) -> RejectedError:
-    """A refusal with one of these codes."""
+def refused(code: PeopleRefusal | Refusal, message: str) -> RejectedError:
+    """A refusal with one of these codes, or with one that a run refuses for the same reason."""
     return RejectedError(reason=code.value, message=message)
 
 

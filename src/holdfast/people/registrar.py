@@ -12,6 +12,7 @@ from holdfast.errors import ForbiddenError, NotFoundError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.people.circles import delegation_circle, manager_circle
 from holdfast.people.refusals import PeopleRefusal, forbidden, refused
 from holdfast.store.directory import DirectoryUnit
@@ -87,14 +88,14 @@ class Registrar:
         self._check_right(asked.giver)
         if asked.giver == asked.receiver:
             raise refused(
-                PeopleRefusal.SELF_DELEGATION, f"{asked.giver!r} cannot stand in for themselves; name somebody else"
+                Refusal.DELEGATION_TO_SELF, f"{asked.giver!r} cannot stand in for themselves; name somebody else"
             )
         self._known(asked.giver)
         self._check_active(self._known(asked.receiver))
         circle = delegation_circle(asked, lambda givers: self._unit.delegations(givers=[*givers], at=self._now))
         if circle:
             raise refused(
-                PeopleRefusal.DELEGATION_CIRCLE,
+                Refusal.DELEGATION_CIRCLE,
                 f"the delegation would lead back to {asked.giver!r}: {' → '.join(circle)}; "
                 "end one of the others, or take a period in which they do not hold",
             )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
+from holdfast.errors import StoreError
 from holdfast.kernel.people import DirectoryLook
 from holdfast.people.directory import Directory
 from holdfast.store.port import Store
@@ -24,6 +25,9 @@ class TableDirectory(Directory):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._empty_until: dict[str, datetime] = {}
+        self._grantless_until: dict[str, datetime] = {}
+        self._granting: set[str] = set()
+        """Tenants that have granted roles; grants are never deleted."""
 
     @contextmanager
     def looking(self, tenant: str) -> Iterator[DirectoryLook]:
@@ -43,3 +47,22 @@ class TableDirectory(Directory):
     def note_change(self, tenant: str) -> None:
         """This process has written somebody."""
         self._empty_until.pop(tenant, None)
+        self._grantless_until.pop(tenant, None)
+
+    def grants_roles(self, tenant: str, now: datetime) -> bool:
+        """Whether a tenant grants roles; that it does not is believed for a moment. No start fails because this cannot be known now."""
+        if tenant in self._granting:
+            return True
+        until = self._grantless_until.get(tenant)
+        if self.is_known_empty(tenant, now) or (until is not None and now < until):
+            return False
+        try:
+            with self.looking(tenant) as look:
+                is_granting = look.has_grants()
+        except StoreError:
+            return False
+        if is_granting:
+            self._granting.add(tenant)
+        else:
+            self._grantless_until[tenant] = now + _MEMORY
+        return is_granting

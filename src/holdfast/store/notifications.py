@@ -1,4 +1,7 @@
-"""What people are told in the application itself: a list for each user and each role, in which everything stands once."""
+"""What people are told in the application itself: a list for each user and each role, in which everything stands once.
+
+What a user was told is read when that user has read it; what a role was told, each who has the role reads for themselves.
+"""
 
 from __future__ import annotations
 
@@ -47,19 +50,21 @@ class Notifications(Protocol):
         """Tell somebody something; False if it was told before."""
         ...
 
-    def page(self, tenant: str, of: Recipient, *, unread: bool, before: int, limit: int) -> list[StoredNotification]:
-        """A page of a list, newest first, of those with an id below this one."""
+    def page(
+        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int
+    ) -> list[StoredNotification]:
+        """A page of a list, newest first, of those with an id below this one; the reader says what of a role's list was read."""
         ...
 
-    def count_unread(self, tenant: str, of: Recipient) -> int:
-        """How many of a list were not read."""
+    def count_unread(self, tenant: str, of: Recipient, *, reader: str) -> int:
+        """How many of a list were not read, of a role's by this reader."""
         ...
 
-    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime) -> bool:
+    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str) -> bool:
         """One of a list was read, if it was not before; False if there is no such one in it."""
         ...
 
-    def mark_all_read(self, tenant: str, of: Recipient, now: datetime) -> int:
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str) -> int:
         """All of a list were read; how many had not been."""
         ...
 

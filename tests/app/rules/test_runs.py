@@ -74,6 +74,53 @@ def test_an_approval_lets_the_run_go_on(place: Place) -> None:
     assert (told.status, told.outcome) == ("completed", "allowed")
 
 
+@pytest.mark.row("R-074")
+@pytest.mark.parametrize(("call", "outcome"), [("approve", "approved"), ("reject", "rejected")])
+def test_yes_and_no_are_said_in_the_words_of_the_rules(place: Place, call: str, outcome: str) -> None:
+    """`approve` and `reject` answer by what the definition has for yes and no; the same again does nothing, the other is refused."""
+    engine, run = begun(place)
+    (task,) = engine.run(run).tasks()
+    tasks = engine.acting(MANAGER).tasks
+    getattr(tasks, call)(task, comment="so be it")
+    engine.drain()
+    assert [each.decision for each in engine.run(run).tasks()] == [outcome]
+    before = len(engine.run(run).history())
+    getattr(tasks, call)(task, comment="so be it")
+    with pytest.raises(RejectedError) as refused:
+        (tasks.reject if call == "approve" else tasks.approve)(task)
+    assert refused.value.reason == "already_decided"
+    assert len(engine.run(run).history()) == before
+
+
+def test_nobody_abstains_where_the_rules_have_no_word_for_it(place: Place) -> None:
+    """A vote that the step has no outcome for is refused with those that it has, and nothing changes."""
+    engine, run = begun(place)
+    (task,) = engine.run(run).tasks()
+    before = len(engine.run(run).history())
+    with pytest.raises(RejectedError, match="an abstention; there are 'approved', 'rejected'") as refused:
+        engine.acting(MANAGER).tasks.abstain(task)
+    assert refused.value.reason == "unknown_outcome"
+    assert len(engine.run(run).history()) == before
+
+
+def test_users_are_asked_besides_the_role(place: Place) -> None:
+    """Those whom the file names decide like whoever has the role, each has it in the inbox, and nobody else decides."""
+    requires = {"type": "approval", "role": "sales_manager", "users": ["ann", "bob"], "agree": 2, "timeout": "24h"}
+    engine, run = begun(place, changed(steps__1__execute=[], steps__1__requires=requires))
+    ann = engine.acting("ann").tasks
+    (task,) = ann.list(mine=True)
+    assert task.agreement == "at least 2 of them"
+    with pytest.raises(ForbiddenError):
+        engine.acting("eve").tasks.approve(task)
+    ann.approve(task)
+    engine.drain()
+    assert engine.run(run).describe().status == "paused"
+    engine.acting(MANAGER).tasks.approve(task)
+    engine.drain()
+    assert engine.run(run).describe().outcome == "allowed"
+    assert engine.acting("bob").tasks.list(mine=True) == []
+
+
 @pytest.mark.row("R-064", "R-076", "R-033")
 def test_a_rejection_without_a_way_leaves_the_block(place: Place) -> None:
     """Without `on_false` the block stands: the run is blocked, which is an end."""

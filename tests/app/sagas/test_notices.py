@@ -289,6 +289,21 @@ def test_everything_is_told_once_wherever_the_process_dies(new_store: NewStore) 
     assert (status, delivered, sorted(lists)) == ("completed", 2, ["ann", "role:clerk"])
 
 
+def test_a_notice_to_a_role_is_read_by_each_who_has_it(place: Place) -> None:
+    """Whoever has the role, by the context or by the directory, finds it and reads it for themselves; nobody else does."""
+    engine = place.engine().register(telling(to=["role:clerk"], channel="in_app"))
+    for name in ("cat", "dan"):
+        engine.directory.put(name)
+    engine.directory.grant("cat", "clerk")
+    run(engine, "telling", {"n": 1})
+    ann, cat = engine.acting(ANN).notifications, engine.acting("cat").notifications
+    assert [ann.count_unread(), cat.count_unread(), engine.acting("dan").notifications.count_unread()] == [1, 1, 0]
+    ann.mark_read(ann.mine()[0])
+    assert [ann.count_unread(), cat.count_unread()] == [0, 1]
+    assert [each.subject for each in cat.mine(unread=True)] == ["Order 1"]
+    assert [cat.mark_all_read(), cat.count_unread()] == [1, 0]
+
+
 def test_lists_are_paged_counted_and_read(place: Place) -> None:
     """Newest first over all of somebody's lists; what was read is not counted, and nobody reads for somebody else."""
     engine = place.engine().register(telling(to=["ann", "role:clerk"], channel="in_app"))

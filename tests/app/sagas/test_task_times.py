@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.sagas.acting import Stage, history, person, run, status, statuses
-from holdfast import Escalation, ForbiddenError, RejectedError, Saga, SagaDefinition
+from holdfast import DefinitionError, Escalation, ForbiddenError, RejectedError, Saga, SagaDefinition
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine, Scenario
 from support.crashing import NewStore, tried
@@ -350,3 +350,39 @@ def test_what_is_due_is_put_off_with_the_clock(place: Place) -> None:
     assert engine.tasks.list(is_overdue=True) == []
     engine.advance(hours=3)
     assert [each.step_id for each in engine.tasks.list(is_overdue=True)] == [task]
+
+
+@pytest.mark.parametrize("options", [{"notify": "in_app"}, {"remind": HOUR}, {"remind_every": HOUR}])
+def test_whoever_tells_people_asks_somebody_in_particular(options: dict[str, object]) -> None:
+    """A question to anybody cannot tell or remind those who are asked: nobody would ever hear of it."""
+    with pytest.raises(DefinitionError, match="asks nobody in particular"):
+        Saga("s").human("ask", capability="pay", **options).build()  # type: ignore[arg-type]
+
+
+def test_whoever_it_escalated_to_is_in_the_list_of_the_role(place: Place) -> None:
+    """The list of a role's open questions holds those that have escalated to it, and those that ask it still."""
+    engine, _ = begun(place, escalate=Escalation(HOUR, to="role:head"))
+    assert [len(engine.tasks.list(role=each)) for each in ("clerk", "head")] == [1, 0]
+    engine.advance(hours=2)
+    assert [len(engine.tasks.list(role=each)) for each in ("clerk", "head")] == [1, 1]
+    assert engine.acting(HEAD).tasks.counts().by_role == {"head": 1}
+
+
+@pytest.mark.row("E-685")
+def test_a_due_date_moves_with_a_pause_under_which_clocks_stand_still(place: Place) -> None:
+    """The time that was left is left after the pause, in lists and in what is overdue; under `run_on` the date stays."""
+    for clock, late in (("stand_still", timedelta(hours=5)), ("run_on", timedelta(0))):
+        engine = place.engine().register(timed(due=2 * HOUR))
+        instance = run(engine, "s", {"n": 5})
+        (before,) = engine.run(instance).tasks()
+        engine.advance(hours=1)
+        engine.run(instance).pause(clock=clock)  # type: ignore[arg-type]
+        engine.advance(hours=5)
+        engine.run(instance).resume()
+        engine.drain()
+        (after,) = engine.run(instance).tasks()
+        assert before.due_at is not None
+        assert after.due_at == before.due_at + late
+        assert bool(engine.tasks.list(is_overdue=True)) is (clock == "run_on")
+        engine.acting(CLERK).tasks.approve(after)
+        engine.drain()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import ConfigurationError, DefinitionError, load_rules
+from holdfast.machine.graphs.graph import Human
 
 ORDER: dict[str, Any] = {
     "workflow_id": "order_approval",
@@ -167,3 +168,38 @@ def test_rules_are_text_or_data() -> None:
     """Anything else is told what to give."""
     with pytest.raises(ConfigurationError, match="as JSON or as a dict"):
         load_rules(7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("requires", "asked", "agreement"),
+    [
+        ({"role": "sales_manager"}, ["role:sales_manager"], "any"),
+        ({"users": ["ann", "user:bob"]}, ["user:ann", "user:bob"], "any"),
+        ({"role": "sales_manager", "users": ["ann"], "agree": "all"}, ["role:sales_manager", "user:ann"], "all"),
+        ({"users": ["ann", "bob", "cat"], "agree": 2}, ["user:ann", "user:bob", "user:cat"], "n"),
+    ],
+)
+def test_an_approval_asks_a_role_and_users(requires: dict[str, Any], asked: list[str], agreement: str) -> None:
+    """Whoever has the role and each of the users is asked; the first answer counts unless `agree` says how many have to."""
+    graph = load_rules(changed(steps__1__requires={"type": "approval", **requires})).graph
+    op = graph.nodes["require_approval"].op
+    assert isinstance(op, Human)
+    assert ([each.words for each in op.all_asks], op.agreement) == (asked, agreement)
+
+
+@pytest.mark.parametrize(
+    ("requires", "found"),
+    [
+        ({"users": []}, ("users", "steps[1].requires.users")),
+        ({"users": "ann"}, ("users", "steps[1].requires.users")),
+        ({"users": ["ann", 7]}, ("users", "steps[1].requires.users")),
+        ({"users": ["ann"], "agree": "some"}, ("agree", "steps[1].requires.agree")),
+        ({"users": ["ann"], "agree": 0}, ("agree", "steps[1].requires.agree")),
+        ({"users": ["ann"], "agree": True}, ("agree", "steps[1].requires.agree")),
+        ({"users": ["ann", "bob"], "agree": 3}, ("agree", "require_approval")),
+        ({"users": ["ann", "ann"]}, ("asks", "require_approval")),
+    ],
+)
+def test_nobody_in_particular_cannot_be_asked(requires: dict[str, Any], found: tuple[str, str]) -> None:
+    """What `users` and `agree` cannot mean is found with its place, before anything is registered."""
+    assert codes(changed(steps__1__requires={"type": "approval", **requires})) == [found]

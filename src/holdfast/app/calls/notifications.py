@@ -6,6 +6,7 @@ from heapq import merge
 from itertools import islice
 
 from holdfast.app import workflow_views as views
+from holdfast.app.authorities import authority_at
 from holdfast.app.desk import Desk, checked_after, checked_limit
 from holdfast.errors import NotFoundError
 from holdfast.runtime.replies import Reply
@@ -17,7 +18,7 @@ _LAST = 2**63 - 1
 
 
 class FutureNotifications:
-    """What the actor of these calls (`acting`) was told, by name or by role."""
+    """What the actor of these calls (`acting`) was told, by name or by role; what was told to a role, each reads for themselves."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -31,13 +32,14 @@ class FutureNotifications:
             last = after.id if isinstance(after, views.Notification) else after
             before = _LAST if last is None else checked_after(last)
             most, tenant = checked_limit(limit), self._desk.tenant
-            lists = self._desk.service.survey(
+            lists, reader = self._lists(), self._desk.request.actor.id
+            found = self._desk.service.survey(
                 lambda parts: [
-                    parts.notifications().page(tenant, each, unread=unread, before=before, limit=most)
-                    for each in self._lists()
+                    parts.notifications().page(tenant, each, reader=reader, unread=unread, before=before, limit=most)
+                    for each in lists
                 ]
             )
-            newest = islice(merge(*lists, key=lambda each: -each.id), most)
+            newest = islice(merge(*found, key=lambda each: -each.id), most)
             return [views.notification(each) for each in newest]
 
         return self._desk.read(read)
@@ -46,8 +48,9 @@ class FutureNotifications:
         """How much the actor was told and has not read."""
 
         def count() -> int:
+            lists, tenant, reader = self._lists(), self._desk.tenant, self._desk.request.actor.id
             return self._desk.service.survey(
-                lambda parts: sum(parts.notifications().count_unread(self._desk.tenant, each) for each in self._lists())
+                lambda parts: sum(parts.notifications().count_unread(tenant, each, reader=reader) for each in lists)
             )
 
         return self._desk.read(count)
@@ -58,10 +61,11 @@ class FutureNotifications:
         def mark() -> None:
             number = checked_after(notification.id if isinstance(notification, views.Notification) else notification)
             now = self._desk.service.shared.clock.now()
+            lists, tenant, reader = self._lists(), self._desk.tenant, self._desk.request.actor.id
 
             def is_there(parts: Parts) -> bool:
                 side = parts.notifications()
-                return any(side.mark_read(self._desk.tenant, each, number, now) for each in self._lists())
+                return any(side.mark_read(tenant, each, number, now, reader=reader) for each in lists)
 
             if not self._desk.service.operate(is_there, may_repeat=True):
                 raise NotFoundError("notification", number)
@@ -73,14 +77,16 @@ class FutureNotifications:
 
         def mark() -> int:
             now = self._desk.service.shared.clock.now()
+            lists, tenant, reader = self._lists(), self._desk.tenant, self._desk.request.actor.id
             return self._desk.service.operate(
                 lambda parts: sum(
-                    parts.notifications().mark_all_read(self._desk.tenant, each, now) for each in self._lists()
+                    parts.notifications().mark_all_read(tenant, each, now, reader=reader) for each in lists
                 )
             )
 
         return self._desk.read(mark)
 
     def _lists(self) -> list[Recipient]:
-        actor = self._desk.request.actor
+        """The lists of the actor and of the roles that the request and the directory give."""
+        actor = authority_at(self._desk).actor
         return [Recipient("user", actor.id), *(Recipient("role", each) for each in sorted(actor.roles))]

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from holdfast.app.calls.run import FutureRun
-from holdfast.app.definitions import graph_of
+from holdfast.app.definitions import asks_people, graph_of
 from holdfast.app.desk import Desk, checked_key, failed
 from holdfast.app.references import AnyTyped, DefinitionLike, checked_definition
 from holdfast.app.step_handlers import plain_data
@@ -27,6 +27,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 class _Waits(TypedDict, total=False):
     wait_ms: int
     escalates: bool
+    looks_up: bool
 
 
 def started(
@@ -73,11 +74,20 @@ def _check_right(desk: Desk, name: str, version: str) -> None:
 
 
 def _waits(desk: Desk, name: str, version: str) -> _Waits:
-    """How long a workflow of rules waits where it does not say, and what becomes of its questions then: the settings tell."""
+    """How long a workflow of rules waits where it does not say, and what becomes of its questions then: the settings tell.
+
+    And whether those whom a workflow names are looked up: in a tenant that grants roles.
+    """
     program, settings = desk.registry.library.program(desk.tenant, name, version), desk.service.shared.settings
-    if program is None or program.kind != "rules":
-        return {}
-    return {"wait_ms": round(settings.resume_timeout / _MILLISECOND), "escalates": settings.resume_auto_escalate}
+    waits = _Waits()
+    if program is None:
+        return waits
+    if asks_people(program) and desk.directory.grants_roles(desk.tenant, desk.service.shared.clock.now()):
+        waits["looks_up"] = True
+    if program.kind == "rules":
+        waits["wait_ms"] = round(settings.resume_timeout / _MILLISECOND)
+        waits["escalates"] = settings.resume_auto_escalate
+    return waits
 
 
 def _check_input(data: object, saga: AnyTyped) -> None:

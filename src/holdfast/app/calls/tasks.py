@@ -5,7 +5,17 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 
-from holdfast.app.authorities import authority_at, on_question
+from msgspec.structs import replace
+
+from holdfast.app.authorities import (
+    Concerned,
+    asked_at,
+    authority_at,
+    have_decided,
+    may_speak,
+    on_question,
+    requester_of,
+)
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
@@ -103,17 +113,17 @@ class FutureTasks:
 
     # -- decisions
 
-    def approve(self, task: StepLike, *, comment: str = "", data: object = None) -> Reply[None]:
-        """Answer yes: the short way of `decide(task, "confirmed")`."""
-        return self.decide(task, "confirmed", comment=comment, data=data)
+    def approve(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> Reply[None]:
+        """Answer yes, in whatever word the definition has for it: in sagas `confirmed`. Otherwise it is like `decide`."""
+        return self._answer(task, c.AnswerStep(step=0, vote="for", comment=comment, data=data), on_behalf_of)
 
-    def reject(self, task: StepLike, *, comment: str = "", data: object = None) -> Reply[None]:
-        """Answer no: the short way of `decide(task, "rejected")`."""
-        return self.decide(task, "rejected", comment=comment, data=data)
+    def reject(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> Reply[None]:
+        """Answer no, in whatever word the definition has for it: in sagas `rejected`. Otherwise it is like `decide`."""
+        return self._answer(task, c.AnswerStep(step=0, vote="against", comment=comment, data=data), on_behalf_of)
 
-    def abstain(self, task: StepLike, *, comment: str = "", data: object = None) -> Reply[None]:
-        """Answer neither yes nor no, where the step allows it: the short way of `decide(task, "abstained")`."""
-        return self.decide(task, "abstained", comment=comment, data=data)
+    def abstain(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> Reply[None]:
+        """Answer neither yes nor no, where the step allows it. Otherwise it is like `decide`."""
+        return self._answer(task, c.AnswerStep(step=0, vote="abstained", comment=comment, data=data), on_behalf_of)
 
     def decide(
         self, task: StepLike, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
@@ -127,45 +137,37 @@ class FutureTasks:
         any other is refused.
 
         Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
-        says for whom, if there are several. A deactivated person cannot decide.
+        says for whom, if there are several; all calls that are about one's own part in a question take it. A deactivated person
+        cannot decide.
         """
-        try:
-            instance, number = checked_step(task)
-            checked_key(decision, "decision")
-            checked_text(comment, "comment")
-            given = plain(data, what="data", limit=self._desk.payload_limit)
-        except HoldfastError as error:
-            return failed(error)
-        holds = not self._desk.service.shared.settings.auto_resume_after_approval
-        command = c.AnswerStep(step=number, outcome=decision, comment=comment, data=given, holds=holds)
-        address = Address(tenant=self._desk.tenant, instance=instance)
-        return on_question(
-            self._desk,
-            instance,
-            number,
-            lambda desk: desk.command(address, command, nothing, comment=comment, may_create=False),
-            on_behalf_of=on_behalf_of,
-        )
+        answer = c.AnswerStep(step=0, outcome=decision, comment=comment, data=data)
+        return self._answer(task, answer, on_behalf_of)
 
-    def withdraw_decision(self, task: StepLike, reason: str = "") -> Reply[None]:
+    def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> Reply[None]:
         """Take one's decision back, as long as the question is open; it stays in the history."""
-        return self._do(task, lambda step: c.WithdrawDecision(step=step, reason=checked_text(reason, "reason")))
+        return self._do(
+            task,
+            lambda step: c.WithdrawDecision(step=step, reason=checked_text(reason, "reason")),
+            on_behalf_of,
+            have_decided,
+        )
 
     # -- who decides
 
-    def claim(self, task: StepLike) -> Reply[None]:
+    def claim(self, task: StepLike, *, on_behalf_of: str = "") -> Reply[None]:
         """Take a question for oneself: nobody else can decide it then. Only one of those who are asked can do so."""
-        return self._do(task, lambda step: c.ClaimTask(step=step))
+        return self._do(task, lambda step: c.ClaimTask(step=step), on_behalf_of)
 
-    def release(self, task: StepLike) -> Reply[None]:
+    def release(self, task: StepLike, *, on_behalf_of: str = "") -> Reply[None]:
         """Give a question back that one has claimed; with the capability `task:reassign` also one that another has."""
-        return self._do(task, lambda step: c.ReleaseTask(step=step))
+        return self._do(task, lambda step: c.ReleaseTask(step=step), on_behalf_of)
 
-    def delegate(self, task: StepLike, to: str, *, reason: str = "") -> Reply[None]:
+    def delegate(self, task: StepLike, to: str, *, reason: str = "", on_behalf_of: str = "") -> Reply[None]:
         """Have another user decide in one's place; the decision bears both names. Refused to oneself, and in a circle."""
         return self._do(
             task,
             lambda step: c.DelegateTask(step=step, to=checked_key(to, "user"), reason=checked_text(reason, "reason")),
+            on_behalf_of,
         )
 
     def reassign(self, task: StepLike, to: str, *, who: str = "", reason: str = "") -> Reply[None]:
@@ -196,20 +198,27 @@ class FutureTasks:
 
     # -- what is said about it
 
-    def comment(self, task: StepLike, text: str) -> Reply[None]:
+    def comment(self, task: StepLike, text: str, *, on_behalf_of: str = "") -> Reply[None]:
         """Say something about a question, or answer one that was asked back: those who are asked can, and who wanted the run."""
-        return self._do(task, lambda step: c.CommentTask(step=step, text=_said(text)))
+        return self._do(task, lambda step: c.CommentTask(step=step, text=_said(text)), on_behalf_of, may_speak)
 
-    def ask(self, task: StepLike, text: str) -> Reply[None]:
+    def ask(self, task: StepLike, text: str, *, on_behalf_of: str = "") -> Reply[None]:
         """Ask back before one decides: the question is `info_requested` until somebody else comments on it, and can still be decided."""
-        return self._do(task, lambda step: c.CommentTask(step=step, text=_said(text), is_question=True))
+        return self._do(
+            task, lambda step: c.CommentTask(step=step, text=_said(text), is_question=True), on_behalf_of, may_speak
+        )
 
-    def withdraw(self, task: StepLike, reason: str = "") -> Reply[None]:
+    def withdraw(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> Reply[None]:
         """Take the question itself back: nobody decides any more, and the step is left by `withdrawn`, or else is rejected.
 
         Whoever wanted the run can do so; anybody else needs the capability `task:withdraw`.
         """
-        return self._do(task, lambda step: c.WithdrawTask(step=step, reason=checked_text(reason, "reason")))
+        return self._do(
+            task,
+            lambda step: c.WithdrawTask(step=step, reason=checked_text(reason, "reason")),
+            on_behalf_of,
+            requester_of,
+        )
 
     # -- how
 
@@ -218,7 +227,28 @@ class FutureTasks:
         actor = self._desk.request.actor
         return actor.on_behalf_of or actor.id
 
-    def _do(self, task: StepLike, made: Callable[[int], c.TaskCommand]) -> Reply[None]:
+    def _answer(self, task: StepLike, given: c.AnswerStep, on_behalf_of: str) -> Reply[None]:
+        holds = not self._desk.service.shared.settings.auto_resume_after_approval
+
+        def command(step: int) -> c.AnswerStep:
+            if given.vote is None:
+                checked_key(given.outcome, "decision")
+            checked_text(given.comment, "comment")
+            data = plain(given.data, what="data", limit=self._desk.payload_limit)
+            return replace(given, step=step, data=data, holds=holds)
+
+        return self._do(task, command, on_behalf_of, comment=given.comment)
+
+    def _do(
+        self,
+        task: StepLike,
+        made: Callable[[int], c.Command],
+        on_behalf_of: str = "",
+        concerned: Concerned = asked_at,
+        *,
+        comment: str = "",
+    ) -> Reply[None]:
+        """Have a command about a question decided, for whoever the actor is in this matter."""
         try:
             instance, number = checked_step(task)
             command = made(number)
@@ -229,8 +259,9 @@ class FutureTasks:
             self._desk,
             instance,
             number,
-            lambda desk: desk.command(address, command, nothing, may_create=False),
-            has_decided=isinstance(command, c.WithdrawDecision),
+            lambda desk: desk.command(address, command, nothing, comment=comment, may_create=False),
+            on_behalf_of=on_behalf_of,
+            concerned=concerned,
         )
 
 

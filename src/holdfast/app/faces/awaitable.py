@@ -457,17 +457,17 @@ class AsyncTasks:
         """A question with all who are or were asked and why, with their decisions and comments, and with its form."""
         return await self._futures.get(task)
 
-    async def approve(self, task: StepLike, *, comment: str = "", data: object = None) -> None:
-        """Answer yes: the short way of `decide(task, "confirmed")`."""
-        await self._futures.approve(task, comment=comment, data=data)
+    async def approve(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
+        """Answer yes, in whatever word the definition has for it: in sagas `confirmed`. Otherwise it is like `decide`."""
+        await self._futures.approve(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
 
-    async def reject(self, task: StepLike, *, comment: str = "", data: object = None) -> None:
-        """Answer no: the short way of `decide(task, "rejected")`."""
-        await self._futures.reject(task, comment=comment, data=data)
+    async def reject(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
+        """Answer no, in whatever word the definition has for it: in sagas `rejected`. Otherwise it is like `decide`."""
+        await self._futures.reject(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
 
-    async def abstain(self, task: StepLike, *, comment: str = "", data: object = None) -> None:
-        """Answer neither yes nor no, where the step allows it: the short way of `decide(task, "abstained")`."""
-        await self._futures.abstain(task, comment=comment, data=data)
+    async def abstain(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
+        """Answer neither yes nor no, where the step allows it. Otherwise it is like `decide`."""
+        await self._futures.abstain(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
 
     async def decide(
         self, task: StepLike, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
@@ -481,25 +481,26 @@ class AsyncTasks:
         any other is refused.
 
         Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
-        says for whom, if there are several. A deactivated person cannot decide.
+        says for whom, if there are several; all calls that are about one's own part in a question take it. A deactivated person
+        cannot decide.
         """
         await self._futures.decide(task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of)
 
-    async def withdraw_decision(self, task: StepLike, reason: str = "") -> None:
+    async def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
         """Take one's decision back, as long as the question is open; it stays in the history."""
-        await self._futures.withdraw_decision(task, reason)
+        await self._futures.withdraw_decision(task, reason, on_behalf_of=on_behalf_of)
 
-    async def claim(self, task: StepLike) -> None:
+    async def claim(self, task: StepLike, *, on_behalf_of: str = "") -> None:
         """Take a question for oneself: nobody else can decide it then. Only one of those who are asked can do so."""
-        await self._futures.claim(task)
+        await self._futures.claim(task, on_behalf_of=on_behalf_of)
 
-    async def release(self, task: StepLike) -> None:
+    async def release(self, task: StepLike, *, on_behalf_of: str = "") -> None:
         """Give a question back that one has claimed; with the capability `task:reassign` also one that another has."""
-        await self._futures.release(task)
+        await self._futures.release(task, on_behalf_of=on_behalf_of)
 
-    async def delegate(self, task: StepLike, to: str, *, reason: str = "") -> None:
+    async def delegate(self, task: StepLike, to: str, *, reason: str = "", on_behalf_of: str = "") -> None:
         """Have another user decide in one's place; the decision bears both names. Refused to oneself, and in a circle."""
-        await self._futures.delegate(task, to, reason=reason)
+        await self._futures.delegate(task, to, reason=reason, on_behalf_of=on_behalf_of)
 
     async def reassign(self, task: StepLike, to: str, *, who: str = "", reason: str = "") -> None:
         """Ask somebody else instead, a user or `role:<name>`; `who` says instead of whom, if several are asked.
@@ -512,24 +513,24 @@ class AsyncTasks:
         """Ask somebody else as well, a user or `role:<name>`. It takes the capability `task:add_approver`."""
         await self._futures.add_approver(task, person, weight=weight, reason=reason)
 
-    async def comment(self, task: StepLike, text: str) -> None:
+    async def comment(self, task: StepLike, text: str, *, on_behalf_of: str = "") -> None:
         """Say something about a question, or answer one that was asked back: those who are asked can, and who wanted the run."""
-        await self._futures.comment(task, text)
+        await self._futures.comment(task, text, on_behalf_of=on_behalf_of)
 
-    async def ask(self, task: StepLike, text: str) -> None:
+    async def ask(self, task: StepLike, text: str, *, on_behalf_of: str = "") -> None:
         """Ask back before one decides: the question is `info_requested` until somebody else comments on it, and can still be decided."""
-        await self._futures.ask(task, text)
+        await self._futures.ask(task, text, on_behalf_of=on_behalf_of)
 
-    async def withdraw(self, task: StepLike, reason: str = "") -> None:
+    async def withdraw(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
         """Take the question itself back: nobody decides any more, and the step is left by `withdrawn`, or else is rejected.
 
         Whoever wanted the run can do so; anybody else needs the capability `task:withdraw`.
         """
-        await self._futures.withdraw(task, reason)
+        await self._futures.withdraw(task, reason, on_behalf_of=on_behalf_of)
 
 
 class AsyncNotifications:
-    """What the actor of these calls (`acting`) was told, by name or by role."""
+    """What the actor of these calls (`acting`) was told, by name or by role; what was told to a role, each reads for themselves."""
 
     def __init__(self, futures: FutureNotifications) -> None:
         self._futures = futures

@@ -457,17 +457,17 @@ class Tasks:
         """A question with all who are or were asked and why, with their decisions and comments, and with its form."""
         return self._futures.get(task).result()
 
-    def approve(self, task: StepLike, *, comment: str = "", data: object = None) -> None:
-        """Answer yes: the short way of `decide(task, "confirmed")`."""
-        self._futures.approve(task, comment=comment, data=data).result()
+    def approve(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
+        """Answer yes, in whatever word the definition has for it: in sagas `confirmed`. Otherwise it is like `decide`."""
+        self._futures.approve(task, comment=comment, data=data, on_behalf_of=on_behalf_of).result()
 
-    def reject(self, task: StepLike, *, comment: str = "", data: object = None) -> None:
-        """Answer no: the short way of `decide(task, "rejected")`."""
-        self._futures.reject(task, comment=comment, data=data).result()
+    def reject(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
+        """Answer no, in whatever word the definition has for it: in sagas `rejected`. Otherwise it is like `decide`."""
+        self._futures.reject(task, comment=comment, data=data, on_behalf_of=on_behalf_of).result()
 
-    def abstain(self, task: StepLike, *, comment: str = "", data: object = None) -> None:
-        """Answer neither yes nor no, where the step allows it: the short way of `decide(task, "abstained")`."""
-        self._futures.abstain(task, comment=comment, data=data).result()
+    def abstain(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
+        """Answer neither yes nor no, where the step allows it. Otherwise it is like `decide`."""
+        self._futures.abstain(task, comment=comment, data=data, on_behalf_of=on_behalf_of).result()
 
     def decide(
         self, task: StepLike, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
@@ -481,25 +481,26 @@ class Tasks:
         any other is refused.
 
         Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
-        says for whom, if there are several. A deactivated person cannot decide.
+        says for whom, if there are several; all calls that are about one's own part in a question take it. A deactivated person
+        cannot decide.
         """
         self._futures.decide(task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of).result()
 
-    def withdraw_decision(self, task: StepLike, reason: str = "") -> None:
+    def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
         """Take one's decision back, as long as the question is open; it stays in the history."""
-        self._futures.withdraw_decision(task, reason).result()
+        self._futures.withdraw_decision(task, reason, on_behalf_of=on_behalf_of).result()
 
-    def claim(self, task: StepLike) -> None:
+    def claim(self, task: StepLike, *, on_behalf_of: str = "") -> None:
         """Take a question for oneself: nobody else can decide it then. Only one of those who are asked can do so."""
-        self._futures.claim(task).result()
+        self._futures.claim(task, on_behalf_of=on_behalf_of).result()
 
-    def release(self, task: StepLike) -> None:
+    def release(self, task: StepLike, *, on_behalf_of: str = "") -> None:
         """Give a question back that one has claimed; with the capability `task:reassign` also one that another has."""
-        self._futures.release(task).result()
+        self._futures.release(task, on_behalf_of=on_behalf_of).result()
 
-    def delegate(self, task: StepLike, to: str, *, reason: str = "") -> None:
+    def delegate(self, task: StepLike, to: str, *, reason: str = "", on_behalf_of: str = "") -> None:
         """Have another user decide in one's place; the decision bears both names. Refused to oneself, and in a circle."""
-        self._futures.delegate(task, to, reason=reason).result()
+        self._futures.delegate(task, to, reason=reason, on_behalf_of=on_behalf_of).result()
 
     def reassign(self, task: StepLike, to: str, *, who: str = "", reason: str = "") -> None:
         """Ask somebody else instead, a user or `role:<name>`; `who` says instead of whom, if several are asked.
@@ -512,24 +513,24 @@ class Tasks:
         """Ask somebody else as well, a user or `role:<name>`. It takes the capability `task:add_approver`."""
         self._futures.add_approver(task, person, weight=weight, reason=reason).result()
 
-    def comment(self, task: StepLike, text: str) -> None:
+    def comment(self, task: StepLike, text: str, *, on_behalf_of: str = "") -> None:
         """Say something about a question, or answer one that was asked back: those who are asked can, and who wanted the run."""
-        self._futures.comment(task, text).result()
+        self._futures.comment(task, text, on_behalf_of=on_behalf_of).result()
 
-    def ask(self, task: StepLike, text: str) -> None:
+    def ask(self, task: StepLike, text: str, *, on_behalf_of: str = "") -> None:
         """Ask back before one decides: the question is `info_requested` until somebody else comments on it, and can still be decided."""
-        self._futures.ask(task, text).result()
+        self._futures.ask(task, text, on_behalf_of=on_behalf_of).result()
 
-    def withdraw(self, task: StepLike, reason: str = "") -> None:
+    def withdraw(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
         """Take the question itself back: nobody decides any more, and the step is left by `withdrawn`, or else is rejected.
 
         Whoever wanted the run can do so; anybody else needs the capability `task:withdraw`.
         """
-        self._futures.withdraw(task, reason).result()
+        self._futures.withdraw(task, reason, on_behalf_of=on_behalf_of).result()
 
 
 class Notifications:
-    """What the actor of these calls (`acting`) was told, by name or by role."""
+    """What the actor of these calls (`acting`) was told, by name or by role; what was told to a role, each reads for themselves."""
 
     def __init__(self, futures: FutureNotifications) -> None:
         self._futures = futures

@@ -14,6 +14,9 @@ from holdfast.authoring.rules.words import ALLOWED, BLOCKED
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, ExpressionError, indefinite
 from holdfast.expressions import Options, Spelling, parse
 from holdfast.expressions.suggestions import suggestion
+from holdfast.machine.graphs.asks import ROLE as ASK_ROLE
+from holdfast.machine.graphs.asks import USER as ASK_USER
+from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.graphs.graph import (
     FALSE,
@@ -138,7 +141,13 @@ class _Compiler:
 
     def _add_approval(self, step: s.BlockStep, approval: s.Approval, after: str) -> None:
         op = Human(
-            outcomes=(APPROVED, REJECTED), subject=step.reason, role=approval.role, last_resort=approval.escalate_to
+            outcomes=(APPROVED, REJECTED),
+            subject=step.reason,
+            role="" if approval.users else approval.role,
+            asks=_asks(approval) if approval.users else (),
+            agree=approval.agree if approval.users or approval.agree != "any" else None,
+            least=approval.least,
+            last_resort=approval.escalate_to,
         )
         self._nodes.append(Node(id=step.id, op=op, timeout_ms=_milliseconds(approval.timeout)))
         self._lead(step.id, APPROVED, step.on_true or after)
@@ -229,6 +238,12 @@ def _recipient(given: str) -> str:
     if given.startswith(_USER):
         return given.removeprefix(_USER)
     return given if "@" in given or given.startswith(ROLE) else f"{ROLE}{given}"
+
+
+def _asks(approval: s.Approval) -> tuple[Ask, ...]:
+    """Whoever has the role, if there is one, and each of the users."""
+    role = (Ask(by=ASK_ROLE, of=approval.role),) if approval.role else ()
+    return (*role, *(Ask(by=ASK_USER, of=each.removeprefix(_USER)) for each in approval.users))
 
 
 def _entry(step: s.Step) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from holdfast.errors import Diagnostic
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.durations import HOW_TO_WRITE, duration_of
+from holdfast.machine.graphs.asks import Agree
 
 Fields: TypeAlias = Mapping[str, object]
 
@@ -40,6 +41,11 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """What lifts a block."""
 
     role: str = ""
+    users: tuple[str, ...] = ()
+    """Those who are asked by their ids, besides whoever has the role."""
+    agree: Agree = "any"
+    """How many of them have to approve."""
+    least: int = 0
     timeout: timedelta | None = None
     """None means what the engine's settings say."""
     escalate_to: str = ""
@@ -231,16 +237,48 @@ class Reader:
         )
 
     def _approval(self, given: object, place: str) -> Approval:
-        fields = self._object(given, place, "`requires` is an object with `type` and `role`")
-        self._check_names(fields, ("type", "role", "timeout", "escalate_to"), "`requires`", place)
+        fields = self._object(given, place, "`requires` is an object with `type`, and with `role` or `users`")
+        known = ("type", "role", "users", "agree", "timeout", "escalate_to")
+        self._check_names(fields, known, "`requires`", place)
         if fields and fields.get("type") != "approval":
             told = f"`requires` is of the type {fields.get('type')!r}, and there is only 'approval'"
             self._find("requires_type", told, place)
+        agree, least = self._agreement(fields, place)
         return Approval(
             role=self._text(fields, "role", place),
+            users=self._users(fields, place),
+            agree=agree,
+            least=least,
             timeout=self._duration(fields, "timeout", place),
             escalate_to=self._text(fields, "escalate_to", place),
         )
+
+    def _users(self, fields: Fields, place: str) -> tuple[str, ...]:
+        given = fields.get("users")
+        if given is None:
+            return ()
+        if (
+            not isinstance(given, list)
+            or not given
+            or not all(isinstance(each, str) and each.strip() for each in given)
+        ):
+            self._find("users", f"`users` is a list of at least one id of a user, not {given!r}", f"{place}.users")
+            return ()
+        return tuple(given)
+
+    def _agreement(self, fields: Fields, place: str) -> tuple[Agree, int]:
+        """How many of those who are asked have to approve."""
+        match fields.get("agree", "any"):
+            case "any":
+                return "any", 0
+            case "all":
+                return "all", 0
+            case int(least) if not isinstance(least, bool) and least > 0:
+                return "n", least
+            case other:
+                told = f"`agree` is 'any', 'all' or a whole number from 1, not {other!r}"
+                self._find("agree", told, f"{place}.agree")
+                return "any", 0
 
     def _wait(self, fields: Fields, place: str, name: str) -> WaitStep:
         if ("event" in fields) == ("duration" in fields):

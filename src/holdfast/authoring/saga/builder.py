@@ -172,15 +172,23 @@ class Branch(Waits):
         `TaskOptions` are also the form and the times of the question.
         """
         limit = None if timeout is None else milliseconds(timeout)
+        gate = self._gate(name, options["when"]) if "when" in options else []
         word = word_for_rejection(self._parts, name, on_rejected)
         op = question(self._parts, name, subject=subject, on_reject=word, options=options)
         op = with_options(self._parts, name, op, options)
         self._append(Node(id=name, op=op, timeout_ms=limit, capability=capability), on=CONFIRMED)
+        self._loose += gate
         self._side(name, REJECTED, None if isinstance(on_rejected, str) else on_rejected)
         self._side(name, WITHDRAWN, on_withdrawn)
         return self._side(name, TIMEOUT, on_timeout)
 
     wait_human_confirm = human
+
+    def _gate(self, name: str, condition: str | dict[str, object]) -> list[Loose]:
+        """A condition before a step, and the way past it."""
+        gate = f"{name}?"
+        self._append(Node(id=gate, op=Condition(expression=self._expression(name, condition, None))), on=TRUE)
+        return [(gate, FALSE)]
 
     def notify(
         self,

@@ -19,6 +19,8 @@ REFUSALS: Final[tuple[OnReject, ...]] = get_args(OnReject)
 class AskOptions(TypedDict, total=False):
     """Whom a human step asks, what they have to agree on, and what they see."""
 
+    when: str | dict[str, object]
+    """Ask only if this condition on the data holds, and go on otherwise; its step is the name with a question mark."""
     role: str
     """The one role that is asked: those who have it share the question."""
     ask: str | Ask | Sequence[str | Ask]

@@ -10,6 +10,10 @@ Agree = Literal["any", "all", "n", "weight"]
 """How many have to be for it: the first one, all of them, at least a number of them, or as many as weigh enough."""
 AGREES: tuple[Agree, ...] = get_args(Agree)
 
+Vote = Literal["for", "against", "abstained"]
+"""What a decision counts as: yes, no, or neither, in whatever words a definition has for them."""
+VOTES: tuple[Vote, ...] = get_args(Vote)
+
 Pick = Literal["all", "any", "in_turn"]
 PICKS: tuple[Pick, ...] = get_args(Pick)
 

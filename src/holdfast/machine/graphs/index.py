@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
 from holdfast.machine.graphs.forms import Form
-from holdfast.machine.graphs.graph import ANY_OUTCOME, LOOPING, Edge, Graph, Human, Join, Node, Split, WaitEvent
+from holdfast.machine.graphs.graph import ANY_OUTCOME, LOOPING, Call, Edge, Graph, Human, Join, Node, Split, WaitEvent
 from holdfast.machine.graphs.kinds.events import KEY, MATCH
 from holdfast.machine.graphs.kinds.human import RULED, SHOWN, TEMPLATE
 from holdfast.machine.graphs.kinds.wait import UNTIL
@@ -56,6 +56,9 @@ class GraphIndex:
         people = [node.op for node in graph.nodes.values() if isinstance(node.op, Human)]
         self.tells_deciders_apart = any(op.distinct_approvers or op.distinct_from for op in people)
         """Whether somebody may not decide because of what they decided before, so that this has to be remembered."""
+        starts = any(isinstance(node.op, Call) for node in graph.nodes.values())
+        self.asks_people = starts or any(op.all_asks or op.chain for op in people)
+        """Whether a run, or one that it starts, may ask somebody in particular."""
         signals: defaultdict[str, list[str]] = defaultdict(list)
         for node in graph.nodes.values():
             if isinstance(node.op, WaitEvent):

@@ -59,6 +59,11 @@ class Times(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     escalation: tuple[Rung, ...] = ()
     """The ladder, in rising order."""
 
+    @property
+    def reminds(self) -> bool:
+        """Whether those who are asked are reminded."""
+        return bool(self.reminders_ms) or self.every_ms is not None
+
     def findings(self, node: str, outcomes: Collection[str]) -> Iterator[Diagnostic]:
         """What is wrong with them."""
         if self.due_ms is not None:

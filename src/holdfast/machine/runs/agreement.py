@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from holdfast.machine.graphs.asks import Agree
+from holdfast.machine.graphs.asks import VOTES, Agree, Vote
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.runs.question import Question
 
-Vote = Literal["for", "against", "abstained"]
 Verdict = Literal["for", "against"]
 
 ALL_ABSTAINED = "all_abstained"
@@ -53,8 +52,7 @@ def votes_of(op: Human, question: Question) -> Iterator[tuple[int, Vote | None]]
 
 def vote_of(op: Human, outcome: str) -> Vote | None:
     """What an outcome counts as; None if it ends the question by itself."""
-    votes: dict[str, Vote] = {op.abstains: "abstained", op.rejects: "against", op.approval: "for"}
-    return votes.get(outcome)
+    return next((vote for vote in VOTES if op.outcome_for(vote) == outcome), None)
 
 
 def is_beyond_reach(op: Human, question: Question) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
@@ -11,7 +12,7 @@ from holdfast.machine.graphs.asks import CHAIN, ROLE, RULE, USER, Ask, agreement
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import DATA
 from holdfast.machine.runs.agreement import verdict, vote_of
-from holdfast.machine.runs.candidates import name_refusal, question_of
+from holdfast.machine.runs.candidates import barred_names, name_refusal, question_of
 from holdfast.machine.runs.commands import PeopleFound
 from holdfast.machine.runs.errands import FindPeople, Person
 from holdfast.machine.runs.events import ChainFound, PauseReason, PeopleAsked, PeopleSought
@@ -25,6 +26,7 @@ MOST_PEOPLE = 1000
 """Whom one question can ask: they are part of the state of the run, and each has a row."""
 
 _LATE = Ignored(reason="nobody waits for these people any more")
+_CAPABLE = Ignored(reason="those who are asked can decide, as far as is known")
 
 
 def ask(turn: Turn, step: Step) -> None:
@@ -38,6 +40,13 @@ def ask(turn: Turn, step: Step) -> None:
         _ask(turn, step, op.all_asks)
 
 
+def look_up(turn: Turn, step: Step) -> None:
+    """Find out whether those can decide whom the definition names. They are asked all the same, and may be faster."""
+    asks = list(_op(turn, step).all_asks)
+    if asks:
+        _send_out(turn, step, asks)
+
+
 def look_again(turn: Turn) -> None:
     """Ask anew where nobody could decide: somebody may have been found a role, or a manager, meanwhile."""
     for number, question in list(turn.state.questions.items()):
@@ -48,9 +57,11 @@ def look_again(turn: Turn) -> None:
 def people_found(turn: Turn, command: PeopleFound) -> Answer | None:
     """The engine has come back with those who are to be asked, or with the stages of a chain."""
     step, question = turn.state.open.get(command.step), turn.state.questions.get(command.step)
-    if step is None or question is None or not question.is_looking:
+    if step is None or (question is not None and question.trouble):
         return _LATE
     op = _op(turn, step)
+    if question is None or not question.is_looking:
+        return _look_at(turn, step, command) if op.is_settled else _LATE
     if command.stages and not question.stages:
         found = ChainFound(step=step.number, stages=command.stages, version=command.chain_version, why=command.why)
         turn.emit(found)
@@ -85,7 +96,7 @@ def _ask(turn: Turn, step: Step, asks: Sequence[Ask]) -> None:
         why.append({"ask": each.words, "found": [shown(person) for person in named]})
         people += named
         found += [Ask(by=ROLE if p.kind == "role" else USER, of=p.name, weight=p.weight) for p in named]
-    if all(each.is_direct for each in found):
+    if all(each.is_direct for each in found) and not (turn.state.looks_up and found):
         _put(turn, step, people, why)
     else:
         _seek(turn, step, found)
@@ -103,9 +114,45 @@ def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person]:
 
 
 def _seek(turn: Turn, step: Step, asks: list[Ask]) -> None:
-    data = turn.state.tokens[step.token].data
     turn.emit(PeopleSought(step=step.number, asks=asks))
-    turn.send_out(FindPeople(step=step.number, node=step.node, asks=asks, requester=turn.state.requester, data=data))
+    _send_out(turn, step, asks)
+
+
+def _send_out(turn: Turn, step: Step, asks: list[Ask]) -> None:
+    is_settled = all(each.is_direct for each in asks)
+    errand = FindPeople(
+        step=step.number,
+        node=step.node,
+        asks=asks,
+        requester=turn.state.requester,
+        data={} if is_settled else turn.state.tokens[step.token].data,
+        barred=barred_names(turn.routes, turn.state, step),
+    )
+    turn.send_out(errand)
+
+
+def _look_at(turn: Turn, step: Step, command: PeopleFound) -> Answer | None:
+    """It was looked up whether those can decide who are asked already. If they cannot, the run waits for somebody who can."""
+    op, question = _op(turn, step), question_of(turn.routes, turn.state, step)
+    able = {(each.kind, each.name) for each in command.people} | {("user", each.for_) for each in command.people}
+    named = {(each.kind, each.name) for each in map(person_of, op.all_asks)} - able
+    lost = [
+        seat.person for _, seat in question.counted if seat.is_free and (seat.person.kind, seat.person.name) in named
+    ]
+    if command.error or not lost:
+        return _CAPABLE
+    votes = [
+        (seat.person.weight, None if seat.given is None else vote_of(op, seat.given.outcome))
+        for _, seat in question.counted
+        if seat.person not in lost
+    ]
+    if question.agree != "all" and verdict(votes, question.agree, question.least) != "against":
+        return _CAPABLE
+    names = ", ".join(shown(each) for each in lost)
+    trouble = f"nobody can decide {step.node!r}: {names} cannot{_notes(command.why)}"
+    turn.emit(PeopleAsked(step=step.number, why=command.why, trouble=trouble, stays=True))
+    turn.pause(NO_APPROVER, trouble)
+    return None
 
 
 def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, error: str = "") -> None:
@@ -115,7 +162,9 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
     wanted = {(each.kind, each.name): each for each in reversed(people) if each.name not in known}
     asked = list(reversed(wanted.values()))[:MOST_PEOPLE]
     left_out = [place for place, each in enumerate(asked) if _is_left_out(turn, step, each)]
-    trouble = f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out)
+    trouble = (
+        f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out, why=why)
+    )
     told = PeopleAsked(step=step.number, people=asked, left_out=left_out, why=why, trouble=trouble)
     turn.emit(told)
     if trouble:
@@ -131,10 +180,10 @@ def _is_left_out(turn: Turn, step: Step, person: Person) -> bool:
     return person.kind == "user" and name_refusal(turn.routes, turn.state, step, names) is not None
 
 
-def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int]) -> str:
+def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int], *, why: list[Data]) -> str:
     """Why these people cannot decide a question; empty if they can."""
     if not asked:
-        return f"nobody can decide {step.node!r}: nobody was found who is to be asked"
+        return f"nobody can decide {step.node!r}: nobody was found who is to be asked{_notes(why)}"
     op, question = _op(turn, step), question_of(turn.routes, turn.state, step)
     given = [(seat.person.weight, vote_of(op, seat.given.outcome)) for _, seat in question.asked if seat.given]
     fit = [(each.weight, None) for place, each in enumerate(asked) if place not in left_out]
@@ -145,3 +194,9 @@ def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence
         return f"nobody can decide {step.node!r}: {names} may not, because they started it or decided another step"
     needed = agreement_in_words(question.agree, question.least)
     return f"nobody can decide {step.node!r}: it takes {needed}, and {len(fit)} can be asked"
+
+
+def _notes(why: list[Data]) -> str:
+    """What those say who have looked."""
+    notes = [str(note) for each in why for note in cast("list[object]", each.get("notes", []))]
+    return f": {', '.join(notes)}" if notes else ""

@@ -104,6 +104,12 @@ def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[s
     return None
 
 
+def barred_names(routes: GraphIndex, state: State, step: Step) -> list[str]:
+    """Those who may not decide a question, whatever their roles are."""
+    known = {state.requester, *(name for names in state.deciders.values() for name in names)} - {""}
+    return [name for name in sorted(known) if name_refusal(routes, state, step, {name}) is not None]
+
+
 def _decided_before(op: Human, state: State, step: Step, name: str) -> str:
     """The step that somebody has decided who is to be another one than the decider of this one; empty if there is none."""
     others = op.distinct_from

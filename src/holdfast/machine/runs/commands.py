@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.kernel.records import PauseClock
-from holdfast.machine.graphs.asks import Stage
+from holdfast.machine.graphs.asks import Stage, Vote
 from holdfast.machine.runs.errands import Errand, Person
 from holdfast.machine.runs.events.pause import Trigger
 from holdfast.machine.runs.published import Published
@@ -37,6 +37,8 @@ class StartWorkflow(_Command, frozen=True, kw_only=True):
     """How long its steps wait for people and events where the definition does not say; 0 means for ever."""
     escalates: bool = False
     """Whether a question that nobody decides in time is put to whom the definition names for that, before the time counts."""
+    looks_up: bool = False
+    """Whether the engine looks up those whom the definition names before they are waited for: roles without holders are found out."""
 
 
 class BeginWorkflow(_Command, frozen=True, kw_only=True):
@@ -89,8 +91,10 @@ class AnswerStep(_Command, frozen=True, kw_only=True):
     """A person, or the world, answers a step that waits for that."""
 
     step: int
-    outcome: str
-    """One of those that the definition names for the step."""
+    outcome: str = ""
+    """One of those that the definition names for the step; empty where `vote` says which."""
+    vote: Vote | None = None
+    """Yes, no or neither, in whatever words the definition has for it."""
     comment: str = ""
     data: object = None
     """What comes with the answer."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import cast, get_args
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.decision import Answer, Ignored, Message, Rejection
 from holdfast.kernel.ids import InstanceId
@@ -56,6 +58,7 @@ from holdfast.machine.runs.task_times import escalate, remind
 from holdfast.machine.runs.tasks import TASK_COMMANDS, task_command
 from holdfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
 from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.votes import answer_in_words, outcome_of, repeated_outcome
 
 REPAIRS: tuple[type[Repair], ...] = get_args(Repair)
 """What operators ask for."""
@@ -190,6 +193,7 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
             requester=_requester(turn.moment.actor, command),
             wait_ms=command.wait_ms,
             escalates=command.escalates,
+            looks_up=command.looks_up,
         )
     )
     deadline = turn.routes.policies.deadline_ms
@@ -270,11 +274,12 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
     barred = answer_refusal(turn.routes, turn.state, step, turn.moment.actor)
     if barred is not None:
         return barred
-    if command.outcome not in node.op.answers:
+    outcome = outcome_of(node, command)
+    if outcome not in node.op.answers:
         possible = ", ".join(map(repr, node.op.answers))
-        return refused(
-            Refusal.UNKNOWN_OUTCOME, f"{node.id!r} cannot be answered by {command.outcome!r}; there are {possible}"
-        )
+        told = f"{node.id!r} cannot be answered by {answer_in_words(command)}; there are {possible}"
+        return refused(Refusal.UNKNOWN_OUTCOME, told)
+    command = replace(command, outcome=outcome)
     refusal = turn.kind(step).answer(turn, step, command)
     if refusal is None and command.holds:
         hold_answered(turn, step)
@@ -284,7 +289,7 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
 def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Answer:
     """What a second answer to the same question comes to: the same one by the same actor is no news, and the first one stands."""
     known = state.decided[command.step]
-    given = (command.outcome, moment.actor.id, command.data)
+    given = (repeated_outcome(known, command), moment.actor.id, command.data)
     for each in (known, *cast("list[Data]", known.get("decisions", []))):
         if (each["status"], each["decided_by"], each.get("given", each.get("data"))) == given:
             return Ignored(reason="this was answered before, in the same way and by the same actor")

@@ -43,6 +43,8 @@ class FindPeople(_Errand, frozen=True, kw_only=True):
     """Who started the run; empty if the engine did."""
     data: Data = {}
     """What resolvers of the application may look at: the data of the token."""
+    barred: list[str] = []
+    """Those who may not decide: a role is none that somebody has if nobody else has it."""
 
 
 class Sought(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

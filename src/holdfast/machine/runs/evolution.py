@@ -29,7 +29,7 @@ def _workflow_started(_routes: GraphIndex, state: State, event: e.WorkflowStarte
     state.status = "running"
     state.parent, state.parent_definition = event.parent, event.parent_definition
     state.parent_step, state.requester = event.parent_step, event.requester
-    state.wait_ms, state.escalates = event.wait_ms, event.escalates
+    state.wait_ms, state.escalates, state.looks_up = event.wait_ms, event.escalates, event.looks_up
     state.tokens[ROOT] = Token(id=ROOT, data=event.input)
 
 
@@ -304,7 +304,7 @@ def _answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     state.chain = 0
     if routes.tells_deciders_apart:
         task_folds.note_deciders(routes, state, event)
-    state.decided[event.step] = task_folds.kept_answer(state, event)
+    state.decided[event.step] = task_folds.kept_answer(routes, state, event)
     if len(state.decided) > MOST_DECIDED:
         del state.decided[next(iter(state.decided))]
 

@@ -205,6 +205,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """How long its steps wait where the definition does not say; 0 means for ever."""
     escalates: bool = False
     """Whether questions that nobody decides in time are put to others first."""
+    looks_up: bool = False
+    """Whether it is looked up whether those can decide whom the definition names."""
     next_step: int = 1
     tokens: dict[str, Token] = {}
     parked: dict[str, Token] = {}

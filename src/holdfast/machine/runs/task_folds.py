@@ -11,6 +11,7 @@ from holdfast.machine.runs.agreement import is_beyond_reach
 from holdfast.machine.runs.answers import Data, decision_of
 from holdfast.machine.runs.question import Given, Question, Seat, begun, newcomers
 from holdfast.machine.runs.state import State
+from holdfast.machine.runs.votes import kept_words
 
 
 def note_deciders(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
@@ -26,9 +27,15 @@ def note_deciders(routes: GraphIndex, state: State, event: e.StepAnswered) -> No
     known += [name for name in dict.fromkeys(names) if name and name not in known]
 
 
-def kept_answer(state: State, event: e.StepAnswered) -> Data:
-    """An answer as it is remembered in order to tell a repeated one: with what was given, where a form has filled something in."""
+def kept_answer(routes: GraphIndex, state: State, event: e.StepAnswered) -> Data:
+    """An answer as it is remembered in order to tell a repeated one.
+
+    It comes with what was given, where a form has filled something in, and with the words for yes and no where they are unusual ones.
+    """
     kept = decision_of(event)
+    op = routes.node(state.open[event.step].node).op
+    if isinstance(op, Human):
+        kept |= kept_words(op)
     if event.is_filled:
         kept["given"] = event.given
     if event.decisions:
@@ -75,7 +82,7 @@ def _to_stage(question: Question, number: int) -> None:
 
 def _people_asked(routes: GraphIndex, state: State, event: e.PeopleAsked) -> None:
     question = _question(routes, state, event.step)
-    for seat in question.seats:
+    for seat in () if event.stays else question.seats:
         seat.is_out = seat.is_out or (seat.is_free and not seat.is_extra)
     left_out = set(event.left_out)
     question.seats += [Seat(person=each, is_out=place in left_out) for place, each in enumerate(event.people)]
@@ -139,8 +146,8 @@ def _commented(routes: GraphIndex, state: State, event: e.TaskCommented) -> None
     question = _question(routes, state, event.step)
     question.comments += 1
     if event.is_question:
-        question.asked_back_by = event.by
-    elif event.by != question.asked_back_by:
+        question.asked_back_by = event.speaker
+    elif event.speaker != question.asked_back_by:
         question.asked_back_by = ""
 
 

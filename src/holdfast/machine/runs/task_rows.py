@@ -161,7 +161,8 @@ def _people_asked(view: View, event: e.PeopleAsked) -> list[Record]:
         for place, each in enumerate(event.people)
     ]
     why: list[Record] = [TaskChanged(number=event.step, resolution=_encode(event.why))] if event.why else []
-    return [*why, *_closing(question, event.step, keeps_extra=True), *people]
+    closed = () if event.stays else _closing(question, event.step, keeps_extra=True)
+    return [*why, *closed, *people]
 
 
 def _decided(view: View, event: e.TaskDecided) -> list[Record]:
@@ -224,12 +225,13 @@ def _commented(view: View, event: e.TaskCommented) -> list[Record]:
         number=event.step,
         sequence=question.comments + 1,
         actor=event.by,
+        on_behalf_of=event.on_behalf_of,
         text=event.text,
         is_question=event.is_question,
     )
     if event.is_question:
         return [comment, TaskChanged(number=event.step, status="info_requested")]
-    is_answer = bool(question.asked_back_by) and event.by != question.asked_back_by
+    is_answer = bool(question.asked_back_by) and event.speaker != question.asked_back_by
     return [comment, TaskChanged(number=event.step, status="open")] if is_answer else [comment]
 
 

@@ -197,7 +197,15 @@ def _comment(task: _Task, command: c.CommentTask) -> Answer | None:
             )
     if not is_within(turn.routes, command.text):
         return too_large(turn.routes, f"the comment on {step.node!r}")
-    turn.emit(TaskCommented(step=step.number, text=command.text, by=who, is_question=command.is_question))
+    actor = task.actor
+    told = TaskCommented(
+        step=step.number,
+        text=command.text,
+        by=actor.id,
+        on_behalf_of=actor.on_behalf_of,
+        is_question=command.is_question,
+    )
+    turn.emit(told)
     return None
 
 

@@ -22,6 +22,7 @@ from holdfast.store.statements import read_numbered
 class _Sql(msgspec.Struct, frozen=True):
     hold: str
     is_empty: str
+    has_grants: str
     principals: str
     page: str
     inactive: str
@@ -90,6 +91,10 @@ class PostgresDirectory:
     def is_empty(self) -> bool:
         """Whether nobody is known."""
         return bool(self._all(_sql.is_empty)[0][0])
+
+    def has_grants(self) -> bool:
+        """Whether a role was ever granted."""
+        return bool(self._all(_sql.has_grants)[0][0])
 
     def principals(self, ids: Sequence[str]) -> list[Principal]:
         """Those who are known."""

@@ -20,7 +20,9 @@ class _Sql(msgspec.Struct, frozen=True):
     unread_page: str
     count_unread: str
     mark_read: str
+    mark_read_by: str
     mark_all_read: str
+    mark_all_read_by: str
 
 
 _sql = read_numbered(_Sql, __package__, "notifications.sql")
@@ -39,28 +41,36 @@ class PostgresNotifications:
         with self._line.use() as connection:
             return connection.execute(_sql.add, [*msgspec.structs.astuple(told), now]).rowcount == 1
 
-    def page(self, tenant: str, of: Recipient, *, unread: bool, before: int, limit: int) -> list[StoredNotification]:
+    def page(
+        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int
+    ) -> list[StoredNotification]:
         """A page of a list, newest first."""
         statement = _sql.unread_page if unread else _sql.page
         with self._line.use() as connection:
-            found = connection.execute(statement, [tenant, *of, Int8(before), Int8(limit)]).fetchall()
+            found = connection.execute(statement, [reader, tenant, *of, Int8(before), Int8(limit)]).fetchall()
         return [_notification(cast("rows.Row", row)) for row in found]
 
-    def count_unread(self, tenant: str, of: Recipient) -> int:
+    def count_unread(self, tenant: str, of: Recipient, *, reader: str) -> int:
         """How many were not read."""
         with self._line.use() as connection:
-            row = connection.execute(_sql.count_unread, [tenant, *of]).fetchone()
+            row = connection.execute(_sql.count_unread, [reader, tenant, *of]).fetchone()
         return int(cast("rows.Row", row)[0])
 
-    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime) -> bool:
+    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str) -> bool:
         """One was read."""
         with self._line.use() as connection:
-            return connection.execute(_sql.mark_read, [now, tenant, *of, Int8(number)]).rowcount == 1
+            if of.kind == "user":
+                done = connection.execute(_sql.mark_read, [now, tenant, *of, Int8(number)])
+            else:
+                done = connection.execute(_sql.mark_read_by, [reader, now, tenant, *of, Int8(number)])
+            return done.rowcount == 1
 
-    def mark_all_read(self, tenant: str, of: Recipient, now: datetime) -> int:
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str) -> int:
         """All were read."""
         with self._line.use() as connection:
-            return connection.execute(_sql.mark_all_read, [now, tenant, *of]).rowcount
+            if of.kind == "user":
+                return connection.execute(_sql.mark_all_read, [now, tenant, *of]).rowcount
+            return connection.execute(_sql.mark_all_read_by, [reader, now, tenant, *of]).rowcount
 
 
 def _notification(row: rows.Row) -> StoredNotification:

@@ -250,6 +250,15 @@ create table holdfast.migrations (
     constraint migrations_pkey PRIMARY KEY (number)
 );
 
+create table holdfast.notification_reads (
+    notification bigint not null,
+    reader text not null,
+    tenant text not null,
+    read_at timestamp with time zone not null,
+    constraint notification_reads_pkey PRIMARY KEY (notification, reader),
+    constraint notification_reads_tenant_check CHECK ((tenant <> ''::text))
+);
+
 create table holdfast.notifications (
     id bigint not null generated always as identity,
     tenant text not null,
@@ -439,6 +448,7 @@ create table holdfast.task_comments (
     sequence integer not null,
     tenant text not null,
     actor text not null,
+    on_behalf_of text not null,
     text text not null,
     is_question boolean not null,
     written_at timestamp with time zone not null,
@@ -576,6 +586,7 @@ alter table holdfast.human_tasks enable row level security, force row level secu
 alter table holdfast.inbox enable row level security, force row level security;
 alter table holdfast.instances enable row level security, force row level security;
 alter table holdfast.meta enable row level security, force row level security;
+alter table holdfast.notification_reads enable row level security, force row level security;
 alter table holdfast.notifications enable row level security, force row level security;
 alter table holdfast.observations enable row level security, force row level security;
 alter table holdfast.pauses enable row level security, force row level security;
@@ -621,6 +632,8 @@ create policy engine on holdfast.instances as permissive for all to holdfast_eng
 create policy tenant on holdfast.instances as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.meta as permissive for all to holdfast_engine using (true) with check (true);
 create policy identity on holdfast.meta as permissive for select to holdfast_tenant using ((name = 'identity'::text));
+create policy engine on holdfast.notification_reads as permissive for all to holdfast_engine using (true) with check (true);
+create policy tenant on holdfast.notification_reads as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.notifications as permissive for all to holdfast_engine using (true) with check (true);
 create policy tenant on holdfast.notifications as permissive for all to holdfast_tenant using ((tenant = current_setting('holdfast.tenant'::text, true))) with check ((tenant = current_setting('holdfast.tenant'::text, true)));
 create policy engine on holdfast.observations as permissive for all to holdfast_engine using (true) with check (true);
@@ -841,6 +854,8 @@ grant select on table holdfast.instances to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.meta to holdfast_engine;
 grant select on table holdfast.meta to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.migrations to holdfast_engine;
+grant delete, insert, select, update on table holdfast.notification_reads to holdfast_engine;
+grant select on table holdfast.notification_reads to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.notifications to holdfast_engine;
 grant select on table holdfast.notifications to holdfast_tenant;
 grant delete, insert, select, update on table holdfast.observations to holdfast_engine;

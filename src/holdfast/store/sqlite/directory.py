@@ -20,6 +20,7 @@ from holdfast.store.statements import read_statements
 
 class _Sql(msgspec.Struct, frozen=True):
     is_empty: str
+    has_grants: str
     principals: str
     page: str
     inactive: str
@@ -87,6 +88,10 @@ class SQLiteDirectory:
     def is_empty(self) -> bool:
         """Whether nobody is known."""
         return bool(self._run(_sql.is_empty, (self._tenant,)).fetchone()[0])
+
+    def has_grants(self) -> bool:
+        """Whether a role was ever granted."""
+        return bool(self._run(_sql.has_grants, (self._tenant,)).fetchone()[0])
 
     def principals(self, ids: Sequence[str]) -> list[Principal]:
         """Those who are known."""

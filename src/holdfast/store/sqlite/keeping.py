@@ -43,6 +43,7 @@ class _Sql(msgspec.Struct, frozen=True):
     delete_messages: str
     delete_letters: str
     delete_observations: str
+    delete_notification_reads: str
     delete_notifications: str
     prune_receipts: str
     expired: str
@@ -60,8 +61,8 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_statements(_Sql, __package__, "keeping.sql")
 
 _WHOLE = (
-    _sql.delete_events, _sql.delete_snapshot, _sql.delete_timers, _sql.delete_observations, _sql.delete_notifications,
-    _sql.delete_instance,
+    _sql.delete_events, _sql.delete_snapshot, _sql.delete_timers, _sql.delete_observations,
+    _sql.delete_notification_reads, _sql.delete_notifications, _sql.delete_instance,
 )  # fmt: skip
 _WORK = (_sql.delete_effects, _sql.delete_messages, _sql.delete_letters)
 

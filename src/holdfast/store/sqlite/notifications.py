@@ -19,7 +19,9 @@ class _Sql(msgspec.Struct, frozen=True):
     unread_page: str
     count_unread: str
     mark_read: str
+    mark_read_by: str
     mark_all_read: str
+    mark_all_read_by: str
 
 
 _sql = read_statements(_Sql, __package__, "notifications.sql")
@@ -38,27 +40,35 @@ class SQLiteNotifications:
         with self._database.writing() as connection:
             return connection.execute(_sql.add, (*values, text(now))).rowcount == 1
 
-    def page(self, tenant: str, of: Recipient, *, unread: bool, before: int, limit: int) -> list[StoredNotification]:
+    def page(
+        self, tenant: str, of: Recipient, *, reader: str, unread: bool, before: int, limit: int
+    ) -> list[StoredNotification]:
         """A page of a list, newest first."""
         statement = _sql.unread_page if unread else _sql.page
         with self._database.reading() as connection:
-            found = connection.execute(statement, (tenant, *of, before, limit)).fetchall()
+            found = connection.execute(statement, (reader, tenant, *of, before, limit)).fetchall()
         return [_notification(row) for row in found]
 
-    def count_unread(self, tenant: str, of: Recipient) -> int:
+    def count_unread(self, tenant: str, of: Recipient, *, reader: str) -> int:
         """How many were not read."""
         with self._database.reading() as connection:
-            return int(connection.execute(_sql.count_unread, (tenant, *of)).fetchone()[0])
+            return int(connection.execute(_sql.count_unread, (reader, tenant, *of)).fetchone()[0])
 
-    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime) -> bool:
+    def mark_read(self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str) -> bool:
         """One was read."""
         with self._database.writing() as connection:
-            return connection.execute(_sql.mark_read, (text(now), tenant, *of, number)).rowcount == 1
+            if of.kind == "user":
+                done = connection.execute(_sql.mark_read, (text(now), tenant, *of, number))
+            else:
+                done = connection.execute(_sql.mark_read_by, (reader, text(now), tenant, *of, number))
+            return done.rowcount == 1
 
-    def mark_all_read(self, tenant: str, of: Recipient, now: datetime) -> int:
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str) -> int:
         """All were read."""
         with self._database.writing() as connection:
-            return connection.execute(_sql.mark_all_read, (text(now), tenant, *of)).rowcount
+            if of.kind == "user":
+                return connection.execute(_sql.mark_all_read, (text(now), tenant, *of)).rowcount
+            return connection.execute(_sql.mark_all_read_by, (reader, text(now), tenant, *of)).rowcount
 
 
 def _notification(row: rows.Row) -> StoredNotification:

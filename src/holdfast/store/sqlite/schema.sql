@@ -216,6 +216,14 @@ CREATE TABLE meta (
     value text not null
 ) strict, without rowid;
 
+CREATE TABLE notification_reads (
+    notification integer not null,
+    reader       text not null,
+    tenant       text not null check (tenant <> ''),
+    read_at      text not null,
+    primary key (notification, reader)
+) strict, without rowid;
+
 CREATE TABLE notifications (
     id         integer primary key autoincrement,
     tenant     text not null check (tenant <> ''),
@@ -382,6 +390,7 @@ CREATE TABLE task_comments (
     sequence    integer not null,
     tenant      text not null check (tenant <> ''),
     actor       text not null,
+    on_behalf_of text not null,
     text        text not null,
     is_question integer not null,
     written_at  text not null,

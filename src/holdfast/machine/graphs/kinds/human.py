@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal, get_args
 
 from holdfast.errors import Diagnostic
-from holdfast.machine.graphs.asks import AGREES, CHAIN, PICKS, ROLE, RULE, Agree, Ask, agreement_in_words
+from holdfast.machine.graphs.asks import AGREES, CHAIN, PICKS, ROLE, RULE, Agree, Ask, Vote, agreement_in_words
 from holdfast.machine.graphs.findings import listed, name_findings, number_findings, plain_findings, word_findings
 from holdfast.machine.graphs.forms import form_findings
 from holdfast.machine.graphs.kinds.kind import ERROR, TIMEOUT, Execution, Formula, NodeOp, Plain, Shape, Stored
@@ -135,6 +135,11 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
         against = {self.rejects, self.abstains}
         return self.approves or next((each for each in self.outcomes if each not in against), CONFIRMED)
 
+    def outcome_for(self, vote: Vote) -> str:
+        """The word of a vote, which need not be one of the answers."""
+        words: dict[Vote, str] = {"for": self.approval, "against": self.rejects, "abstained": self.abstains}
+        return words[vote]
+
     @property
     def detail(self) -> str:
         """The question, and who is asked."""
@@ -197,6 +202,10 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
         if len(given) > 1:
             told = f"{node!r} says by {listed(given)} who is asked; give one of them"
             yield Diagnostic("asks", told, node)
+        is_telling = self.channels or (self.times is not None and self.times.reminds)
+        if is_telling and not self.all_asks and not self.chain:
+            message = f"{node!r} tells or reminds those who are asked, and asks nobody in particular; say by role, asks or chain who is asked"
+            yield Diagnostic("asks", message, node)
         if len(self.asks) > MOST_ASKS:
             message = f"{node!r} asks {len(self.asks)} people or roles; ask at most {MOST_ASKS}, or one role"
             yield Diagnostic("asks", message, node)

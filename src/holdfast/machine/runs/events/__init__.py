@@ -182,6 +182,8 @@ class WorkflowStarted(Happening, frozen=True, kw_only=True):
     """How long its steps wait where the definition does not say; 0 means for ever."""
     escalates: bool = False
     """Whether questions that nobody decides in time are put to others first."""
+    looks_up: bool = False
+    """Whether it is looked up whether those can decide whom the definition names."""
 
 
 @message(name="signal_received")

@@ -40,6 +40,8 @@ class PeopleAsked(Happening, frozen=True, kw_only=True):
     """For each part of the question: what was asked, and what came of it."""
     trouble: str = ""
     """Why they cannot decide it, or why nobody was found; empty if they can."""
+    stays: bool = False
+    """Whether those are still asked who were: it was only found out that they cannot decide."""
 
 
 @message(name="task_decided")
@@ -130,7 +132,14 @@ class TaskCommented(Happening, frozen=True, kw_only=True):
     step: int
     text: str
     by: str
+    on_behalf_of: str = ""
+    """For whom they said it; empty if for themselves."""
     is_question: bool = False
+
+    @property
+    def speaker(self) -> str:
+        """Whose word it is."""
+        return self.on_behalf_of or self.by
 
 
 Handed: TypeAlias = TaskDelegated | TaskReassigned | ApproverAdded

@@ -41,6 +41,7 @@ class CallKind(Kind):
             requester=turn.state.requester,
             wait_ms=turn.state.wait_ms,
             escalates=turn.state.escalates,
+            looks_up=turn.state.looks_up,
         )
         turn.send(
             Message(

@@ -16,12 +16,13 @@ from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.records import TaskOpened
 from holdfast.kernel.rows import Record
+from holdfast.machine.graphs.asks import Vote
 from holdfast.machine.graphs.graph import Human, Node
 from holdfast.machine.graphs.index import DATA
 from holdfast.machine.runs import task_rows
-from holdfast.machine.runs.agreement import ALL_ABSTAINED, Vote, reason_against, verdict, vote_of, votes_of
+from holdfast.machine.runs.agreement import ALL_ABSTAINED, reason_against, verdict, vote_of, votes_of
 from holdfast.machine.runs.answers import decision_of, is_within, merged, too_large
-from holdfast.machine.runs.asking import ask
+from holdfast.machine.runs.asking import ask, look_up
 from holdfast.machine.runs.candidates import (
     claim_refusal,
     decision_by,
@@ -64,6 +65,8 @@ class HumanKind(Kind):
         begin(turn, step, node)
         if not node.op.is_settled:
             ask(turn, step)
+        elif turn.state.looks_up:
+            look_up(turn, step)
 
     def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """The question, with the values that it had when it was asked, and those whom the definition names."""

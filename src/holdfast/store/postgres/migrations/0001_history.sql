@@ -394,6 +394,7 @@ create table holdfast.task_comments (
     sequence    integer not null,
     tenant      text not null check (tenant <> ''),
     actor       text not null,
+    on_behalf_of text not null,
     text        text not null,
     is_question boolean not null,
     written_at  timestamptz not null,
@@ -515,6 +516,15 @@ create table holdfast.notifications (
 create index notifications_by_recipient on holdfast.notifications (tenant, kind, recipient, id);
 create index notifications_unread on holdfast.notifications (tenant, kind, recipient, id) where read_at is null;
 create index notifications_by_instance on holdfast.notifications (instance);
+
+-- Who has read what a role was told; what a user was told says so itself.
+create table holdfast.notification_reads (
+    notification bigint not null,
+    reader       text not null,
+    tenant       text not null check (tenant <> ''),
+    read_at      timestamptz not null,
+    primary key (notification, reader)
+);
 
 -- People. `principals` are never deleted, they are deactivated; a grant, a delegation or an absence is never deleted either, its period
 -- ends. `directory_changes` says who changed what and when; it is written with the change itself. `chains` are templates of approvals:
@@ -684,7 +694,7 @@ begin
     foreach name in array array[
         'definitions', 'definition_triggers', 'instances', 'events', 'snapshots', 'receipts', 'effects', 'timers', 'inbox', 'dead_letters', 'steps',
         'human_tasks', 'task_people', 'task_decisions', 'task_comments', 'subscriptions', 'published_events', 'resume_requests',
-        'observations', 'pauses', 'notifications'
+        'observations', 'pauses', 'notifications', 'notification_reads'
     ] loop
         perform holdfast.wall_off(name);
     end loop;
@@ -706,7 +716,7 @@ revoke update on holdfast.events from holdfast_engine;
 grant select on holdfast.definitions, holdfast.instances, holdfast.events, holdfast.snapshots, holdfast.effects, holdfast.timers,
     holdfast.inbox, holdfast.dead_letters, holdfast.steps, holdfast.human_tasks, holdfast.task_people, holdfast.task_decisions,
     holdfast.task_comments, holdfast.subscriptions, holdfast.published_events, holdfast.resume_requests, holdfast.observations,
-    holdfast.pauses, holdfast.notifications to holdfast_tenant;
+    holdfast.pauses, holdfast.notifications, holdfast.notification_reads to holdfast_tenant;
 grant select on holdfast.meta to holdfast_tenant;
 grant insert on holdfast.inbox to holdfast_tenant;
 revoke execute on function holdfast.make_partitions, holdfast.instances_having from public;

@@ -5,6 +5,9 @@ select pg_advisory_xact_lock(hashtextextended('holdfast directory ' || ?::text, 
 -- name: is_empty
 select not exists (select 1 from holdfast.principals where tenant = ?::text)
 
+-- name: has_grants
+select exists (select 1 from holdfast.role_grants where tenant = ?::text)
+
 -- name: principals
 select id, kind, name, email, is_active, manager, attributes
 from holdfast.principals where tenant = ?::text and id = any(?::text[]) order by id

@@ -48,7 +48,11 @@ with a as (delete from holdfast.events where instance = $1::uuid),
     b as (delete from holdfast.snapshots where instance = $1::uuid),
     c as (delete from holdfast.timers where instance = $1::uuid),
     d as (delete from holdfast.observations where instance = $1::uuid),
-    e as (delete from holdfast.notifications where instance = $1::uuid)
+    e as (
+        delete from holdfast.notification_reads
+        where notification in (select n.id from holdfast.notifications n where n.instance = $1::uuid)
+    ),
+    f as (delete from holdfast.notifications where instance = $1::uuid)
 delete from holdfast.instances where id = $1::uuid
 
 -- name: delete_work

@@ -361,6 +361,7 @@ create table task_comments (
     sequence    integer not null,
     tenant      text not null check (tenant <> ''),
     actor       text not null,
+    on_behalf_of text not null,
     text        text not null,
     is_question integer not null,
     written_at  text not null,
@@ -482,6 +483,15 @@ create table notifications (
 create index notifications_by_recipient on notifications (tenant, kind, recipient, id);
 create index notifications_unread on notifications (tenant, kind, recipient, id) where read_at is null;
 create index notifications_by_instance on notifications (instance);
+
+-- Who has read what a role was told; what a user was told says so itself.
+create table notification_reads (
+    notification integer not null,
+    reader       text not null,
+    tenant       text not null check (tenant <> ''),
+    read_at      text not null,
+    primary key (notification, reader)
+) strict, without rowid;
 
 -- People. `principals` are never deleted, they are deactivated; a grant, a delegation or an absence is never deleted either, its period
 -- ends. `directory_changes` says who changed what and when; it is written with the change itself. `chains` are templates of approvals:

@@ -1,6 +1,9 @@
 -- name: is_empty
 select not exists (select 1 from principals where tenant = ?);
 
+-- name: has_grants
+select exists (select 1 from role_grants where tenant = ?);
+
 -- name: principals
 select p.id, p.kind, p.name, p.email, p.is_active, p.manager, p.attributes
 from json_each(?2) as i cross join principals p on p.tenant = ?1 and p.id = i.value order by p.id;

@@ -61,6 +61,9 @@ delete from dead_letters where instance = ?;
 -- name: delete_observations
 delete from observations where instance = ?;
 
+-- name: delete_notification_reads
+delete from notification_reads where notification in (select n.id from notifications n where n.instance = ?);
+
 -- name: delete_notifications
 delete from notifications where instance = ?;
 
