@@ -18,6 +18,7 @@ from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import Ask, Stage
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.asking import MOST_PEOPLE
 from holdfast.machine.runs.errands import FindPeople, Person
 from holdfast.machine.runs.events import StepAnswered, TaskDecided, WorkflowPaused
 from holdfast.machine.runs.refusals import Refusal
@@ -315,6 +316,15 @@ def test_a_decision_on_behalf_of_another_counts_for_that_person() -> None:
     assert people(host)[0] == ("user:ann", False, "confirmed")
 
 
+def test_who_is_asked_by_name_and_by_role_leaves_the_role_to_a_colleague() -> None:
+    """One's own place comes first, so that where all have to agree somebody else can decide for the role."""
+    host = running(human(Ask(by="role", of="finance"), Ask(by="user", of="fay")))
+    decide(host, FAY)
+    assert people(host) == [("role:finance", True, ""), ("user:fay", False, "confirmed")]
+    decide(host, GUS)
+    assert status(host) == "completed"
+
+
 @pytest.mark.row("E-679")
 @pytest.mark.parametrize("comment", ["", "  "])
 def test_a_rejection_needs_a_reason_where_that_is_asked_for(comment: str) -> None:
@@ -335,6 +345,7 @@ def test_the_requester_may_not_approve_where_that_is_forbidden() -> None:
         Actor(id="rita", roles=frozenset({"finance"})),
         Actor(id="rita", capabilities=frozenset({"*"})),
         Actor(id="sue", roles=frozenset({"finance"}), on_behalf_of="rita"),
+        Actor(id="rita", roles=frozenset({"finance"}), on_behalf_of="fay"),
     ):
         host = running(op)
         assert code(decide(host, actor)) == Refusal.SELF_APPROVAL
@@ -368,6 +379,18 @@ def test_four_eyes(fields: dict[str, Any]) -> None:
     assert isinstance(decide(host, GUS if fields else FAY, step=2), Decision)
     assert status(host) == "completed"
     refolded(host)
+
+
+@pytest.mark.row("E-687")
+def test_four_eyes_see_through_those_who_stand_in() -> None:
+    """Of several who have decided a step nobody decides one that is to be distinct from it, nor does one in whose name somebody has."""
+    host = running(human(*USERS), human(Ask(by="role", of="finance"), distinct_from=("q1",)))
+    for actor in (Actor(id="sue", on_behalf_of="ann"), BOB):
+        decide(host, actor)
+    for name in ("sue", "ann", "bob"):
+        again = Actor(id=name, roles=frozenset({"finance"}))
+        assert code(decide(host, again, step=2)) == Refusal.NOT_DISTINCT
+    assert isinstance(decide(host, FAY, step=2), Decision)
 
 
 def test_four_eyes_that_are_two_fail_closed() -> None:
@@ -410,6 +433,45 @@ def test_a_claim_is_for_one() -> None:
     refolded(host)
 
 
+def test_a_claim_ends_when_the_task_is_handed_on() -> None:
+    """Whoever gets it can decide it, although the one before had taken it for himself."""
+    for hand_on in (c.DelegateTask(step=1, to="eve"), c.ReassignTask(step=1, to="eve")):
+        host = running(human(USERS[0]))
+        host.tell(c.ClaimTask(step=1), ANN)
+        host.tell(hand_on, Actor(id="ann", capabilities=frozenset({"task:reassign"})))
+        assert isinstance(decide(host, EVE), Decision)
+        assert (status(host), task(host).claimed_by) == ("completed", "")
+        refolded(host)
+
+
+def test_a_claim_ends_with_its_stage() -> None:
+    """Those of the next stage decide, although somebody had taken the one before for himself."""
+    host = running(g.Human(chain="spend"))
+    stages = [Stage(asks=[Ask(by="role", of="finance")]), Stage(asks=[USERS[1]])]
+    host.tell(c.PeopleFound(step=1, stages=stages))
+    host.tell(c.ClaimTask(step=1), FAY)
+    decide(host, FAY)
+    assert isinstance(decide(host, BOB), Decision)
+    assert status(host) == "completed"
+
+
+def test_nobody_is_added_while_people_are_looked_for() -> None:
+    """Those who come back with the people would not know of them; it is possible once they have come back."""
+    host = running(human(Ask(by="manager")))
+    for command in (c.AddApprover(step=1, person="eve"), c.ReassignTask(step=1, to="eve")):
+        assert code(host.tell(command, BOSS)) == Refusal.NOT_ASKED_YET
+    host.tell(c.PeopleFound(step=1, people=[Person(name="ann", via="manager")]))
+    assert isinstance(host.tell(c.AddApprover(step=1, person="eve"), BOSS), Decision)
+
+
+def test_a_question_asks_so_many_and_no_more() -> None:
+    """Each of them is part of the state of the run."""
+    found = [Person(name=f"p-{number}", via="manager") for number in range(MOST_PEOPLE)]
+    host = running(human(Ask(by="manager")))
+    host.tell(c.PeopleFound(step=1, people=found))
+    assert code(host.tell(c.AddApprover(step=1, person="eve"), BOSS)) == Refusal.TOO_LARGE
+
+
 def test_a_part_is_delegated() -> None:
     """Another user decides in one's place, under both names; the weight goes along, and the one who delegated is out."""
     host = running(human(Ask(by="user", of="ann", weight=3), USERS[1], agree="weight", least=3))
@@ -444,6 +506,18 @@ def test_a_delegation_that_leads_nowhere_is_refused(case: str) -> None:
     actor, to, expected = DELEGATIONS[case]
     assert code(host.tell(c.DelegateTask(step=1, to=to), actor)) == expected
     assert len(host.history) == before
+
+
+def test_a_delegation_does_not_come_back_by_any_detour() -> None:
+    """All through whose hands a task went are barred, and the one in whose place somebody was asked from the first."""
+    host = running(human(Ask(by="manager")))
+    host.tell(c.PeopleFound(step=1, people=[Person(name="bob", via="delegation", for_="ann")]))
+    for actor, to in ((BOB, "carl"), (CARL, "eve"), (EVE, "zoe")):
+        host.tell(c.DelegateTask(step=1, to=to), actor)
+    for to in ("ann", "bob", "carl", "eve"):
+        assert code(host.tell(c.DelegateTask(step=1, to=to), Actor(id="zoe"))) == Refusal.DELEGATION_CIRCLE
+    decide(host, Actor(id="zoe"))
+    assert [(row.actor, row.on_behalf_of) for row in decisions(host)] == [("zoe", "ann")]
 
 
 def test_a_task_is_reassigned_by_whoever_may() -> None:

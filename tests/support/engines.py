@@ -76,9 +76,11 @@ class Live:
         """Cleared by the few tests that leave a database nobody can open."""
         self._engines: list[Engine] = []
 
-    def engine(self, settings: Settings = QUICK, *, codec: Codec | None = None) -> Engine:
-        """Another engine, with connections of its own; the test starts it."""
-        engine = Engine(self.url, settings=settings, codec=codec)
+    def engine(
+        self, settings: Settings = QUICK, *, codec: Codec | None = None, clock: ManualClock | None = None
+    ) -> Engine:
+        """Another engine, with connections of its own; the test starts it. With a clock it has threads, and time that the test moves."""
+        engine = Engine(self.url, settings=settings, codec=codec, clock=clock)
         self._engines.append(engine)
         return engine
 

@@ -174,8 +174,11 @@ def _wrapped(store: Store, boundary: _Boundary) -> Store:
     return cast("Store", _Wrapped(store, boundary))
 
 
-_PARTS = {"share", "line", "writer", "effects", "timers", "inbox", "feed", "keeper"}
-_CHANGES = {"write", "accept", "claim", "retry", "release", "bury", "wake", "advance", "requeue", "discard", "delete"}
+_PARTS = {"share", "line", "writer", "effects", "timers", "inbox", "feed", "keeper", "pauses", "notifications"}
+_CHANGES = {
+    *("write", "accept", "claim", "retry", "release", "bury", "wake", "advance", "requeue", "discard", "delete"),
+    *("begin", "end", "stride", "hold_back", "hold_timers", "add"),
+}
 
 
 class _Wrapped:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -27,8 +26,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs.commands import PeopleFound
 from holdfast.machine.runs.errands import FindPeople, Person
 from holdfast.testing import ManualEngine
-from support.engines import Live, Place
-from support.waiting import eventually, together
+from support.engines import Place
 
 ANN, BOB, EVE = person("ann"), person("bob"), person("eve")
 FAY, GUS = person("fay", "finance"), person("gus", "finance")
@@ -378,58 +376,3 @@ def test_weights_and_withdrawal_in_plain_words(place: Place) -> None:
     as_(engine, ANN).approve(engine.tasks.list()[0])
     engine.drain()
     assert status(engine, other) == "completed"
-
-
-# -- at the same moment
-
-
-def _raced(repetitions: int, live: Live, other: str) -> None:
-    stage = Stage()
-    saga = spending(stage, ask="role:finance")
-    one, two = (live.engine().register(saga).start_worker() for _ in range(2))
-    for _ in range(repetitions):
-        run_ = one.acting("rita").start(saga, {"who": "rita"})
-        (task,) = eventually(run_.tasks)
-        accepted: list[str] = []
-        rivals: dict[str, Any] = {
-            "approve": lambda tasks, task=task: tasks(GUS).decide(task, "rejected"),
-            "withdraw": lambda tasks, task=task: tasks(OPS).withdraw(task),
-            "delegate": lambda tasks, task=task: tasks(GUS).delegate(task, "eve"),
-            "claim": lambda tasks, task=task: tasks(GUS).claim(task),
-        }
-
-        def attempt(word: str, engine: Any, call: Any, accepted: list[str] = accepted) -> None:
-            reply = call(lambda actor: engine.acting(actor).futures.tasks)
-            if reply.exception() is None:
-                accepted.append(word)
-
-        together(
-            partial(attempt, "confirmed", one, lambda tasks, task=task: tasks(FAY).approve(task)),
-            partial(attempt, other, two, rivals[other]),
-        )
-        told = [each.event_type for each in run_.history() if each.event_type in _RACED]
-        assert len(accepted) == 1
-        assert told == [_RACED_BY[accepted[0]]]
-
-
-_RACED_BY = {
-    "confirmed": "approved",
-    "approve": "rejected",
-    "withdraw": "step_answered",
-    "delegate": "task_delegated",
-    "claim": "task_claimed",
-}
-_RACED = frozenset(_RACED_BY.values())
-
-
-@pytest.mark.parametrize("other", ["approve", "withdraw", "delegate", "claim"])
-def test_of_two_who_act_at_the_same_moment_one_wins(live: Live, other: str) -> None:
-    """A decision against another one, a withdrawal, a delegation or a claim: one is taken, and the history shows which."""
-    _raced(20, live, other)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("other", ["approve", "withdraw", "delegate", "claim"])
-def test_of_two_who_act_at_the_same_moment_one_wins_each_time(live: Live, other: str) -> None:
-    """The same, often."""
-    _raced(200, live, other)

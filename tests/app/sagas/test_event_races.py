@@ -2,110 +2,140 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 
-import pytest
-
+from app.sagas.acting import history
 from holdfast import Engine, Saga, SagaDefinition
 from holdfast.app.faces.blocking import Run
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.clock import ManualClock
+from holdfast.store.opening import open_store
+from holdfast.testing import ManualEngine
+from holdfast.testing.manual import START
 from support.engines import Live
-from support.waiting import LONG_SECONDS, eventually, together
+from support.inside import clockwork_of
+from support.racing import TIMES, Group, endings, raced, rivals
+from support.waiting import LONG_SECONDS, eventually
 
-REPETITIONS = pytest.mark.parametrize(
-    "times", [pytest.param(20, id="20"), pytest.param(200, id="200", marks=pytest.mark.long)]
-)
+MINUTE = timedelta(minutes=1)
+SOME = 50
+"""How often those races are run that need many commits each."""
 
 
-def workers(live: Live, saga: SagaDefinition) -> list[Engine]:
+def workers(live: Live, saga: SagaDefinition) -> tuple[Engine, Engine]:
     """Two processes that know a saga and work."""
-    return [live.engine().register(saga).start_worker() for _ in range(2)]
+    one, two = rivals(live, saga)
+    return one.start_worker(), two.start_worker()
 
 
-def received(run: Run[object]) -> int:
+def received(engine: Engine, run: Run[object]) -> int:
     """How many events a run has taken."""
-    return [each.event_type for each in run.history()].count("event_received")
+    return len(history(engine, run.id, "event_received"))
 
 
-@REPETITIONS
-def test_an_event_and_the_beginning_of_a_wait_do_not_miss_one_another(live: Live, times: int) -> None:
+def starting(engine: Engine, runs: list[Run[object]], order: str) -> None:
+    """Begin to wait for the payment of an order."""
+    runs.append(engine.start("waiting", {"order": order}))
+
+
+WAITING = Saga("waiting").wait_for_event("paid", "payment", key="order").build()
+
+
+def test_an_event_and_the_beginning_of_a_wait_do_not_miss_one_another(live: Live) -> None:
     """Whoever comes second sees the other: the run goes on, with the event, once."""
-    first, second = workers(live, Saga("waiting").wait_for_event("paid", "payment", key="order").build())
-    for number in range(times):
-        order, runs = f"o-{number}", list[Run[object]]()
-        together(
-            lambda order=order, runs=runs: runs.append(first.start("waiting", {"order": order})),  # type: ignore[misc]
-            partial(second.publish, "payment", order, number),
-        )
-        (run,) = runs
-        assert run.result(timeout=LONG_SECONDS) == {"order": order, "paid": number}
-        assert received(run) == 1
-
-
-@REPETITIONS
-def test_an_event_and_the_end_of_a_wait_have_one_winner(live: Live, times: int) -> None:
-    """The run takes the event or runs out of time, never both; the way that it went is the one that its history tells."""
-    saga = Saga("waiting").wait_for_event(
-        "paid", "payment", key="order", timeout=0.05, on_timeout=lambda way: way.save_point("late")
+    one, two = workers(live, WAITING)
+    runs: list[Run[object]] = []
+    raced(
+        (partial(starting, one, runs, f"o-{number}"), partial(two.publish, "payment", f"o-{number}", number))
+        for number in range(TIMES)
     )
-    first, second = workers(live, saga.build())
-    ways = set[str]()
-    for number in range(times):
-        order = f"o-{number}"
-        run = first.start("waiting", {"order": order})
-        eventually(lambda run=run: _is_nearly_over(first, run))  # type: ignore[misc]
-        second.publish("payment", order, number)
-        result = run.result(timeout=LONG_SECONDS)
-        told = [each.event_type for each in run.history()]
-        assert told.count("event_received") + told.count("timeout") == 1
-        assert ("event_received" in told) == ("paid" in result)  # type: ignore[operator]
-        ways.add("event" if "event_received" in told else "time")
-        assert run.verify().is_sound
-    assert ways
+    for number, run in enumerate(runs):
+        assert run.result(timeout=LONG_SECONDS) == {"order": f"o-{number}", "paid": number}
+        assert received(one, run) == 1
 
 
-def _is_nearly_over(engine: Engine, run: Run[object]) -> bool:
-    """Whether the time of the run's wait is about to be over, or is."""
-    _, timers = engine.service.store.reader("default").work(run.id)
-    now = engine.service.shared.clock.now()
-    return not timers or timers[0].due_at - now < timedelta(milliseconds=5)
+def test_an_event_and_the_end_of_a_wait_have_one_winner(live: Live) -> None:
+    """The run takes the event or runs out of time, never both; the way that it went is the one that its history tells."""
+    clock = ManualClock(START)
+    saga = Saga("waiting").wait_for_event(
+        "paid", "payment", key="order", timeout=MINUTE, on_timeout=lambda way: way.save_point("late")
+    )
+    one, two = (live.engine(clock=clock).register(saga.build()) for _ in range(2))
+    store = open_store(live.url)
+    router = ManualEngine(store=store, clock=clock).register(saga.build())
+    runs: list[Run[object]] = []
+
+    def groups() -> Iterator[Group]:
+        for number in range(TIMES):
+            starting(one, runs, f"o-{number}")
+            router.publish("payment", f"o-{number}", number)
+            while router.execute_next():  # Nobody found it early; it is on its way to the one who waits.
+                pass
+            clock.move(MINUTE)
+            yield clockwork_of(one).deliver, clockwork_of(two).fire
+
+    try:
+        raced(groups())
+        assert endings(one, runs) == ["completed"] * TIMES
+        for run in runs:
+            told = [each.event_type for each in history(one, run.id, "event_received", "timeout")]
+            assert told == (["event_received"] if "paid" in run.result() else ["timeout"])  # type: ignore[operator]
+        assert eventually(lambda: router.admin.inbox_depth() == 0)
+    finally:
+        router.stop()
+        store.close()
 
 
-@REPETITIONS
-def test_an_event_for_one_has_one_taker(live: Live, times: int) -> None:
+def test_an_event_for_one_has_one_taker(live: Live) -> None:
     """However many begin to wait while it is published: one gets it, and the next event goes to another."""
-    first, second = workers(live, Saga("waiting").wait_for_event("paid", "payment", key="order").build())
-    for number in range(times):
-        order, runs = f"o-{number}", list[Run[object]]()
-        together(
-            lambda order=order, runs=runs: runs.append(first.start("waiting", {"order": order})),  # type: ignore[misc]
-            lambda order=order, runs=runs: runs.append(second.start("waiting", {"order": order})),  # type: ignore[misc]
-            partial(second.publish, "payment", order, 1, event_id=f"a-{number}", match_one=True),
-        )
-        eventually(lambda number=number: first.events.get(f"a-{number}").taken_by)  # type: ignore[misc]
-        first.publish("payment", order, 2, event_id=f"b-{number}", match_one=True)
-        results = [run.result(timeout=LONG_SECONDS) for run in runs]
-        assert sorted(each["paid"] for each in results) == [1, 2]  # type: ignore[index]
-        assert [received(run) for run in runs] == [1, 1]
+    one, two = workers(live, WAITING)
+    runs: list[Run[object]] = []
+    raced(
+        (
+            (
+                partial(starting, one, runs, f"o-{number}"),
+                partial(starting, two, runs, f"o-{number}"),
+                partial(two.publish, "payment", f"o-{number}", 1, event_id=f"a-{number}", match_one=True),
+            )
+            for number in range(SOME)
+        ),
+        lanes=3,
+    )
+    for number in range(SOME):
+        eventually(partial(_taker, one, f"a-{number}"))
+        two.publish("payment", f"o-{number}", 2, event_id=f"b-{number}", match_one=True)
+    paid: dict[str, list[int]] = {}
+    for run in runs:
+        result = run.result(timeout=LONG_SECONDS)
+        paid.setdefault(result["order"], []).append(result["paid"])  # type: ignore[index]
+        assert received(one, run) == 1
+    assert [sorted(each) for each in paid.values()] == [[1, 2]] * SOME
 
 
-@REPETITIONS
-def test_the_same_event_twice_at_the_same_moment_is_one(live: Live, times: int) -> None:
+def _taker(engine: Engine, event: str) -> InstanceId | None:
+    return engine.events.get(event).taken_by
+
+
+def test_the_same_event_twice_at_the_same_moment_is_one(live: Live) -> None:
     """Two processes deliver it: one run is started, and whoever waits gets it once."""
     saga = Saga("waiting").trigger("created", key="id").wait_for_event("paid", "payment", key="id").build()
-    first, second = workers(live, saga)
-    for number in range(times):
-        given = {"id": f"o-{number}"}
-        sent = [partial(each.publish, "created", payload=given, event_id=f"e-{number}") for each in (first, second)]
-        together(*sent)
-        event = eventually(lambda number=number: _started(first, f"e-{number}"))  # type: ignore[misc]
-        (identity,) = event
-        together(*(partial(each.publish, "payment", f"o-{number}", event_id=f"p-{number}") for each in (first, second)))
-        run = first.run(identity)
-        assert run.result(timeout=LONG_SECONDS) == given
-        assert received(run) == 1
-    assert len(first.runs.list(limit=1000).items) == times
+    one, two = workers(live, saga)
+    raced(
+        [partial(each.publish, "created", payload={"id": f"o-{number}"}, event_id=f"e-{number}") for each in (one, two)]
+        for number in range(SOME)
+    )
+    started = [eventually(partial(_started, one, f"e-{number}")) for number in range(SOME)]
+    raced(
+        [partial(each.publish, "payment", f"o-{number}", event_id=f"p-{number}") for each in (one, two)]
+        for number in range(SOME)
+    )
+    for number, (identity,) in enumerate(started):
+        run = one.run(identity)
+        assert run.result(timeout=LONG_SECONDS) == {"id": f"o-{number}"}
+        assert received(one, run) == 1
+    assert len(one.runs.list(limit=1000).items) == SOME
 
 
 def _started(engine: Engine, event: str) -> list[InstanceId]:

@@ -79,6 +79,17 @@ def test_a_notice_is_told_once_and_the_saga_goes_on(place: Place) -> None:
     assert ("step_completed", "tell") in told(engine, instance)
 
 
+@pytest.mark.parametrize("wait", [False, True])
+def test_somebody_who_is_named_twice_is_told_once(place: Place, wait: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """By a channel that is named twice, too; and a step that waits is not left waiting for the second time."""
+    engine, post = place.engine(), Post()
+    engine.channel("post", post)
+    engine.register(telling(to=["ann", "{who}"], channel=["post", "post"], wait=wait))
+    instance = run(engine, "telling", {"n": 1, "who": "ann"})
+    assert [each.to for each in post.notices] == ["ann"]
+    assert status(engine, instance) == "completed"
+
+
 def test_who_is_a_role_is_said_by_the_author_alone(place: Place) -> None:
     """Data that looks like a role is the name of a user."""
     engine = place.engine().register(telling(to="{who}", channel="in_app"))
