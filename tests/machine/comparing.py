@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import cast
 
 import msgspec
@@ -16,6 +16,7 @@ from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.errands import FindEvents
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.state import State
 from machine.hosting import Call, Host
@@ -45,8 +46,12 @@ def seen_of_machine(host: Host) -> View:
         "calls": {call.body.step: _call(call) for call in host.calls.values() if call.recall is None},
         "recalled": {} if state.is_terminal else _recalled(host),
         "people": {row.number for row in rows if isinstance(row, TaskOpened) and row.outcome is None},
-        "signals": {row.number for row in rows if isinstance(row, SubscriptionOpened)},
-        "timers": {_timer(command): host.after[key] for key, command in host.timers.items()},
+        "waits": {
+            (row.number, row.place, row.signal, row.correlation) for row in rows if isinstance(row, SubscriptionOpened)
+        },
+        "searches": [_search(errand) for errand in host.errands if isinstance(errand, FindEvents)],
+        "offers": [(told.id, told.step, told.is_taken) for told in host.offers],
+        "timers": {_timer(command): host.due[key] for key, command in host.timers.items()},
         "children": {child.step: (child.asked, child.definition, child.input) for child in host.children},
         "letters": {(row.source, row.number): row.error for row in rows if isinstance(row, DeadLetterRaised)},
         "told parent": [(told.status, told.result, told.error, told.reason) for told in host.told_parent],
@@ -63,8 +68,12 @@ def seen_of_reference(run: Reference) -> View:
         "calls": {step.number: _wanted(run, step) for step in steps if step.is_calling and not step.is_recalled},
         "recalled": {} if run.is_over else _asked_back(run),
         "people": {step.number for step in steps if step.is_open and step.of is None and run.is_at(step, g.Human)},
-        "signals": {step.number for step in steps if step.is_open and step.of is None and run.is_at(step, g.WaitEvent)},
-        "timers": {name: timedelta(milliseconds=after) for name, after in _timers(run).items()},
+        "waits": {
+            (step.number, *each) for step in steps if step.is_open and step.of is None for each in run.waits_of(step)
+        },
+        "searches": run.searches,
+        "offers": run.offers,
+        "timers": _timers(run),
         "children": {step.number: _child(run, step) for step in steps if step.child},
         "letters": dict(run.letters),
         "told parent": run.told_parent,
@@ -183,25 +192,19 @@ def _reason(run: Reference, of: Step) -> str:
     return of.error if of.status == "failed" else run.error
 
 
+def _search(errand: FindEvents) -> tuple[int, list[tuple[str, str]], list[str]]:
+    return errand.step, [(each.event, each.key) for each in errand.sought], errand.taken
+
+
 def _child(run: Reference, step: Step) -> tuple[str, str, dict[str, object]]:
     op = run.graph.nodes[step.node].op
     assert isinstance(op, g.Call)
     return step.child.replace("started", ""), op.definition, step.data
 
 
-def _timers(run: Reference) -> dict[str, int]:
-    """How long each timer was set for."""
-    policies, found = run.policies, {}
-    whole = {
-        "start": run.delay_ms,
-        "deadline": run.delay_ms + (policies.deadline_ms or 0),
-        "grace": policies.stop_grace_ms,
-    }
-    for step in [each for each in run.steps if each.has_timer]:
-        node = run.graph.nodes[step.node]
-        duration = node.op.duration_ms if isinstance(node.op, g.WaitTimer) else node.timeout_ms
-        found[f"step {step.number}"] = duration or 0
-    return found | {name: whole[name] for name in run.timers}
+def _timers(run: Reference) -> dict[str, datetime]:
+    """When each timer is due."""
+    return {f"step {step.number}": step.due for step in run.steps if step.due is not None} | run.timers
 
 
 def _recalled(host: Host) -> dict[int, str]:

@@ -18,11 +18,13 @@ Exit = tuple[str, str]
 """A node and an outcome that no edge leads on from yet."""
 
 SIGNALS = ("red", "blue")
+EVENTS = ("paid", "sent")
 QUESTIONS = ("input.x > 3", "input.x > 0", "input.x > 6", "input.x == 2")
 UNANSWERABLE = "input.missing > 1"
 LISTS = (*["input.items"] * 9, *["input.more.rows"] * 9, "input.x", "input.items > 1")
 DEEPEST = 3
 ANSWERS = (g.CONFIRMED, g.REJECTED)
+PAST, SOON, LATE = "2029-12-31T00:00:00Z", "2030-01-01T00:00:04Z", "2030-01-01T00:10:00+00:00"
 CAPABILITIES = ("orders.approve", "orders.close", "stock.take", "stock.count")
 MAX_NODES = 16
 
@@ -68,7 +70,8 @@ def _capability(rng: Random, share: float) -> str:
 def random_input(rng: Random) -> dict[str, object]:
     """What a run begins with."""
     items = [rng.randint(0, 9) for _ in range(rng.choice((0, 1, 2, 2, 3, 4)))]
-    return {"x": rng.randint(0, 8), "items": items, "more": {"rows": [rng.randint(0, 9), 5], "k": 1}}
+    times = {"when": rng.choice((SOON, SOON, LATE, "soon")), "past": PAST}
+    return {"x": rng.randint(0, 8), "items": items, "more": {"rows": [rng.randint(0, 9), 5], "k": 1}} | times
 
 
 def random_limit(rng: Random, graph: g.Graph) -> int:
@@ -76,7 +79,7 @@ def random_limit(rng: Random, graph: g.Graph) -> int:
 
     Not where errors become part of the data: the reference does not know all texts, and so not their sizes.
     """
-    limit = rng.choice((DEFAULT_LIMIT, DEFAULT_LIMIT, 220))
+    limit = rng.choice((DEFAULT_LIMIT, DEFAULT_LIMIT, 290))
     return DEFAULT_LIMIT if any(edge.on in {g.ERROR, "*"} for edge in graph.edges) else limit
 
 
@@ -119,6 +122,7 @@ class _Maker:
             self.human,
             self.timer,
             self.signal,
+            self.events,
             self.call,
             self.notice,
         ]
@@ -185,8 +189,31 @@ class _Maker:
             self._guard(name, g.REJECTED)
         return [*leads, *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
 
-    def timer(self, exits: list[Exit], _depth: int) -> list[Exit]:
-        return [(self._node("sleep", g.WaitTimer(duration_ms=1000), exits), g.OK)]
+    def timer(self, exits: list[Exit], depth: int) -> list[Exit]:
+        until = stored(self.rng.choice(("input.when", "input.when", "input.past", "input.x")), "mapping")
+        sorts = (g.WaitTimer(duration_ms=1000), g.WaitTimer(cron="* * * * *"), g.WaitTimer(until=until))
+        op = self.rng.choice((*sorts, sorts[0]))
+        name = self._node("sleep", op, exits)
+        return [(name, g.OK), *(self._error_way(name, depth, 0.1) if op.until else [])]
+
+    def events(self, exits: list[Exit], depth: int) -> list[Exit]:
+        rng = self.rng
+        events = [self._awaited(f"n{place}") for place in range(rng.choice((1, 1, 2, 3)))]
+        need: g.Need = rng.choice(("all", "any", rng.randint(1, len(events))))
+        name = self._node("events", g.WaitEvents(events=tuple(events), need=need), exits, timeout_ms=self._timeout())
+        return [(name, g.OK), *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
+
+    def _awaited(self, name: str) -> g.Awaited:
+        """An event; now and then there is no key for it, or none is needed."""
+        rng = self.rng
+        key = rng.choice((None, *["input.x"] * 4, *["input.when"] * 2, "input.more"))
+        match = rng.choice((None, None, "event.x > 2", "event.x >= input.x"))
+        return g.Awaited(
+            event=rng.choice(EVENTS),
+            key=None if key is None else stored(key, "mapping"),
+            match=None if match is None else stored(match),
+            name=name,
+        )
 
     def signal(self, exits: list[Exit], depth: int) -> list[Exit]:
         op = g.WaitEvent(signal=self.rng.choice(SIGNALS))

@@ -94,7 +94,7 @@ def _stands_still(host: Host, view: View) -> bool:
     """Whether nothing can ever happen to the run, though it has not ended."""
     if host.state.status in {"new", "paused"} or host.state.is_terminal:
         return False
-    waits = ("calls", "recalled", "people", "signals", "timers", "letters")
+    waits = ("calls", "recalled", "people", "waits", "timers", "letters")
     has_child = any(not child.has_ended for child in host.children)
     if has_child or any(notice.waits for notice in host.notices):
         return False

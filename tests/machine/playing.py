@@ -16,8 +16,9 @@ from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.errands import Notify
+from holdfast.machine.runs.published import Published
 from machine.comparing import History, differences, seen_of_machine, seen_of_reference
-from machine.generating import SIGNALS, random_input, random_output
+from machine.generating import EVENTS, SIGNALS, random_input, random_output
 from machine.hosting import ACTORS, OLGA, Call, Host
 from machine.laws import Laws
 from machine.reference import STUCK, Reference, Step
@@ -123,6 +124,7 @@ class Play:
             return
         if isinstance(command, c.EndGrace):
             self._laws.lose_patience()
+        self.host.now = max(self.host.now, self.host.due[key])
         self._tell(command, timer=key)
 
     def _say(self, command: c.Command, actor: Actor) -> None:
@@ -145,7 +147,7 @@ class Play:
             found.append("a command that was not taken changed the state")
         if isinstance(answer, Rejection) and (effect is not None or timer is not None):
             found.append(f"an answer or a timer was refused: {answer}")
-        taken = self.run.tell(command, actor)
+        taken = self.run.tell(command, actor, self.host.now)
         code = answer.code if isinstance(answer, Rejection) and answer.code in OF_THE_LAW else ""
         if code != self.run.barred:
             found.append(f"by the law it should be {self.run.barred or 'let pass'!r}, got {answer}")
@@ -229,9 +231,34 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
             yield Say(_answer_to(play, step, rng, failing), rng.choice(ACTORS) if failing else OLGA)
         if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvent):
             yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
-            if rng.random() < 0.2:
-                answer = c.AnswerStep(step=step.number, outcome=g.OK, data=random_output(rng))
-                yield Say(answer, rng.choice(ACTORS))
+        if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvents):
+            yield Say(_published(play, step.number, rng))
+            yield Say(_published(play, step.number, rng))
+        if step.is_open and step.of is None and play.run.waits_of(step) and rng.random() < 0.2:
+            answer = c.AnswerStep(step=step.number, outcome=g.OK, data=random_output(rng))
+            yield Say(answer, rng.choice(ACTORS))
+
+
+def _published(play: Play, number: int, rng: Random) -> c.TakeEvents:
+    """Events that a step is brought: most of them are those that it waits for. None at all has it look again."""
+    step = next((each for each in play.run.steps if each.number == number), None)
+    waits = play.run.waits_of(step) if step is not None else []
+    until = rng.choice(("", (play.host.now + timedelta(seconds=rng.choice((5, 3600)))).isoformat()))
+    events = []
+    for _ in range(rng.choice((0, 1, 1, 1, 2))):
+        _, event, key = rng.choice([*waits, *waits, (0, rng.choice(EVENTS), rng.choice(("", "3")))])
+        events.append(
+            Published(
+                id=f"e{rng.randint(1, 30)}",
+                event=event,
+                key=key,
+                payload=rng.choice((random_output(rng), {"x": rng.randint(0, 8)}, {"x": 9})),
+                match_one=rng.random() < 0.3,
+                expires_at=until,
+                publisher=rng.choice((None, None, *ACTORS)),
+            )
+        )
+    return c.TakeEvents(step=number, events=events)
 
 
 def _on_notice(notice: Notify, rng: Random, failing: float) -> c.EndNotice:
@@ -308,6 +335,7 @@ def _intrusion(play: Play, rng: Random) -> c.Command:
         c.RetryCompensation(step=step),
         c.NoteMissingHandler(step=step, handler="h"),
         c.SendSignal(name="green"),
+        _published(play, step, rng),
     ]
     if step not in believed:
         choices += [c.CompleteStep(step=step, output=1), c.FailStep(step=step, error="late"), c.ReturnStep(step=step)]

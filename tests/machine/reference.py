@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.published import Published
 from machine.hosting import NOW, OLGA
 
 Data = dict[str, object]
@@ -66,6 +67,22 @@ def _value(stored: dict[str, g.Plain], data: Data) -> object:
         return _read(stored).evaluate({"input": data})
     except ExpressionError:
         return None
+
+
+def _key(awaited: g.Awaited, data: Data) -> str | None:
+    """The key that an event has to be published for; None if the data has none."""
+    if awaited.key is None:
+        return ""
+    value = _value(awaited.key, data)
+    return str(value) if value and isinstance(value, str | int) else "0" if value == 0 else None
+
+
+def _matches(awaited: g.Awaited, data: Data, payload: object) -> bool:
+    """A condition that cannot be answered does not hold."""
+    try:
+        return awaited.match is None or _read(awaited.match).holds({"input": data, "event": payload})
+    except ExpressionError:
+        return False
 
 
 def _without_list(data: Data, source: str) -> Data:
@@ -134,13 +151,16 @@ class Step:
     """Whether the handler of a stopped step finished its work all the same."""
     ended: int = 0
     """Place in the order of ends; 0 while it has none."""
-    has_timer: bool = False
+    due: datetime | None = None
+    """When its time is over; None if nothing follows from that."""
     child: str = ""
     """`started`, `cancel` or `abort`: what the step's child was last told."""
     has_stuck_child: bool = False
     """Whether its child has ended and could not be undone."""
     of: Step | None = None
     """For a compensation: what it undoes."""
+    came: Data = field(default_factory=dict)
+    """What the events have brought that it waits for, by their names there."""
     untold: list[str] = field(default_factory=list)
     """Notices that it waits for, by their keys."""
     retry_of: Step | None = None
@@ -217,10 +237,16 @@ class Reference:
         self.tokens: list[Token] = []
         """All there have been, in the order in which they set out."""
         self.scopes: list[Scope] = []
-        self.timers: set[str] = set()
-        """Of the run as a whole: `start`, `deadline`, `grace`."""
+        self.timers: dict[str, datetime] = {}
+        """Of the run as a whole, and when each is due: `start`, `deadline`, `grace`."""
         self.signals: list[tuple[str, object]] = []
         """Kept until somebody waits for them."""
+        self.taken: dict[str, datetime] = {}
+        """Events that the run has had, by id, and until when they can be met."""
+        self.offers: list[tuple[str, int, bool]] = []
+        """What was told to events that are for one taker alone: (event, step, whether it was taken)."""
+        self.searches: list[tuple[int, list[tuple[str, str | None]], list[str]]] = []
+        """How often somebody was sent to look for events: (step, what to look for, what the run has had)."""
         self.letters: dict[tuple[str, int], str] = {}
         """Dead letters: (source, step) and the error."""
         self.back = ""
@@ -237,8 +263,7 @@ class Reference:
         self.ends = 0
         self.moves: list[tuple[Token, str, bool]] = []
         """Tokens on their way into a node, in the order in which they set out, and whether an operator sent them."""
-        self.delay_ms = 0
-        """How long the first node was not entered."""
+        self.now = NOW
         self.has_parent = False
         self.actor = OLGA
         """Who sent the present command."""
@@ -258,9 +283,9 @@ class Reference:
 
     # Commands
 
-    def tell(self, command: object, actor: Actor = OLGA) -> bool:
+    def tell(self, command: object, actor: Actor = OLGA, now: datetime = NOW) -> bool:
         """Take a command; False if it is refused or there is nothing to do."""
-        self.actor, self.barred = actor, ""
+        self.actor, self.barred, self.now = actor, "", now
         if isinstance(command, c.StartWorkflow):
             return (
                 self._may_start(command)
@@ -278,15 +303,23 @@ class Reference:
                 return False
         if self.is_over and isinstance(command, c.CompleteStep | c.FailStep | c.EndNotice):
             return self._note_late_end(command)
-        if isinstance(command, c.RetryCompensation):
+        if isinstance(command, c.TakeEvents):
+            taken = self._take_events(command)
+        elif isinstance(command, c.RetryCompensation):
             taken = self._stuck_step() == command.step and self._retry_compensation()
         elif self.status == "failed" and isinstance(command, c.EndChild):
             taken = any(each.number == command.step and self._hear_of_child(each, command) for each in self.steps)
         else:
             taken = not self.is_over and self._take(command)
-        if taken:
+        if taken and not self.is_over:
             self._settle()
         return taken
+
+    def _in(self, after_ms: int) -> datetime:
+        return self.now + timedelta(milliseconds=after_ms)
+
+    def _set(self, timer: str, after_ms: int) -> None:
+        self.timers[timer] = self._in(after_ms)
 
     def _bar(self, code: str) -> bool:
         """Refuse by the law."""
@@ -365,7 +398,7 @@ class Reference:
                 self._fail_call(step, command)
             case c.ReturnStep() if step.is_recalled:
                 self._return(step)
-            case c.TimeOut() if step.has_timer:
+            case c.TimeOut() if step.due is not None:
                 self._time_out(step)
             case c.AnswerStep() if step.is_open and step.of is None:
                 return self._take_answer(step, command)
@@ -397,12 +430,12 @@ class Reference:
 
     def _start(self, command: c.StartWorkflow) -> bool:
         self.status = "running"
-        self.has_parent, self.delay_ms = bool(command.parent), command.delay_ms
+        self.has_parent = bool(command.parent)
         self.tokens = [Token("0", dict(command.input))]
         if self.policies.deadline_ms is not None:
-            self.timers.add("deadline")
+            self._set("deadline", command.delay_ms + self.policies.deadline_ms)
         if command.delay_ms:
-            self.timers.add("start")
+            self._set("start", command.delay_ms)
         else:
             self.moves.append((self.root, self.graph.entry, False))
             self._settle()
@@ -411,7 +444,7 @@ class Reference:
     def _begin(self) -> bool:
         if "start" not in self.timers:
             return False
-        self.timers.remove("start")
+        del self.timers["start"]
         self.moves.append((self.root, self.graph.entry, False))
         return True
 
@@ -460,7 +493,7 @@ class Reference:
             self._resume_call(step)
 
     def _time_out(self, step: Step) -> None:
-        step.has_timer = False
+        step.due = None
         if isinstance(self._op(step), g.WaitTimer):
             self._finish(step, g.OK, None)
             return
@@ -474,7 +507,7 @@ class Reference:
     def _take_answer(self, step: Step, command: c.AnswerStep) -> bool:
         """People answer by what the question offers, the world answers a wait by `ok`; nothing else can be answered."""
         node = self.graph.nodes[step.node]
-        if not isinstance(node.op, g.Human | g.WaitEvent):
+        if not isinstance(node.op, g.Human | g.WaitEvent | g.WaitEvents):
             return False
         if not self._may_answer(node):
             return False
@@ -496,7 +529,7 @@ class Reference:
         answer: Data = {
             "status": command.outcome,
             "decided_by": self.actor.id,
-            "decided_at": NOW.isoformat(),
+            "decided_at": self.now.isoformat(),
             "comment": command.comment,
             "data": command.data,
         }
@@ -574,6 +607,49 @@ class Reference:
         self.handler_calls = 0
         self.signals.append((command.name, command.payload))
         return True
+
+    def _take_events(self, command: c.TakeEvents) -> bool:
+        """Those are taken that the step waits for. Whoever has an event for one taker alone is told whether it was taken."""
+        found = [each for each in self.steps if each.number == command.step and each.is_open and each.of is None]
+        waiting = None if self.is_over else next((each for each in found if self.is_at(each, g.WaitEvents)), None)
+        if waiting is not None and not command.events:
+            self._search(waiting)
+            return True
+        is_told = False
+        for event in command.events:
+            is_taken = waiting is not None and waiting.is_open and self._take_event(waiting, event)
+            is_told = is_told or is_taken or event.match_one
+            if event.match_one:
+                self.offers.append((event.id, command.step, is_taken))
+        return is_told
+
+    def _take_event(self, step: Step, event: Published) -> bool:
+        """Whether an event is one that a step still waits for, from somebody who may bring it, and not one that the run has had."""
+        node, who = self.graph.nodes[step.node], event.publisher or OLGA
+        op = node.op
+        assert isinstance(op, g.WaitEvents)
+        for each in op.events:
+            is_it = each.event == event.event and _key(each, step.data) == event.key and each.title not in step.came
+            if not is_it or not _matches(each, step.data, event.payload):
+                continue
+            came = step.came | {each.title: event.payload}
+            output = came if len(op.events) > 1 else event.payload
+            is_enough = len(came) >= (
+                op.need if isinstance(op.need, int) else {"all": len(op.events), "any": 1}[op.need]
+            )
+            ways = self._open_edges(step.node, g.OK, self._with(step, output))
+            is_barred = is_enough and ways and not any(_may(who, way.capability) for way in ways)
+            if event.id in self.taken or not _may(who, node.capability) or is_barred:
+                continue
+            step.came, self.actor, self.handler_calls = came, who, 0
+            self.taken = {name: until for name, until in self.taken.items() if until > self.now}
+            if event.expires_at:
+                self.taken[event.id] = datetime.fromisoformat(event.expires_at)
+            if is_enough:
+                step.due = None
+                self._answer(step, output)
+            return True
+        return False
 
     def _requeue(self, step: Step, data: Data | None) -> None:
         self._settle_letter(step)
@@ -686,10 +762,14 @@ class Reference:
                 self._end_way(step, status)
             case g.SavePoint() | g.NoReturn() | g.Notice():
                 self._pass(step, node.op)
-            case g.Human() | g.WaitTimer() | g.WaitEvents() | g.Join():
+            case g.WaitTimer():
+                self._sleep(step, node.op)
+            case g.WaitEvents():
+                self._wait_for_events(step, node.op)
+            case g.Human() | g.Join():
                 pass
-        if step.is_open and (isinstance(node.op, g.WaitTimer) or (not step.is_calling and node.timeout_ms is not None)):
-            step.has_timer = True
+        if step.is_open and not step.is_calling and node.timeout_ms is not None:
+            step.due = self._in(node.timeout_ms)
 
     def _pass(self, step: Step, op: g.SavePoint | g.NoReturn | g.Notice) -> None:
         """Nothing to wait for, unless it is that people are told."""
@@ -741,6 +821,39 @@ class Reference:
                 self._answer(step, kept[1])
                 return
 
+    def _sleep(self, step: Step, op: g.WaitTimer) -> None:
+        """For a while, until the next full minute (no other rule is drawn here), or until an instant that the data tells."""
+        if op.duration_ms is not None:
+            step.due = self._in(op.duration_ms)
+        elif op.cron:
+            step.due = self.now.replace(second=0, microsecond=0) + timedelta(minutes=1)
+        else:
+            try:
+                step.due = max(datetime.fromisoformat(str(_value(op.until or {}, step.data))), self.now)
+            except ValueError:
+                self._fail(step, ANYTHING)
+
+    def _wait_for_events(self, step: Step, op: g.WaitEvents) -> None:
+        if any(_key(each, step.data) is None for each in op.events):
+            self._fail(step, ANYTHING)
+        else:
+            self._search(step)
+
+    def _search(self, step: Step) -> None:
+        """Somebody is sent to look for events that came before."""
+        op = self._op(step)
+        assert isinstance(op, g.WaitEvents)
+        left = [(each.event, _key(each, step.data)) for each in op.events if each.title not in step.came]
+        self.searches.append((step.number, left, list(self.taken)))
+
+    def waits_of(self, step: Step) -> list[tuple[int, str, str]]:
+        """What an open step waits for: place, name and key of each."""
+        op = self._op(step)
+        if not isinstance(op, g.WaitEvents):
+            return [(0, op.signal, "")] if isinstance(op, g.WaitEvent) else []
+        places = [(place, each) for place, each in enumerate(op.events) if each.title not in step.came]
+        return [(place, each.event, _key(each, step.data) or "") for place, each in places]
+
     def _answer(self, step: Step, output: object) -> None:
         """A step is answered; if there is no room for that, it has failed. On the way back everything is taken."""
         if self.back or output is None or self._has_room(self._with(step, output)):
@@ -765,7 +878,7 @@ class Reference:
     def _over(self, data: Data, node: str, output: object) -> Data:
         if output is None:
             return data
-        if isinstance(output, dict) and not isinstance(self.graph.nodes[node].op, g.Call | g.Human):
+        if isinstance(output, dict) and not isinstance(self.graph.nodes[node].op, g.Call | g.Human | g.WaitEvents):
             return data | output
         return data | {self._shown_name(node): output}
 
@@ -789,7 +902,8 @@ class Reference:
         self.ends += 1
         step.ended = self.ends
         step.status = status
-        step.is_open = step.has_timer = step.is_frozen = False
+        step.is_open = step.is_frozen = False
+        step.due = None
 
     def _leave(self, token: Token, node: str, outcome: str) -> None:
         if self.back:
@@ -825,7 +939,7 @@ class Reference:
     def _end_token(self, token: Token) -> None:
         token.is_over = True
         if token.scope is None:
-            self.timers.discard("deadline")
+            self.timers.pop("deadline", None)
         else:
             self._look_at(token.scope)
 
@@ -1051,13 +1165,13 @@ class Reference:
         if self.policies.on_cancel == "none":
             self._conclude("cancelled")
         elif any(step.is_stopping and step.is_calling for step in self.steps):
-            self.timers.add("grace")
+            self._set("grace", self.policies.stop_grace_ms)
         return True
 
     def _end_grace(self) -> bool:
         if "grace" not in self.timers:
             return False
-        self.timers.remove("grace")
+        del self.timers["grace"]
         late = [step for step in self.steps if step.is_stopping and step.is_calling]
         for step in late:
             step.is_stopping = step.is_calling = step.is_recalled = False
@@ -1080,7 +1194,7 @@ class Reference:
         if self.chain is None:
             if any(step.is_open or step.is_stopping for step in self.steps):
                 return
-            self.timers.discard("grace")
+            self.timers.pop("grace", None)
             self.chain = self._plan()
             self.dropped = []
         while self.chain and not self.is_over and not any(step.is_open for step in self.steps):
@@ -1194,7 +1308,7 @@ class Reference:
         self.status, self.reason = status, reason
         self.timers.clear()
         for step in self.steps:
-            step.has_timer = False
+            step.due = None
         if self.has_parent:
             result = self.root.data if status == "completed" else None
             error = ANYTHING if self.stuck else self.error
