@@ -67,7 +67,7 @@ def seen_of_reference(run: Reference) -> View:
         "steps": {step.number: _step(step) for step in steps},
         "calls": {step.number: _wanted(run, step) for step in steps if step.is_calling and not step.is_recalled},
         "recalled": {} if run.is_over else _asked_back(run),
-        "people": {step.number for step in steps if step.is_open and step.of is None and run.is_at(step, g.Human)},
+        "people": {step.number for step in steps if run.is_asked(step)},
         "waits": {
             (step.number, *each) for step in steps if step.is_open and step.of is None for each in run.waits_of(step)
         },
@@ -203,7 +203,9 @@ def _child(run: Reference, step: Step) -> tuple[str, str, dict[str, object]]:
 
 
 def _timers(run: Reference) -> dict[str, datetime]:
-    """When each timer is due."""
+    """When each timer is due. While somebody has the run wait, there is none but the one that ends that."""
+    if run.hold is not None:
+        return {name: due for name, due in run.timers.items() if name == "resume"}
     return {f"step {step.number}": step.due for step in run.steps if step.due is not None} | run.timers
 
 
@@ -236,6 +238,8 @@ def _timer(command: object) -> str:
             return "grace"
         case c.BeginWorkflow():
             return "start"
+        case c.ResumeWorkflow():
+            return "resume"
         case other:
             return f"unknown {other}"
 

@@ -19,7 +19,7 @@ Exit = tuple[str, str]
 
 SIGNALS = ("red", "blue")
 EVENTS = ("paid", "sent")
-QUESTIONS = ("input.x > 3", "input.x > 0", "input.x > 6", "input.x == 2")
+QUESTIONS = ("input.x > 3", "input.x > 0", "input.x > 6", "input.x == 2", "resume.x > 3")
 UNANSWERABLE = "input.missing > 1"
 LISTS = (*["input.items"] * 9, *["input.more.rows"] * 9, "input.x", "input.items > 1")
 DEEPEST = 3

@@ -53,10 +53,10 @@ def _read(stored: dict[str, g.Plain]) -> Expression:
     return _expressions[key]
 
 
-def _holds(condition: dict[str, g.Plain], data: Data) -> bool:
+def _holds(condition: dict[str, g.Plain], data: Data, resume: Data) -> bool:
     """A condition that cannot be answered does not hold."""
     try:
-        return _read(condition).holds({"input": data})
+        return _read(condition).holds({"input": data, "resume": resume})
     except ExpressionError:
         return False
 
@@ -135,6 +135,8 @@ class Step:
     """Whether it gave up and waits for an operator."""
     is_frozen: bool = False
     """Whether its call was taken back while the run waits for an operator."""
+    is_held_back: bool = False
+    """Whether it gave up while somebody has the run wait, so that nothing has followed from that yet."""
     is_calling: bool = False
     """Whether its handler is to be called, or is being called."""
     is_missed: bool = False
@@ -223,6 +225,15 @@ class Scope:
         return sorted((each for each in self.alive if each.arrived), key=lambda token: token.arrived)
 
 
+@dataclass(frozen=True)
+class Hold:
+    """Somebody has the run wait."""
+
+    since: datetime
+    stands_still: bool
+    """Whether its timers have as much time left afterwards as they had before."""
+
+
 class Reference:
     """A run of a graph, told one command at a time."""
 
@@ -249,6 +260,13 @@ class Reference:
         """How often somebody was sent to look for events: (step, what to look for, what the run has had)."""
         self.letters: dict[tuple[str, int], str] = {}
         """Dead letters: (source, step) and the error."""
+        self.hold: Hold | None = None
+        self.held_back: list[Step] = []
+        """Steps that gave up meanwhile, in the order in which they did."""
+        self.resume_data: Data = {}
+        """What the last resume has brought that brought anything."""
+        self.triggers: list[str] = []
+        """What has had the run go on."""
         self.back = ""
         """`failure` or `cancel` while the run is on its way back."""
         self.failed: Step | None = None
@@ -286,6 +304,8 @@ class Reference:
     def tell(self, command: object, actor: Actor = OLGA, now: datetime = NOW) -> bool:
         """Take a command; False if it is refused or there is nothing to do."""
         self.actor, self.barred, self.now = actor, "", now
+        if isinstance(command, c.ResumeWorkflow) and command.trigger_id in self.triggers:
+            return False  # It was carried out before.
         if isinstance(command, c.StartWorkflow):
             return (
                 self._may_start(command)
@@ -294,7 +314,7 @@ class Reference:
                 and self._start(command)
             )
         if self.status == "new":
-            return False
+            return self._bar("not_started")
         if isinstance(command, c.CompleteStep | c.FailStep | c.ReturnStep):
             late = [step for step in self.steps if step.number == command.step and step.is_late]
             for step in late:
@@ -309,8 +329,10 @@ class Reference:
             taken = self._stuck_step() == command.step and self._retry_compensation()
         elif self.status == "failed" and isinstance(command, c.EndChild):
             taken = any(each.number == command.step and self._hear_of_child(each, command) for each in self.steps)
+        elif self.is_over:
+            taken = self._bar("already_terminal")
         else:
-            taken = not self.is_over and self._take(command)
+            taken = self._take(command)
         if taken and not self.is_over:
             self._settle()
         return taken
@@ -335,11 +357,64 @@ class Reference:
         rights = self.graph.rights
         return _may(self.actor, rights.cancel or rights.start) or self._bar("not_allowed")
 
-    def _may_resume(self) -> bool:
-        """Whoever has the capability may, if the run is paused and nothing gave up."""
-        if not _may(self.actor, "execution:resume"):
+    def _hold_on(self, command: c.PauseWorkflow) -> bool:
+        """Somebody wants the run to wait: running handlers finish, what would follow is held, and no timer fires."""
+        if not _may(self.actor, "execution:pause"):
             return self._bar("not_allowed")
-        return self.status == "paused" and not any(step.is_dead for step in self.steps)
+        if self.status == "paused" or self.back:
+            return self._bar("already_paused" if self.status == "paused" else "rollback_in_progress")
+        if command.until is not None and command.until <= self.now:
+            return self._bar("time_passed")
+        self._pause("requested")
+        self.hold = Hold(self.now, command.clock == "stand_still")
+        if command.until is not None:
+            self.timers["resume"] = command.until
+        return True
+
+    def _resume(self, command: c.ResumeWorkflow) -> bool:
+        """Whoever has the capability may, if the run is paused and no step waits to be requeued; or past an open question, by another one."""
+        is_override = command.override and command.trigger == "manual"
+        capabilities = ["execution:resume", *(["execution:override"] if is_override else [])]
+        if not all(_may(self.actor, each) for each in capabilities):
+            return self._bar("not_allowed")
+        asked = [step for step in self.steps if self.is_asked(step) and command.step in {None, step.number}]
+        if is_override and len(asked) != 1 and (asked or command.step is not None):
+            return self._bar("not_waiting")
+        question = asked[0] if is_override and asked else None
+        if self.status != "paused" and question is None:
+            return self._bar("not_paused")
+        if self.hold is None and any(step.is_dead for step in self.steps):
+            return self._bar("dead_letters")
+        answer = self._said(self._approval(question), command.reason, command.data) if question else {}
+        if not self._has_room(command.data) or (question and not self._has_room(self._with(question, answer))):
+            return self._bar("too_large")
+        self.resume_data = self.resume_data if command.data is None else command.data
+        self.triggers += [command.trigger_id] if command.trigger_id else []
+        self._waive()
+        self._go_on()
+        if question is not None and self.is_asked(question):  # Unless it has ended because the run went on.
+            self._finish(question, self._approval(question), answer)
+        return True
+
+    def is_asked(self, step: Step) -> bool:
+        """Whether a step waits for people."""
+        return step.is_open and not step.is_held_back and step.of is None and self.is_at(step, g.Human)
+
+    def _approval(self, step: Step) -> str:
+        """The outcome that counts for it."""
+        op = self._op(step)
+        assert isinstance(op, g.Human)
+        return op.approves or next(each for each in op.outcomes if each not in {op.rejects, op.abstains})
+
+    def _said(self, outcome: str, comment: str, data: object) -> Data:
+        """What the steps behind find of a decision."""
+        return {
+            "status": outcome,
+            "decided_by": self.actor.id,
+            "decided_at": self.now.isoformat(),
+            "comment": comment,
+            "data": data,
+        }
 
     def _may_answer(self, node: g.Node) -> bool:
         """Who answers has the node's capability, and the role that is asked, unless everything is allowed."""
@@ -375,15 +450,19 @@ class Reference:
             case c.CancelWorkflow(reason=reason):
                 return self._may_stop(command) and not self.back and self._cancel(reason)
             case c.PassDeadline():
-                return "deadline" in self.timers and self._cancel(ANYTHING)
+                return "deadline" in self.timers and self.hold is None and self._cancel(ANYTHING)
             case c.AbortWorkflow(reason=reason):
                 return self._may_stop(command) and self._abort(reason)
             case c.EndGrace():
                 return self._end_grace()
             case c.SendSignal():
                 return self._signal(command)
+            case c.PauseWorkflow():
+                return self._hold_on(command)
             case c.ResumeWorkflow():
-                return self._may_resume() and self._resume()
+                return self._resume(command)
+            case c.ExpirePause():
+                return self.hold is not None and self._roll_back(None, ANYTHING)
             case _:
                 return self._take_for_step(command)
 
@@ -398,9 +477,9 @@ class Reference:
                 self._fail_call(step, command)
             case c.ReturnStep() if step.is_recalled:
                 self._return(step)
-            case c.TimeOut() if step.due is not None:
+            case c.TimeOut() if step.due is not None and self.hold is None:
                 self._time_out(step)
-            case c.AnswerStep() if step.is_open and step.of is None:
+            case c.AnswerStep() if step.is_open and not step.is_held_back and step.of is None:
                 return self._take_answer(step, command)
             case c.EndNotice() | c.EndChild():
                 return self._hear_of(step, command)
@@ -419,7 +498,7 @@ class Reference:
 
     def _hear_of_notice(self, step: Step, command: c.EndNotice) -> bool:
         """Somebody was told, or could not be: a step goes on when all of its notices are delivered, and fails with the first that is not."""
-        is_awaited = step.is_open and command.key in step.untold
+        is_awaited = step.is_open and not step.is_held_back and command.key in step.untold
         if is_awaited and command.error:
             self._fail(step, ANYTHING)
         elif is_awaited:
@@ -442,7 +521,7 @@ class Reference:
         return True
 
     def _begin(self) -> bool:
-        if "start" not in self.timers:
+        if "start" not in self.timers or self.hold is not None:
             return False
         del self.timers["start"]
         self.moves.append((self.root, self.graph.entry, False))
@@ -526,13 +605,7 @@ class Reference:
         return True
 
     def _decide(self, step: Step, command: c.AnswerStep) -> bool:
-        answer: Data = {
-            "status": command.outcome,
-            "decided_by": self.actor.id,
-            "decided_at": self.now.isoformat(),
-            "comment": command.comment,
-            "data": command.data,
-        }
+        answer = self._said(command.outcome, command.comment, command.data)
         told = step.token.data | {step.node: answer}
         is_bare = command.outcome == g.REJECTED and not command.comment and command.data is None
         if not is_bare and not self._has_room(told):
@@ -559,7 +632,7 @@ class Reference:
         """A child has ended, for the first time, or again after an operator had it undone."""
         if step.has_stuck_child:
             return command.reason != STUCK and self._free(step)
-        if step.is_open or step.is_stopping:
+        if (step.is_open and not step.is_held_back) or step.is_stopping:
             self._end_child(step, command)
             return True
         return False
@@ -611,6 +684,7 @@ class Reference:
     def _take_events(self, command: c.TakeEvents) -> bool:
         """Those are taken that the step waits for. Whoever has an event for one taker alone is told whether it was taken."""
         found = [each for each in self.steps if each.number == command.step and each.is_open and each.of is None]
+        found = [each for each in found if not each.is_held_back]
         waiting = None if self.is_over else next((each for each in found if self.is_at(each, g.WaitEvents)), None)
         if waiting is not None and not command.events:
             self._search(waiting)
@@ -658,18 +732,23 @@ class Reference:
         if data is not None:
             step.token.data, step.token.first = dict(data), None
         self.moves.append((step.token, step.node, True))
-        self._go_on()
+        self.handler_calls = 0
+        if self.hold is None:
+            self._go_on()
 
-    def _resume(self) -> bool:
+    def _waive(self) -> None:
         if self.reason == STUCK and self.stuck is not None and self.stuck.of is not None:
             self.stuck.of.is_undone = True  # It is not, and nobody asks for it any more.
             self.stuck.of.has_stuck_child = False
             self._forget_stuck()
-        self._go_on()
-        return True
 
     def _go_on(self) -> None:
+        hold, self.hold = self.hold, None
         self.status, self.reason, self.handler_calls = "running", "", 0
+        self.timers.pop("resume", None)
+        if hold is not None and hold.stands_still:
+            self._put_off(self.now - hold.since)
+        failed, self.held_back = self.held_back, []
         for step in self.steps:
             if step.is_frozen:
                 step.is_frozen = False
@@ -677,14 +756,24 @@ class Reference:
         for token in list(self.tokens):
             if token.held is not None and not token.is_over:
                 (node, last), token.held = token.held, None
-                if node and self._edge(node, last, token.data) is None:
+                if node and hold is None and self._edge(node, last, token.data) is None:
                     self._end_token(token)
                 elif node:
                     self._leave(token, node, last)
                 else:
-                    self.moves.append((token, last, True))
+                    self.moves.append((token, last, hold is None))
+        for step in failed:
+            if step.is_held_back:
+                step.is_held_back = False
+                self._fail(step, step.error)
         for scope in self.scopes:
             self._look_at(scope)
+
+    def _put_off(self, time: timedelta) -> None:
+        """Everything is due as much later as the clocks stood still."""
+        self.timers = {name: due + time for name, due in self.timers.items()}
+        for step in self.steps:
+            step.due = None if step.due is None else step.due + time
 
     # Moving
 
@@ -808,7 +897,7 @@ class Reference:
 
     def _ask(self, step: Step, op: g.Condition) -> None:
         try:
-            answer = _read(op.expression).holds({"input": step.data})
+            answer = _read(op.expression).holds({"input": step.data, "resume": self.resume_data})
         except ExpressionError:
             self._fail(step, ANYTHING)
         else:
@@ -902,7 +991,7 @@ class Reference:
         self.ends += 1
         step.ended = self.ends
         step.status = status
-        step.is_open = step.is_frozen = False
+        step.is_open = step.is_frozen = step.is_held_back = False
         step.due = None
 
     def _leave(self, token: Token, node: str, outcome: str) -> None:
@@ -920,6 +1009,8 @@ class Reference:
         elif self.policies.on_no_edge == "pause":
             token.held = (node, outcome)
             self._pause("no_edge")
+        elif self.hold is not None:
+            token.held = (node, outcome)
         else:
             self._roll_back(None, ANYTHING)
 
@@ -934,7 +1025,7 @@ class Reference:
 
     def _open_edges(self, node: str, outcome: str, data: Data) -> list[g.Edge]:
         edges = self._edges(node, outcome) or self._edges(node, "*")
-        return [edge for edge in edges if edge.when is None or _holds(edge.when, data)]
+        return [edge for edge in edges if edge.when is None or _holds(edge.when, data, self.resume_data)]
 
     def _end_token(self, token: Token) -> None:
         token.is_over = True
@@ -1088,8 +1179,10 @@ class Reference:
             self._settle_letter(step)
         if not step.is_open:
             return
+        has_failed = step.is_held_back
         self._end(step, "skipped")
-        self._stop_child(step)
+        if not has_failed:
+            self._stop_child(step)
         if step.is_calling:
             step.is_stopping = step.is_recalled = True
 
@@ -1106,8 +1199,12 @@ class Reference:
     # Failing
 
     def _fail(self, step: Step, error: str) -> None:
-        """A step has failed for good."""
+        """A step has failed for good. Nothing follows from that as long as somebody has the run wait."""
         step.error = error
+        if self.hold is not None:
+            step.status, step.is_held_back, step.due = "running", True, None
+            self.held_back.append(step)
+            return
         self._end(step, "failed")
         token = step.token
         if self.back:
@@ -1145,8 +1242,9 @@ class Reference:
 
     # Rolling back and stopping
 
-    def _roll_back(self, failed: Step | None, error: str) -> None:
+    def _roll_back(self, failed: Step | None, error: str) -> bool:
         self.status, self.reason, self.back, self.failed, self.error = "running", "", "failure", failed, error
+        self.hold = None
         self.timers.clear()
         self._forget_stuck()
         for step in [each for each in self.steps if each.of is None]:
@@ -1154,9 +1252,11 @@ class Reference:
                 step.is_recalled = True
             else:
                 self._stop(step)
+        return True
 
     def _cancel(self, reason: str) -> bool:
         self.status, self.reason, self.back, self.error = "running", "", "cancel", reason
+        self.hold = None
         self.timers.clear()
         self._forget_stuck()
         for step in self.steps:
@@ -1183,7 +1283,7 @@ class Reference:
         self.error = reason
         self._forget_stuck()
         for step in self.steps:
-            if step.child and (step.is_open or step.is_stopping):
+            if step.child and ((step.is_open and not step.is_held_back) or step.is_stopping):
                 step.child = "abort"
             self._stop(step)
         self._conclude("aborted")
@@ -1305,7 +1405,7 @@ class Reference:
         return True
 
     def _conclude(self, status: str, reason: str = "") -> None:
-        self.status, self.reason = status, reason
+        self.status, self.reason, self.hold = status, reason, None
         self.timers.clear()
         for step in self.steps:
             step.due = None

@@ -337,7 +337,7 @@ def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
     if executed is not None and executed.child and command.step in turn.state.stopping:
         child_stopped(turn, executed, command)
         return None
-    caller = executed or turn.state.dead.get(command.step)
+    caller = executed or turn.state.dead.get(command.step) or turn.state.frozen.get(command.step)
     if caller is not None and caller.not_undone and is_undone(command):
         _child_undone(turn, caller)
         return None
