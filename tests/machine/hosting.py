@@ -39,7 +39,10 @@ OLGA = Actor(id="olga", kind="system", capabilities=frozenset({"*"}))
 """The engine itself, and those who may do everything."""
 ANN = Actor(id="ann", roles=frozenset({"clerk"}), capabilities=frozenset({"orders.*"}))
 BOB = Actor(id="bob", capabilities=frozenset({"stock.take"}), on_behalf_of="ann")
-ACTORS = (OLGA, ANN, BOB)
+CARL = Actor(id="carl", capabilities=frozenset({"task:*"}))
+DORA = Actor(id="dora", roles=frozenset({"clerk", "boss"}), capabilities=frozenset({"orders.*", "stock.*"}))
+ROOT = Actor(id="root", capabilities=frozenset({"*"}))
+ACTORS = (OLGA, ANN, BOB, CARL, DORA, ROOT)
 
 
 @dataclass

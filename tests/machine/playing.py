@@ -14,18 +14,20 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Decision, Rejection
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.asks import Ask, Stage
 from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.errands import Notify
+from holdfast.machine.runs.errands import Notify, Person
 from holdfast.machine.runs.published import Published
 from machine.comparing import History, differences, seen_of_machine, seen_of_reference
 from machine.generating import EVENTS, SIGNALS, random_input, random_output
-from machine.hosting import ACTORS, OLGA, Call, Host
+from machine.hosting import ACTORS, OLGA, ROOT, Call, Host
 from machine.laws import Laws
-from machine.reference import STUCK, Reference, Step
+from machine.polling import may_all
+from machine.reference import STUCK, TASK_COMMANDS, Reference, Step
 
 OF_THE_LAW = frozenset({"not_allowed", "unknown_outcome", "no_transition"})
 """Codes of refusals because of who asks, or for what."""
-JUDGED = (c.PauseWorkflow, c.ResumeWorkflow)
+JUDGED = (c.PauseWorkflow, c.ResumeWorkflow, c.AnswerStep, *TASK_COMMANDS)
 """Commands whose refusals are compared by all of their codes."""
 LONGEST = 60
 """Acts of a run before it is driven to its end."""
@@ -246,14 +248,15 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
         yield Deliver()
         yield Deliver()
     for command in play.host.timers.values():
-        if not isinstance(command, c.PassDeadline) or rng.random() < failing / 4:
+        patience = failing / 4 if isinstance(command, c.PassDeadline) else 0.5 if failing else 1
+        if rng.random() < patience:
             yield Fire(command)
     yield from _from_children(play, rng, failing)
     for notice in play.host.notices:
         yield Say(_on_notice(notice, rng, failing))
     for step in play.run.steps:
-        if step.is_open and step.of is None and play.run.is_at(step, g.Human):
-            yield Say(_answer_to(play, step, rng, failing), rng.choice(ACTORS) if failing else OLGA)
+        if play.run.is_asked(step):
+            yield from _on_question(play, step, rng, failing)
         if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvent):
             yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
         if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvents):
@@ -292,11 +295,63 @@ def _on_notice(notice: Notify, rng: Random, failing: float) -> c.EndNotice:
     return c.EndNotice(step=notice.step, key=notice.key, channel=notice.channel, to=notice.to, error=error)
 
 
+def _on_question(play: Play, step: Step, rng: Random, failing: float) -> Iterator[Act]:
+    """Those who are asked decide, or others; or they do something else to the question."""
+    poll = step.poll
+    if poll is not None and poll.is_looking:
+        yield Say(_found(step.number, rng, failing, is_chain=bool(poll.op.chain and not poll.stages)))
+    people = [each for each in ACTORS if poll is not None and (poll.seat_of(each) or poll.vote_of(each))]
+    plain = [each for each in people or ACTORS if not may_all(each)] or ACTORS
+    for who in (rng.choice(plain), rng.choice(plain), rng.choice(ACTORS)) if failing else (rng.choice(plain), ROOT):
+        yield Say(_answer_to(play, step, rng, failing), who)
+    for who in (rng.choice(plain), rng.choice(ACTORS)) if failing and rng.random() < 0.5 else ():
+        yield Say(_done_to(step.number, rng), who)
+
+
+def _found(step: int, rng: Random, failing: float, *, is_chain: bool) -> c.PeopleFound:
+    """Whom somebody has found who was sent; now and then nobody."""
+    if rng.random() < failing / 2:
+        return c.PeopleFound(step=step, error=rng.choice(("", "the directory is down")))
+    people = [
+        Person(
+            kind="role" if name == "boss" else "user", name=name, weight=rng.randint(1, 2), for_=rng.choice(("", "eve"))
+        )
+        for name in rng.sample(("ann", "carl", "dora", "boss"), rng.randint(1, 3))
+    ]
+    if not is_chain:
+        return c.PeopleFound(step=step, people=people)
+    stages = [
+        Stage(asks=[Ask(by="role" if each.kind == "role" else "user", of=each.name)], agree=rng.choice(("any", "all")))
+        for each in people
+    ]
+    return c.PeopleFound(step=step, stages=[*stages[:2], Stage(asks=[Ask(by="manager")])][: rng.randint(1, 3)])
+
+
+def _done_to(step: int, rng: Random) -> c.TaskCommand:
+    """Something that people do to a question besides deciding it."""
+    who = ("ann", "carl", "dora", "eve", "role:boss", "role:clerk")
+    choices: list[c.TaskCommand] = [
+        c.ClaimTask(step=step),
+        c.ClaimTask(step=step),
+        c.ReleaseTask(step=step),
+        c.DelegateTask(step=step, to=rng.choice(who[:4])),
+        c.DelegateTask(step=step, to=rng.choice(who[:4])),
+        c.ReassignTask(step=step, to=rng.choice(who), who=rng.choice(("", *who))),
+        c.AddApprover(step=step, person=rng.choice(who), weight=rng.randint(1, 2)),
+        c.WithdrawDecision(step=step),
+        c.WithdrawDecision(step=step),
+        c.WithdrawDecision(step=step),
+        c.WithdrawTask(step=step, reason=rng.choice(("", "why", "ü" * 100))),
+    ]
+    return rng.choice(choices)
+
+
 def _answer_to(play: Play, step: Step, rng: Random, failing: float) -> c.AnswerStep:
     """What somebody answers a question; now and then what it does not offer."""
     op = play.graph.nodes[step.node].op
     assert isinstance(op, g.Human)
-    outcome = rng.choice(op.outcomes[1:] or op.outcomes) if rng.random() < failing else op.outcomes[0]
+    doubt = max(failing, 0.3) if failing and op.asks else failing
+    outcome = rng.choice(op.outcomes[1:] or op.outcomes) if rng.random() < doubt else op.outcomes[0]
     if rng.random() < failing / 8:
         outcome = rng.choice(("confirmed", "rejected", g.OK, g.TIMEOUT))
     data = rng.choice((None, None, random_output(rng)))
@@ -330,7 +385,7 @@ def _on_call(call: Call, rng: Random, failing: float) -> Act:
 def _operating(play: Play, rng: Random) -> Iterator[Act]:
     """What operators do for a run that waits for them."""
     letters = [step.number for step in play.run.steps if step.is_dead]
-    for number in letters:
+    for number in [step.number for step in play.run.steps if step.is_dead and (step.visit < 4 or rng.random() < 0.1)]:
         yield Say(c.RequeueStep(step=number, input=rng.choice((None, random_input(rng)))))
     if play.run.status == "paused" and (play.run.hold is not None or not letters):
         yield Say(_resume(play, rng), rng.choice((OLGA, OLGA, *ACTORS)))
@@ -385,7 +440,11 @@ def _intrusion(play: Play, rng: Random) -> c.Command:
         c.NoteMissingHandler(step=step, handler="h"),
         c.SendSignal(name="green"),
         _published(play, step, rng),
+        _done_to(step, rng),
+        c.EscalateTask(step=step),
+        _found(step, rng, 0.5, is_chain=rng.random() < 0.5),
     ]
+    choices = [each for each in choices if each not in play.host.timers.values()]
     if step not in believed:
         choices += [c.CompleteStep(step=step, output=1), c.FailStep(step=step, error="late"), c.ReturnStep(step=step)]
     if not any(each.step == step and not each.has_ended for each in play.host.children):

@@ -9,19 +9,25 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import get_args
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.published import Published
 from machine.hosting import NOW, OLGA
+from machine.polling import Poll, Seat, Vote, begun, may_all, person, seat_for, seat_found, verdict
 
 Data = dict[str, object]
 
 MOST_SIGNALS = 1000
 """Signals that are kept."""
+TASK_COMMANDS: tuple[type[c.TaskCommand], ...] = get_args(c.TaskCommand)
+MENDING = (c.AnswerStep, c.TimeOut, c.ResumeWorkflow, c.EscalateTask, *TASK_COMMANDS)
+"""Commands after which a question may have somebody again who can decide it."""
 STUCK = "compensation_failed"
 ANYTHING = "?"
 """An error text that the rules do not fix."""
@@ -67,6 +73,12 @@ def _value(stored: dict[str, g.Plain], data: Data) -> object:
         return _read(stored).evaluate({"input": data})
     except ExpressionError:
         return None
+
+
+def _poll(step: Step) -> Poll:
+    """The question of a step that asks one."""
+    assert step.poll is not None
+    return step.poll
 
 
 def _key(awaited: g.Awaited, data: Data) -> str | None:
@@ -165,6 +177,15 @@ class Step:
     """What the events have brought that it waits for, by their names there."""
     untold: list[str] = field(default_factory=list)
     """Notices that it waits for, by their keys."""
+    poll: Poll | None = None
+    """The question that it asks."""
+    asked_at: datetime | None = None
+    """From when the times of that count."""
+    times: dict[str, datetime] = field(default_factory=dict)
+    """When people are reminded next (`remind`), and when others are asked (`escalate`)."""
+    reminded: int = 0
+    level: int = 0
+    """How many rungs of its ladder it has gone up."""
     retry_of: Step | None = None
     first: int = 0
     """The step whose idempotency key its calls have."""
@@ -258,6 +279,14 @@ class Reference:
         """What was told to events that are for one taker alone: (event, step, whether it was taken)."""
         self.searches: list[tuple[int, list[tuple[str, str | None]], list[str]]] = []
         """How often somebody was sent to look for events: (step, what to look for, what the run has had)."""
+        self.requester = ""
+        """Who wanted the run."""
+        self.lookups: list[tuple[int, list[str]]] = []
+        """How often somebody was sent to find people: (step, whom)."""
+        self.answered: dict[int, list[tuple[str, str, object]]] = {}
+        """What people and the world have answered, by step: (outcome, who, with what)."""
+        self.deciders: dict[str, set[str]] = {}
+        """Who has decided which human step, by its name."""
         self.letters: dict[tuple[str, int], str] = {}
         """Dead letters: (source, step) and the error."""
         self.hold: Hold | None = None
@@ -315,6 +344,9 @@ class Reference:
             )
         if self.status == "new":
             return self._bar("not_started")
+        if isinstance(command, c.AnswerStep) and command.step in self.answered:
+            given = (command.outcome, actor.id, command.data)
+            return False if given in self.answered[command.step] else self._bar("already_decided")
         if isinstance(command, c.CompleteStep | c.FailStep | c.ReturnStep):
             late = [step for step in self.steps if step.number == command.step and step.is_late]
             for step in late:
@@ -333,6 +365,8 @@ class Reference:
             taken = self._bar("already_terminal")
         else:
             taken = self._take(command)
+        if taken and isinstance(command, MENDING):
+            self._mend()
         if taken and not self.is_over:
             self._settle()
         return taken
@@ -385,7 +419,7 @@ class Reference:
             return self._bar("not_paused")
         if self.hold is None and any(step.is_dead for step in self.steps):
             return self._bar("dead_letters")
-        answer = self._said(self._approval(question), command.reason, command.data) if question else {}
+        answer = self._said(_poll(question).approval, command.reason, command.data) if question else {}
         if not self._has_room(command.data) or (question and not self._has_room(self._with(question, answer))):
             return self._bar("too_large")
         self.resume_data = self.resume_data if command.data is None else command.data
@@ -393,18 +427,13 @@ class Reference:
         self._waive()
         self._go_on()
         if question is not None and self.is_asked(question):  # Unless it has ended because the run went on.
-            self._finish(question, self._approval(question), answer)
+            known = (_poll(question).approval, self.actor.id, command.data)
+            self._close_question(question, "overridden", answer, [known])
         return True
 
     def is_asked(self, step: Step) -> bool:
         """Whether a step waits for people."""
         return step.is_open and not step.is_held_back and step.of is None and self.is_at(step, g.Human)
-
-    def _approval(self, step: Step) -> str:
-        """The outcome that counts for it."""
-        op = self._op(step)
-        assert isinstance(op, g.Human)
-        return op.approves or next(each for each in op.outcomes if each not in {op.rejects, op.abstains})
 
     def _said(self, outcome: str, comment: str, data: object) -> Data:
         """What the steps behind find of a decision."""
@@ -417,10 +446,8 @@ class Reference:
         }
 
     def _may_answer(self, node: g.Node) -> bool:
-        """Who answers has the node's capability, and the role that is asked, unless everything is allowed."""
-        role = node.op.role if isinstance(node.op, g.Human) else ""
-        is_asked = not role or role in self.actor.roles or "*" in self.actor.capabilities
-        return (is_asked and _may(self.actor, node.capability)) or self._bar("not_allowed")
+        """Who answers has the node's capability."""
+        return _may(self.actor, node.capability) or self._bar("not_allowed")
 
     def _may_leave(self, step: Step, outcome: str, data: Data) -> bool:
         """An answer that leads on, but only for others, is not taken."""
@@ -468,9 +495,18 @@ class Reference:
 
     def _take_for_step(self, command: object) -> bool:
         step = next((each for each in self.steps if each.number == getattr(command, "step", 0)), None)
+        if isinstance(command, TASK_COMMANDS):
+            is_asked = step is not None and self.is_asked(step)
+            return self._do_to_task(step, command) if is_asked and step is not None else self._bar("not_waiting")
         if step is None:
-            return False
+            return self._bar("not_waiting" if isinstance(command, c.AnswerStep) else "")
         match command:
+            case c.PeopleFound():
+                return self._find_people(step, command)
+            case c.RemindTask() if "remind" in step.times and self.hold is None:
+                self._remind(step)
+            case c.EscalateTask() if "escalate" in step.times and self.hold is None:
+                self._escalate(step)
             case c.CompleteStep(output=output) if step.is_calling:
                 self._complete(step, output)
             case c.FailStep() if step.is_calling:
@@ -488,7 +524,7 @@ class Reference:
             case c.NoteMissingHandler() if step.is_calling and not step.is_stopping and not step.is_missed:
                 step.is_missed = True
             case _:
-                return False
+                return self._bar("not_waiting" if isinstance(command, c.AnswerStep) else "")
         return True
 
     def _hear_of(self, step: Step, command: c.EndNotice | c.EndChild) -> bool:
@@ -510,6 +546,7 @@ class Reference:
     def _start(self, command: c.StartWorkflow) -> bool:
         self.status = "running"
         self.has_parent = bool(command.parent)
+        self.requester = command.requester if self.actor.kind == "system" else person(self.actor)
         self.tokens = [Token("0", dict(command.input))]
         if self.policies.deadline_ms is not None:
             self._set("deadline", command.delay_ms + self.policies.deadline_ms)
@@ -587,46 +624,335 @@ class Reference:
         """People answer by what the question offers, the world answers a wait by `ok`; nothing else can be answered."""
         node = self.graph.nodes[step.node]
         if not isinstance(node.op, g.Human | g.WaitEvent | g.WaitEvents):
-            return False
+            return self._bar("not_waiting")
+        kept_out = step.poll.keeps_out(self.actor) if step.poll is not None else ""
+        if kept_out:
+            return self._bar(kept_out)
         if not self._may_answer(node):
             return False
         if command.outcome not in (node.op.outcomes if isinstance(node.op, g.Human) else (g.OK,)):
             return self._bar("unknown_outcome")
-        return self._decide(step, command) if isinstance(node.op, g.Human) else self._bring(step, command.data)
+        if isinstance(node.op, g.Human):
+            return self._decide(step, command)
+        is_taken = self._bring(step, command.data)
+        if is_taken:
+            self.answered[step.number] = [(g.OK, self.actor.id, command.data)]
+        return is_taken
 
     def _bring(self, step: Step, payload: object) -> bool:
         """What a step waits for has happened."""
         told = self._with(step, payload)
-        has_room = payload is None or self._has_room(told)  # What brings nothing needs none.
-        if not has_room or not self._may_leave(step, g.OK, told):
+        if payload is not None and not self._has_room(told):  # What brings nothing needs none.
+            return self._bar("too_large")
+        if not self._may_leave(step, g.OK, told):
             return False
         self.handler_calls = 0
         self._finish(step, g.OK, payload)
         return True
 
-    def _decide(self, step: Step, command: c.AnswerStep) -> bool:
-        answer = self._said(command.outcome, command.comment, command.data)
-        told = step.token.data | {step.node: answer}
-        is_bare = command.outcome == g.REJECTED and not command.comment and command.data is None
-        if not is_bare and not self._has_room(told):
+    # People
+
+    def _put_question(self, step: Step, op: g.Human) -> None:
+        step.poll = poll = begun(op)
+        if op.times is not None:
+            step.asked_at = self.now
+            poll.due = None if op.times.due_ms is None else self._in(op.times.due_ms)
+            self._set_times(step, op.times)
+        self._ask_people(step)
+
+    def _ask_people(self, step: Step) -> None:
+        """Those are asked whom the definition names, or the stage of a chain; a chain and a manager have to be looked up."""
+        poll = _poll(step)
+        asks = poll.stages[poll.stage - 1].asks if poll.stages else list(poll.op.asks)
+        if poll.op.chain and not poll.stages:
+            asks = [Ask(by="chain", of=poll.op.chain)]
+        elif poll.op.role:
+            asks = [Ask(by="role", of=poll.op.role)]
+        if any(ask.by in {"chain", "manager"} for ask in asks):
+            poll.is_looking, poll.is_in_trouble = True, False
+            self.lookups.append((step.number, [ask.words for ask in asks]))
+        elif asks:
+            self._put_to(step, [seat_for(ask) for ask in asks])
+
+    def _put_to(self, step: Step, people: list[Seat], error: str = "") -> None:
+        """Ask people, but for those who may not decide. If the others cannot agree, the run waits for somebody who mends that."""
+        poll = _poll(step)
+        decided = [seat for seat in poll.asked if seat.vote is not None]
+        people = [seat for seat in people if seat.who not in [each.decider for each in decided]]
+        for seat in people:
+            seat.stage = poll.stage
+            is_user = not seat.who.startswith("role:")
+            seat.is_over = is_user and bool(self._separation(step, {seat.who, seat.stands_for} - {""}))
+        votes = [(seat.weight, poll.word(seat.vote.outcome)) for seat in decided if seat.vote]
+        votes += [(seat.weight, None) for seat in people if not seat.is_over]
+        poll.put(people)
+        poll.is_in_trouble = bool(error) or not people or verdict(votes, poll.agree, poll.least) == "against"
+        if poll.is_in_trouble:
+            self._pause("no_approver")
+
+    def _find_people(self, step: Step, command: c.PeopleFound) -> bool:
+        poll = step.poll
+        if poll is None or not poll.is_looking or not self.is_asked(step):
             return False
-        if not self._may_leave(step, command.outcome, told):
+        if command.stages and not poll.stages:
+            poll.stages, poll.is_looking = command.stages, False
+            poll.go_to_stage(1)
+            self._ask_people(step)
+        elif poll.op.chain and not poll.stages:
+            self._put_to(step, [], "the chain has no stages")
+        else:
+            self._put_to(step, [seat_found(each) for each in command.people], command.error)
+        return True
+
+    def _mend(self) -> None:
+        """A run that waits because nobody can decide goes on once somebody can."""
+        is_in_trouble = any(step.poll is not None and step.poll.is_in_trouble for step in self.steps)
+        if self.status == "paused" and self.reason == "no_approver" and not is_in_trouble:
+            self._go_on()
+
+    def _separation(self, step: Step, names: set[str]) -> str:
+        """Why somebody, under these names, may not decide although asked: who wanted the run, or has decided what he should not have."""
+        poll = _poll(step)
+        others = set(poll.op.distinct_from)
+        before: set[str] = set()
+        if poll.op.distinct_approvers:
+            others |= self.deciders.keys() - {step.node}
+            earlier = [seat.vote for seat in poll.seats if seat.is_over and seat.vote is not None]
+            before = {name for vote in earlier for name in (vote.actor, vote.on_behalf_of)}
+        for name in sorted(names):
+            if not poll.op.self_approval and name == self.requester != "":
+                return "self_approval"
+            if name in before or any(name in self.deciders.get(each, ()) for each in others):
+                return "not_distinct"
+        return ""
+
+    def _decide(self, step: Step, command: c.AnswerStep) -> bool:
+        poll, who = _poll(step), self.actor
+        known = poll.known_vote(who)
+        if known is not None:
+            is_same = (known.outcome, known.data) == (command.outcome, command.data)
+            return False if is_same else self._bar("already_decided")
+        if poll.is_claimed_from(who):
+            return self._bar("claimed")
+        kept_out = "" if who.kind == "system" else self._separation(step, {who.id, person(who)})
+        if kept_out:
+            return self._bar(kept_out)
+        if poll.op.requires_reason and command.outcome == poll.op.rejects and not command.comment.strip():
+            return self._bar("reason_required")
+        return self._count(step, command)
+
+    def _count(self, step: Step, command: c.AnswerStep) -> bool:
+        """What a decision comes to, together with those before it."""
+        poll, who = _poll(step), self.actor
+        ending, seat = poll.ending(who, command.outcome), poll.seat_of(who)
+        stands_for = who.on_behalf_of or (seat.stands_for if seat is not None else "")
+        vote = Vote(command.outcome, who.id, stands_for, command.comment, command.data, self.now)
+        votes = [] if ending.is_alone else [*(each for each in poll.votes if not each.is_withdrawn), vote]
+        answer = self._said(ending.outcome or command.outcome, command.comment, command.data)
+        answer |= ({"reason": ending.reason} if ending.reason else {}) | (
+            {"decisions": [each.told for each in votes]} if votes else {}
+        )
+        told = self._with(step, answer)
+        is_bare = command.data is None and not command.comment and ending.is_alone
+        if not (is_bare and ending.outcome == poll.op.rejects) and not self._has_room(told):
+            return self._bar("too_large")
+        if ending.outcome and not self._may_leave(step, ending.outcome, told):
             return False
         self.handler_calls = 0
-        if command.outcome != g.REJECTED or self._edge(step.node, g.REJECTED, told) is not None:
-            self._finish(step, command.outcome, answer)
+        said = command.outcome
+        if ending.is_alone:
+            vote.outcome = ending.outcome
+            for each in poll.free if len(poll.asked) == 1 else []:
+                each.decided = ending.outcome
+        poll.record(None if ending.is_alone else seat, vote)
+        if ending.is_stage_over:
+            poll.end_stage()
+            poll.go_to_stage(poll.stage + 1)
+            self._ask_people(step)
+        elif ending.outcome:
+            for each in votes or [vote]:
+                each.is_applied = True
+            known = [(each.outcome, each.actor, each.data) for each in votes] or [(said, who.id, command.data)]
+            self._close_question(step, "decided", answer, [(ending.outcome, who.id, command.data), *known])
+        return True
+
+    def _close_question(self, step: Step, status: str, answer: Data, known: list[tuple[str, str, object]]) -> None:
+        """People have answered: nobody is asked any more, and whoever has decided is remembered."""
+        poll = _poll(step)
+        self.answered[step.number] = known
+        names = {name for vote in poll.votes if not vote.is_withdrawn for name in (vote.actor, vote.on_behalf_of)}
+        if status != "withdrawn":
+            names |= {self.actor.id, self.actor.on_behalf_of}
+        self.deciders[step.node] = self.deciders.get(step.node, set()) | names - {""}
+        outcome = str(answer["status"])
+        shown = "overridden" if status == "overridden" else outcome
+        poll.close(status, shown, (self.actor.id, str(answer["comment"])))
+        if status == "overridden":
+            self._finish(step, outcome, answer)
+        else:
+            self._conclude_question(step, outcome, answer)
+
+    def _conclude_question(self, step: Step, outcome: str, answer: Data) -> None:
+        """A question that was taken back is rejected where no edge leads on from that; so a rejection ends the run, or fails the step."""
+        told, rejects = self._with(step, answer), _poll(step).op.rejects
+        if outcome == g.WITHDRAWN and self._edge(step.node, outcome, told) is None:
+            outcome = rejects
+        if outcome != rejects or self._edge(step.node, rejects, told) is not None:
+            self._finish(step, outcome, answer)
         elif self._after_rejection(step) == "fail":
             self._fail(step, ANYTHING)
         else:
-            step.outcome, step.output = g.REJECTED, answer
+            step.outcome, step.output = outcome, answer
             self._end(step, "completed")
             self._abort(ANYTHING)
+
+    def _do_to_task(self, step: Step, command: c.TaskCommand) -> bool:
+        """What people do to a question besides deciding it."""
+        match command:
+            case c.ClaimTask():
+                return self._claim(step)
+            case c.ReleaseTask():
+                return self._release(step)
+            case c.DelegateTask(to=to):
+                return self._delegate(step, to)
+            case c.ReassignTask(to=to, who=who):
+                return self._reassign(step, to, who)
+            case c.AddApprover(person=name, weight=weight):
+                return self._add(step, name, weight)
+            case c.WithdrawDecision():
+                return _poll(step).withdraw(self.actor) or self._bar("nothing_decided")
+            case c.WithdrawTask(reason=reason):
+                return self._withdraw_task(step, reason)
+            case c.CommentTask():
+                raise AssertionError("nobody talks here")
+
+    def _is_kept_out(self, step: Step) -> bool:
+        poll = _poll(step)
+        kept_out = poll.keeps_out(self.actor)
+        if kept_out or not self._may_answer(self.graph.nodes[step.node]):
+            self._bar(kept_out or "not_allowed")
+            return True
+        return poll.is_claimed_from(self.actor) and not self._bar("claimed")
+
+    def _claim(self, step: Step) -> bool:
+        """Whoever can decide can claim."""
+        poll, who = _poll(step), self.actor
+        if poll.claimed_by == person(who) or self._is_kept_out(step):
+            return False
+        kept_out = "" if who.kind == "system" else self._separation(step, {who.id, person(who)})
+        if kept_out or poll.known_vote(who) is not None:
+            return self._bar(kept_out or "already_decided")
+        poll.claimed_by = person(who)
         return True
 
+    def _release(self, step: Step) -> bool:
+        poll = _poll(step)
+        if not poll.claimed_by:
+            return False
+        if poll.claimed_by != person(self.actor) and not _may(self.actor, "task:reassign"):
+            return self._bar("not_allowed")
+        poll.claimed_by = ""
+        return True
+
+    def _delegate(self, step: Step, to: str) -> bool:
+        """Another one decides in one's place, with the same weight."""
+        poll = _poll(step)
+        if self._is_kept_out(step):
+            return False
+        only = poll.free[0] if may_all(self.actor) and len(poll.free) == 1 else None
+        seat = poll.seat_of(self.actor) or only
+        if seat is None:
+            return self._bar("nobody_named")
+        by = person(self.actor) if seat.who.startswith("role:") else seat.who
+        if to == by:
+            return self._bar("delegation_to_self")
+        if to in {*seat.hands, seat.stands_for}:
+            return self._bar("delegation_circle")
+        return self._hand(step, seat, Seat(to, seat.weight, seat.stands_for or by, hands=(*seat.hands, by)))
+
+    def _reassign(self, step: Step, to: str, who: str) -> bool:
+        poll = _poll(step)
+        if not _may(self.actor, "task:reassign"):
+            return self._bar("not_allowed")
+        found = [seat for seat in poll.free if who in {"", seat.who}]
+        if (who and not found) or (not who and len(found) > 1):
+            return self._bar("nobody_named")
+        seat = found[0] if found else None
+        return self._hand(step, seat, Seat(to, 1 if seat is None else seat.weight))
+
+    def _add(self, step: Step, who: str, weight: int) -> bool:
+        if not _may(self.actor, "task:add_approver"):
+            return self._bar("not_allowed")
+        if _poll(step).is_open_to_all:
+            return self._bar("already_asked")
+        return self._hand(step, None, Seat(who, weight))
+
+    def _hand(self, step: Step, seat: Seat | None, heir: Seat) -> bool:
+        """Ask somebody else, if he is not asked yet and may decide."""
+        poll = _poll(step)
+        if poll.is_looking:
+            return self._bar("not_asked_yet")
+        if heir.who in [each.who for each in poll.asked]:
+            return self._bar("already_asked")
+        kept_out = "" if heir.who.startswith("role:") else self._separation(step, {heir.who})
+        if kept_out:
+            return self._bar(kept_out)
+        poll.hand(seat, heir)
+        return True
+
+    def _withdraw_task(self, step: Step, reason: str) -> bool:
+        """Whoever wanted the run takes the question back, or whoever may."""
+        if person(self.actor) != self.requester and not _may(self.actor, "task:withdraw"):
+            return self._bar("not_allowed")
+        answer = self._said(g.WITHDRAWN, reason, None)
+        if reason and not self._has_room(self._with(step, answer)):
+            return self._bar("too_large")
+        self.handler_calls = 0
+        self._close_question(step, "withdrawn", answer, [(g.WITHDRAWN, self.actor.id, None)])
+        return True
+
+    def _set_times(self, step: Step, times: g.Times) -> None:
+        """The next reminder and the next rung of the ladder; all times count from when the question was asked."""
+        assert step.asked_at is not None
+        reminders = list(times.reminders_ms[step.reminded : step.reminded + 1])
+        if times.every_ms is not None:
+            reminders = [times.every_ms * (step.reminded + 1)]
+        rungs = [rung.after_ms for rung in times.escalation[step.level : step.level + 1]]
+        found = {"remind": reminders, "escalate": rungs}
+        step.times = {name: step.asked_at + timedelta(milliseconds=at[0]) for name, at in found.items() if at}
+
+    def _remind(self, step: Step) -> None:
+        """Those reminders whose time has come are one."""
+        times = _poll(step).op.times
+        assert times is not None
+        step.reminded += 1
+        self._set_times(step, times)
+        while step.times.get("remind", self._in(1)) <= self.now:
+            step.reminded += 1
+            self._set_times(step, times)
+
+    def _escalate(self, step: Step) -> None:
+        """Somebody else is asked too, and decides for the others; or the question ends by an outcome."""
+        poll = _poll(step)
+        assert poll.op.times is not None
+        rung = poll.op.times.escalation[step.level]
+        step.level += 1
+        del step.times["escalate"]
+        if rung.outcome:
+            self.actor = OLGA
+            answer = self._said(rung.outcome, "nobody answered in time", None) | {"decided_by": "system"}
+            self._conclude_question(step, rung.outcome, answer)
+            return
+        who = rung.user or f"role:{rung.role}"
+        if who not in [seat.who for seat in poll.asked]:
+            poll.seats.append(Seat(who, stage=poll.stage, is_extra=True))
+        poll.is_in_trouble = False
+        if rung.timeout_ms is not None:
+            step.due = self._in(rung.timeout_ms)
+        self._set_times(step, poll.op.times)
+
     def _after_rejection(self, step: Step) -> str:
-        op = self._op(step)
-        assert isinstance(op, g.Human)
-        return op.on_reject or self.policies.on_reject
+        return _poll(step).op.on_reject or self.policies.on_reject
 
     def _hear_of_child(self, step: Step, command: c.EndChild) -> bool:
         """A child has ended, for the first time, or again after an operator had it undone."""
@@ -768,12 +1094,19 @@ class Reference:
                 self._fail(step, step.error)
         for scope in self.scopes:
             self._look_at(scope)
+        for step in self.steps:
+            if step.poll is not None and step.poll.is_in_trouble and self.is_asked(step):
+                self._ask_people(step)
 
     def _put_off(self, time: timedelta) -> None:
         """Everything is due as much later as the clocks stood still."""
         self.timers = {name: due + time for name, due in self.timers.items()}
         for step in self.steps:
             step.due = None if step.due is None else step.due + time
+            step.times = {name: due + time for name, due in step.times.items()}
+            if step.is_open and step.asked_at is not None and step.poll is not None:
+                step.asked_at += time
+                step.poll.due = None if step.poll.due is None else step.poll.due + time
 
     # Moving
 
@@ -855,7 +1188,9 @@ class Reference:
                 self._sleep(step, node.op)
             case g.WaitEvents():
                 self._wait_for_events(step, node.op)
-            case g.Human() | g.Join():
+            case g.Human():
+                self._put_question(step, node.op)
+            case g.Join():
                 pass
         if step.is_open and not step.is_calling and node.timeout_ms is not None:
             step.due = self._in(node.timeout_ms)
@@ -992,7 +1327,10 @@ class Reference:
         step.ended = self.ends
         step.status = status
         step.is_open = step.is_frozen = step.is_held_back = False
-        step.due = None
+        step.due, step.times = None, {}
+        if step.poll is not None:
+            word = {"skipped": "cancelled", "failed": "failed"}.get(status, step.outcome)
+            step.poll.close(word if word in {"cancelled", "failed"} else "expired", word)
 
     def _leave(self, token: Token, node: str, outcome: str) -> None:
         if self.back:
@@ -1202,7 +1540,7 @@ class Reference:
         """A step has failed for good. Nothing follows from that as long as somebody has the run wait."""
         step.error = error
         if self.hold is not None:
-            step.status, step.is_held_back, step.due = "running", True, None
+            step.status, step.is_held_back, step.due, step.times = "running", True, None, {}
             self.held_back.append(step)
             return
         self._end(step, "failed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.graph import WITHDRAWN, Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.agreement import is_beyond_reach
@@ -19,7 +19,7 @@ def note_deciders(routes: GraphIndex, state: State, event: e.StepAnswered) -> No
     if not isinstance(routes.node(step.node).op, Human):
         return
     question = state.questions.get(event.step)
-    names = [event.actor, event.on_behalf_of]
+    names = [] if event.outcome == WITHDRAWN else [event.actor, event.on_behalf_of]
     for given in () if question is None else question.given:
         names += [given.actor, given.on_behalf_of]
     known = state.deciders.setdefault(step.node, [])
@@ -113,14 +113,14 @@ def _released(routes: GraphIndex, state: State, event: e.TaskReleased) -> None:
 
 def _handed(routes: GraphIndex, state: State, event: e.Handed) -> None:
     question = _question(routes, state, event.step)
-    hands: list[str] = []
+    heir = Seat(person=event.person)
     if event.seat:
         before = question.seats[event.seat - 1]
-        before.is_out = True
+        before.is_out, heir.is_extra = True, before.is_extra
         question.claimed_by = ""
         if isinstance(event, e.TaskDelegated):
-            hands = [*before.hands, event.by]
-    question.seats.append(Seat(person=event.person, hands=hands))
+            heir.hands = [*before.hands, event.by]
+    question.seats.append(heir)
     op = routes.node(state.open[event.step].node).op
     assert isinstance(op, Human)
     if not is_beyond_reach(op, question):
