@@ -199,7 +199,7 @@ def play_at_random(play: Play, rng: Random) -> None:
         failing=rng.choice((0.03, 0.15, 0.4)),
         stopping=rng.choice((0.0, 0.0, 0.02, 0.08)),
         meddling=rng.choice((0.0, 0.05, 0.2)),
-        pausing=rng.choice((0.0, 0.0, 0.05, 0.15)),
+        pausing=rng.choice((0.0, 0.05, 0.15, 0.15)),
     )
     start = c.StartWorkflow(
         input=random_input(rng),
@@ -228,14 +228,15 @@ def _next(play: Play, rng: Random, mood: Mood) -> Act:
         stop = c.CancelWorkflow if rng.random() < 0.7 else c.AbortWorkflow
         return Say(stop(reason="enough", by_parent=rng.random() < 0.3), rng.choice(ACTORS))
     if chance < mood.stopping + mood.meddling:
-        return Say(_intrusion(play, rng), rng.choice(ACTORS))
+        said = [act for act in play.acts if isinstance(act, Say) and isinstance(act.command, JUDGED)]
+        return rng.choice(said) if said and rng.random() < 0.3 else Say(_intrusion(play, rng), rng.choice(ACTORS))
     if rng.random() < mood.pausing:
         return Say(_pause(play, rng), rng.choice((OLGA, OLGA, *ACTORS)))
     if rng.random() < 0.05:
         return Pass(rng.choice((1, 700, 3000)))
     if rng.random() < 0.03:
         return Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
-    is_patient = play.run.hold is not None and rng.random() < 0.6
+    is_patient = play.run.hold is not None and rng.random() < 0.8
     choices = [*_inside(play, rng, mood.failing), *([] if is_patient else _operating(play, rng))]
     return rng.choice(choices or [Say(_intrusion(play, rng))])
 

@@ -215,7 +215,7 @@ class Poll:
         if came_to == "for" and self.stage < len(self.stages):
             return Ending(is_stage_over=True)
         if came_to == "against":
-            return Ending(op.rejects, _why({word for _, word in votes}))
+            return Ending(op.rejects, _why({word for _, word in votes if word}))
         return Ending(self.approval if came_to else "")
 
     def _said(self, seat: Seat) -> str | None:
@@ -295,7 +295,7 @@ def _is_role(seat: Seat) -> bool:
     return seat.who.startswith("role:")
 
 
-def _why(words: set[str | None]) -> str:
+def _why(words: set[str]) -> str:
     """Why it is lost, where nobody was against it."""
     if "against" in words:
         return ""

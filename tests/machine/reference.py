@@ -1104,7 +1104,7 @@ class Reference:
         for step in self.steps:
             step.due = None if step.due is None else step.due + time
             step.times = {name: due + time for name, due in step.times.items()}
-            if step.is_open and step.asked_at is not None and step.poll is not None:
+            if self.is_asked(step) and step.asked_at is not None and step.poll is not None:
                 step.asked_at += time
                 step.poll.due = None if step.poll.due is None else step.poll.due + time
 

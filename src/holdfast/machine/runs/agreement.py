@@ -39,7 +39,7 @@ def verdict(votes: Sequence[tuple[int, Vote | None]], agree: Agree, least: int) 
 
 def reason_against(votes: Sequence[tuple[int, Vote | None]]) -> str:
     """Why a question is lost, where that is not because somebody was against it."""
-    given = {vote for _, vote in votes}
+    given = {vote for _, vote in votes if vote is not None}
     if "against" in given:
         return ""
     return ALL_ABSTAINED if given == {"abstained"} else OUT_OF_REACH

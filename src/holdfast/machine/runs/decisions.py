@@ -285,7 +285,8 @@ def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Ans
     known = state.decided[command.step]
     given = (command.outcome, moment.actor.id, command.data)
     for each in (known, *cast("list[Data]", known.get("decisions", []))):
-        if (each["status"], each["decided_by"], each.get("given", each.get("data"))) == given:
+        said = each.get("said", each["status"])
+        if (said, each["decided_by"], each.get("given", each.get("data"))) == given:
             return Ignored(reason="this was answered before, in the same way and by the same actor")
     told = f"{known['status']} by {known['decided_by']!r} at {known['decided_at']}"
     return refused(Refusal.ALREADY_DECIDED, f"step {command.step} was {told}, and an answer stands")

@@ -300,7 +300,7 @@ def _answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     state.chain = 0
     if routes.tells_deciders_apart:
         task_folds.note_deciders(routes, state, event)
-    state.decided[event.step] = task_folds.kept_answer(state, event)
+    state.decided[event.step] = task_folds.kept_answer(routes, state, event)
     if len(state.decided) > MOST_DECIDED:
         del state.decided[next(iter(state.decided))]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from holdfast.machine.graphs.graph import WITHDRAWN, Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs.agreement import is_beyond_reach
+from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach
 from holdfast.machine.runs.answers import Data, decision_of
 from holdfast.machine.runs.question import Given, Question, Seat, begun, newcomers
 from holdfast.machine.runs.state import State
@@ -26,11 +26,15 @@ def note_deciders(routes: GraphIndex, state: State, event: e.StepAnswered) -> No
     known += [name for name in dict.fromkeys(names) if name and name not in known]
 
 
-def kept_answer(state: State, event: e.StepAnswered) -> Data:
+def kept_answer(routes: GraphIndex, state: State, event: e.StepAnswered) -> Data:
     """An answer as it is remembered in order to tell a repeated one: with what was given, where a form has filled something in."""
     kept = decision_of(event)
     if event.is_filled:
         kept["given"] = event.given
+    if event.reason == ALL_ABSTAINED and not event.decisions:  # Somebody has abstained for all.
+        op = routes.node(state.open[event.step].node).op
+        assert isinstance(op, Human)
+        kept["said"] = op.abstains
     if event.decisions:
         given = state.questions[event.step].given
         kept["decisions"] = [
