@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import cast
 
 import msgspec
 
 from holdfast.kernel.codecs import JsonCodec
+from holdfast.kernel.people_records import DecisionGiven, PersonAsked
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import DeadLetterRaised, StepMoved, StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.kernel.rows import Record, merge, writing_of
@@ -16,9 +17,11 @@ from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.errands import FindEvents, FindPeople
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.state import State
 from machine.hosting import Call, Host
+from machine.polling import Poll, Seat, Vote
 from machine.reference import ANYTHING, Reference, Step, Wait
 
 ANYHOW = "taken back"
@@ -44,9 +47,18 @@ def seen_of_machine(host: Host) -> View:
         "steps": {row.number: _row(row) for row in rows if isinstance(row, StepOpened)},
         "calls": {call.body.step: _call(call) for call in host.calls.values() if call.recall is None},
         "recalled": {} if state.is_terminal else _recalled(host),
-        "people": {row.number for row in rows if isinstance(row, TaskOpened) and row.outcome is None},
-        "signals": {row.number for row in rows if isinstance(row, SubscriptionOpened)},
-        "timers": {_timer(command): host.after[key] for key, command in host.timers.items()},
+        "tasks": {row.number: _task(row) for row in rows if isinstance(row, TaskOpened)},
+        "people": {(row.number, row.place): _asked(row) for row in rows if isinstance(row, PersonAsked)},
+        "decisions": {(row.number, row.sequence): _decision(row) for row in rows if isinstance(row, DecisionGiven)},
+        "lookups": [
+            (each.step, [ask.words for ask in each.asks]) for each in host.errands if isinstance(each, FindPeople)
+        ],
+        "waits": {
+            (row.number, row.place, row.signal, row.correlation) for row in rows if isinstance(row, SubscriptionOpened)
+        },
+        "searches": [_search(errand) for errand in host.errands if isinstance(errand, FindEvents)],
+        "offers": [(told.id, told.step, told.is_taken) for told in host.offers],
+        "timers": {_timer(command): host.due[key] for key, command in host.timers.items()},
         "children": {child.step: (child.asked, child.definition, child.input) for child in host.children},
         "letters": {(row.source, row.number): row.error for row in rows if isinstance(row, DeadLetterRaised)},
         "told parent": [(told.status, told.result, told.error, told.reason) for told in host.told_parent],
@@ -62,9 +74,16 @@ def seen_of_reference(run: Reference) -> View:
         "steps": {step.number: _step(step) for step in steps},
         "calls": {step.number: _wanted(run, step) for step in steps if step.is_calling and not step.is_recalled},
         "recalled": {} if run.is_over else _asked_back(run),
-        "people": {step.number for step in steps if step.is_open and step.of is None and run.is_at(step, g.Human)},
-        "signals": {step.number for step in steps if step.is_open and step.of is None and run.is_at(step, g.WaitEvent)},
-        "timers": {name: timedelta(milliseconds=after) for name, after in _timers(run).items()},
+        "tasks": {step.number: _poll(step.poll) for step in steps if step.poll is not None},
+        "people": {(step.number, place): _seat(step.poll, seat) for step, place, seat in _seats(run)},
+        "decisions": {(step.number, place): _vote(vote) for step, place, vote in _votes(run)},
+        "lookups": run.lookups,
+        "waits": {
+            (step.number, *each) for step in steps if step.is_open and step.of is None for each in run.waits_of(step)
+        },
+        "searches": run.searches,
+        "offers": run.offers,
+        "timers": _timers(run),
         "children": {step.number: _child(run, step) for step in steps if step.child},
         "letters": dict(run.letters),
         "told parent": run.told_parent,
@@ -183,25 +202,59 @@ def _reason(run: Reference, of: Step) -> str:
     return of.error if of.status == "failed" else run.error
 
 
+def _task(row: TaskOpened) -> tuple[object, ...]:
+    return row.status, row.outcome, row.claimed_by, row.actor, row.comment, row.due_at
+
+
+def _poll(poll: Poll) -> tuple[object, ...]:
+    return poll.status, poll.came_to, poll.claimed_by, *poll.closed_by, poll.due
+
+
+def _asked(row: PersonAsked) -> tuple[object, ...]:
+    who = f"role:{row.name}" if row.kind == "role" else row.name
+    return who, row.weight, row.stands_for, row.stage, row.is_open, row.decided
+
+
+def _seats(run: Reference) -> Iterator[tuple[Step, int, Seat]]:
+    return ((step, at, seat) for step in run.steps if step.poll for at, seat in enumerate(step.poll.seats, 1))
+
+
+def _seat(poll: Poll | None, seat: Seat) -> tuple[object, ...]:
+    is_open = poll is not None and poll.came_to is None and not seat.is_over and seat.vote is None
+    return seat.who, seat.weight, seat.stands_for, seat.stage, is_open, seat.decided
+
+
+def _decision(row: DecisionGiven) -> tuple[object, ...]:
+    data = None if row.data is None else msgspec.json.decode(row.data)
+    return row.actor, row.on_behalf_of, row.outcome, row.comment, data, row.is_withdrawn, row.is_applied
+
+
+def _votes(run: Reference) -> Iterator[tuple[Step, int, Vote]]:
+    return ((step, at, vote) for step in run.steps if step.poll for at, vote in enumerate(step.poll.votes, 1))
+
+
+def _vote(vote: Vote) -> tuple[object, ...]:
+    said = (vote.actor, vote.on_behalf_of, vote.outcome, vote.comment, vote.data)
+    return *said, vote.is_withdrawn, vote.is_applied
+
+
+def _search(errand: FindEvents) -> tuple[int, list[tuple[str, str]], list[str]]:
+    return errand.step, [(each.event, each.key) for each in errand.sought], errand.taken
+
+
 def _child(run: Reference, step: Step) -> tuple[str, str, dict[str, object]]:
     op = run.graph.nodes[step.node].op
     assert isinstance(op, g.Call)
     return step.child.replace("started", ""), op.definition, step.data
 
 
-def _timers(run: Reference) -> dict[str, int]:
-    """How long each timer was set for."""
-    policies, found = run.policies, {}
-    whole = {
-        "start": run.delay_ms,
-        "deadline": run.delay_ms + (policies.deadline_ms or 0),
-        "grace": policies.stop_grace_ms,
-    }
-    for step in [each for each in run.steps if each.has_timer]:
-        node = run.graph.nodes[step.node]
-        duration = node.op.duration_ms if isinstance(node.op, g.WaitTimer) else node.timeout_ms
-        found[f"step {step.number}"] = duration or 0
-    return found | {name: whole[name] for name in run.timers}
+def _timers(run: Reference) -> dict[str, datetime]:
+    """When each timer is due. While somebody has the run wait, there is none but the one that ends that."""
+    if run.hold is not None:
+        return {name: due for name, due in run.timers.items() if name == "resume"}
+    found = {f"step {step.number}": step.due for step in run.steps if step.due is not None}
+    found |= {f"{name} {step.number}": due for step in run.steps for name, due in step.times.items()}
+    return found | run.timers
 
 
 def _recalled(host: Host) -> dict[int, str]:
@@ -233,6 +286,12 @@ def _timer(command: object) -> str:
             return "grace"
         case c.BeginWorkflow():
             return "start"
+        case c.ResumeWorkflow():
+            return "resume"
+        case c.RemindTask(step=step):
+            return f"remind {step}"
+        case c.EscalateTask(step=step):
+            return f"escalate {step}"
         case other:
             return f"unknown {other}"
 

@@ -12,17 +12,21 @@ import msgspec
 from holdfast.expressions import Spelling, parse
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.graphs.compiler import compile_graph
 
 Exit = tuple[str, str]
 """A node and an outcome that no edge leads on from yet."""
 
 SIGNALS = ("red", "blue")
-QUESTIONS = ("input.x > 3", "input.x > 0", "input.x > 6", "input.x == 2")
+EVENTS = ("paid", "sent")
+QUESTIONS = ("input.x > 3", "input.x > 0", "input.x > 6", "input.x == 2", "resume.x > 3")
 UNANSWERABLE = "input.missing > 1"
 LISTS = (*["input.items"] * 9, *["input.more.rows"] * 9, "input.x", "input.items > 1")
 DEEPEST = 3
 ANSWERS = (g.CONFIRMED, g.REJECTED)
+PAST, SOON, LATE = "2029-12-31T00:00:00Z", "2030-01-01T00:00:04Z", "2030-01-01T00:10:00+00:00"
+PEOPLE = (("user", "ann"), ("user", "carl"), ("user", "dora"), ("role", "clerk"), ("role", "boss"), ("manager", ""))
 CAPABILITIES = ("orders.approve", "orders.close", "stock.take", "stock.count")
 MAX_NODES = 16
 
@@ -36,7 +40,8 @@ def stored(source: str, spelling: Spelling = "native") -> dict[str, g.Plain]:
 def random_graph(rng: Random) -> g.Graph:
     """A graph that the checks find no fault with."""
     kind: g.Kind = "process" if rng.random() < 0.25 else "saga"
-    maker = _Maker(rng, is_process=kind == "process", undoes=kind != "process" or rng.random() < 0.6)
+    taste = rng.choice(("", "", "human", "human", "events"))
+    maker = _Maker(rng, is_process=kind == "process", undoes=kind != "process" or rng.random() < 0.6, taste=taste)
     exits = maker.sequence([], rng.randint(1, 6), depth=0)
     if rng.random() < 0.6:
         maker.end(exits)
@@ -56,9 +61,14 @@ def _led_on(node: g.Node, edges: list[g.Edge]) -> g.Node:
     """A question without the answers that nothing follows from."""
     if not isinstance(node.op, g.Human):
         return node
-    led = {edge.on for edge in edges if edge.source == node.id} | {*ANSWERS}
+    led = {edge.on for edge in edges if edge.source == node.id} | {*ANSWERS, g.ABSTAINED}
     outcomes = tuple(each for each in node.op.outcomes if each in led) or ANSWERS
-    return msgspec.structs.replace(node, op=msgspec.structs.replace(node.op, outcomes=outcomes))
+    times = node.op.times
+    if times is not None:
+        times = msgspec.structs.replace(
+            times, escalation=tuple(rung for rung in times.escalation if rung.outcome in {"", *outcomes})
+        )
+    return msgspec.structs.replace(node, op=msgspec.structs.replace(node.op, outcomes=outcomes, times=times))
 
 
 def _capability(rng: Random, share: float) -> str:
@@ -68,7 +78,8 @@ def _capability(rng: Random, share: float) -> str:
 def random_input(rng: Random) -> dict[str, object]:
     """What a run begins with."""
     items = [rng.randint(0, 9) for _ in range(rng.choice((0, 1, 2, 2, 3, 4)))]
-    return {"x": rng.randint(0, 8), "items": items, "more": {"rows": [rng.randint(0, 9), 5], "k": 1}}
+    times = {"when": rng.choice((*[SOON] * 5, *[LATE] * 4, "soon")), "past": PAST}
+    return {"x": rng.randint(0, 8), "items": items, "more": {"rows": [rng.randint(0, 9), 5], "k": 1}} | times
 
 
 def random_limit(rng: Random, graph: g.Graph) -> int:
@@ -76,7 +87,7 @@ def random_limit(rng: Random, graph: g.Graph) -> int:
 
     Not where errors become part of the data: the reference does not know all texts, and so not their sizes.
     """
-    limit = rng.choice((DEFAULT_LIMIT, DEFAULT_LIMIT, 220))
+    limit = rng.choice((DEFAULT_LIMIT, DEFAULT_LIMIT, 290))
     return DEFAULT_LIMIT if any(edge.on in {g.ERROR, "*"} for edge in graph.edges) else limit
 
 
@@ -106,6 +117,8 @@ class _Maker:
     is_process: bool
     undoes: bool
     """Whether any step has a compensation."""
+    taste: str
+    """The kind of node that there are many of; empty if there is none."""
     nodes: list[g.Node] = field(default_factory=list)
     edges: list[g.Edge] = field(default_factory=list)
 
@@ -119,15 +132,19 @@ class _Maker:
             self.human,
             self.timer,
             self.signal,
+            self.events,
             self.call,
             self.notice,
         ]
+        makers += [getattr(self, self.taste)] * 9 if self.taste else []
         makers += [self.no_return] if self.rng.random() < 0.3 else []
         makers += [self.fork, self.fork, self.fork, self.each] if depth < DEEPEST else []
         for position in range(length):
             if position and (not exits or len(self.nodes) > MAX_NODES):
                 break
             make = self.rng.choice(makers if len(self.nodes) < MAX_NODES else [self.task, self.save_point])
+            if not self.nodes and self.taste:
+                make = getattr(self, self.taste)
             exits = make(exits, depth)
         if self.is_process and exits and len(self.nodes) > first and self.rng.random() < 0.5:
             self._go_back(exits[0], self.nodes[first])
@@ -177,16 +194,88 @@ class _Maker:
             outcomes=outcomes,
             role=self.rng.choice(("", "", "clerk")),
             on_reject=self.rng.choice((None, None, "abort", "fail")),
+            self_approval=self.rng.random() < 0.85,
         )
-        name = self._node("ask", asked, exits, timeout_ms=self._timeout(), compensation=self._compensation(0.1))
+        timeout_ms = self._timeout()
+        if self.rng.random() < 0.6:
+            asked = self._several(asked, timeout_ms)
+        name = self._node("ask", asked, exits, timeout_ms=timeout_ms, compensation=self._compensation(0.1))
         leads = [(name, outcome) for outcome in outcomes if outcome != g.REJECTED]
+        if self.rng.random() < 0.2:
+            leads.append((name, g.WITHDRAWN))
         if g.REJECTED in outcomes and self.rng.random() < 0.4:
             leads += self.sequence([(name, g.REJECTED)], 1, depth=depth)
             self._guard(name, g.REJECTED)
         return [*leads, *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
 
-    def timer(self, exits: list[Exit], _depth: int) -> list[Exit]:
-        return [(self._node("sleep", g.WaitTimer(duration_ms=1000), exits), g.OK)]
+    def _several(self, asked: g.Human, timeout_ms: int | None) -> g.Human:
+        """The same question to several people, who have to agree; or to those whom somebody has to find."""
+        rng = self.rng
+        asks = tuple(
+            Ask(by=by, of=of, weight=rng.randint(1, 3)) for by, of in rng.sample(PEOPLE, rng.choice((1, 2, 2, 3, 3)))
+        )
+        chain = "chain" if rng.random() < 0.15 else ""
+        agree = None if chain else rng.choice((None, "any", "all", "n", "weight"))
+        weight = sum(ask.weight for ask in asks)
+        least = {"n": rng.randint(1, len(asks)), "weight": rng.randint(1, weight)}.get(agree or "", 0)
+        others = [node.id for node in self.nodes if isinstance(node.op, g.Human)]
+        return msgspec.structs.replace(
+            asked,
+            outcomes=(*asked.outcomes, g.ABSTAINED) if rng.random() < 0.6 else asked.outcomes,
+            role="",
+            asks=() if chain else asks,
+            chain=chain,
+            agree=agree,
+            least=least,
+            rejects="no" if "no" in asked.outcomes and rng.random() < 0.5 else g.REJECTED,
+            requires_reason=rng.random() < 0.15,
+            self_approval=rng.random() < 0.75,
+            distinct_from=(rng.choice(others),) if others and rng.random() < 0.3 else (),
+            distinct_approvers=rng.random() < 0.15,
+            times=self._times(asked.outcomes, timeout_ms) if rng.random() < 0.35 else None,
+        )
+
+    def _times(self, outcomes: tuple[str, ...], timeout_ms: int | None) -> g.Times:
+        """A ladder of at most two rungs, the last of which may end the question; all of it before its time is over."""
+        rng = self.rng
+        rungs = [
+            g.Rung(after_ms=after, role=role, user=user, timeout_ms=rng.choice((None, None, 2500)))
+            for after, role, user in ((500, "boss", ""), (1200, *rng.choice((("", "carl"), ("clerk", "")))))
+        ]
+        if rng.random() < 0.3:
+            rungs[1] = g.Rung(after_ms=1200, outcome=rng.choice(outcomes))
+        return g.Times(
+            due_ms=rng.choice((None, 900)),
+            reminders_ms=rng.choice(((), (300, 800, 1000))),
+            every_ms=None,
+            escalation=tuple(rungs[: rng.choice((0, 1, 2))]),
+        )
+
+    def timer(self, exits: list[Exit], depth: int) -> list[Exit]:
+        until = stored(self.rng.choice((*["input.when"] * 6, "input.past", "input.x")), "mapping")
+        sorts = (g.WaitTimer(duration_ms=1000), g.WaitTimer(cron="* * * * *"), g.WaitTimer(until=until))
+        op = self.rng.choice((*sorts, sorts[0]))
+        name = self._node("sleep", op, exits)
+        return [(name, g.OK), *(self._error_way(name, depth, 0.1) if op.until else [])]
+
+    def events(self, exits: list[Exit], depth: int) -> list[Exit]:
+        rng = self.rng
+        events = [self._awaited(f"n{place}") for place in range(rng.choice((1, 1, 2, 3)))]
+        need: g.Need = rng.choice(("all", "any", rng.randint(1, len(events))))
+        name = self._node("events", g.WaitEvents(events=tuple(events), need=need), exits, timeout_ms=self._timeout())
+        return [(name, g.OK), *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
+
+    def _awaited(self, name: str) -> g.Awaited:
+        """An event; now and then there is no key for it, or none is needed."""
+        rng = self.rng
+        key = rng.choice((None, *["input.x"] * 8, *["input.when"] * 4, "input.more"))
+        match = rng.choice((None, None, "event.x > 2", "event.x >= input.x"))
+        return g.Awaited(
+            event=rng.choice(EVENTS),
+            key=None if key is None else stored(key, "mapping"),
+            match=None if match is None else stored(match),
+            name=name,
+        )
 
     def signal(self, exits: list[Exit], depth: int) -> list[Exit]:
         op = g.WaitEvent(signal=self.rng.choice(SIGNALS))

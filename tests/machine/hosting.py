@@ -7,7 +7,7 @@ back only if nobody has begun it, a withdrawn effect never answers, a run that e
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import cast
 from uuid import UUID
 
@@ -30,6 +30,7 @@ from holdfast.machine.runs.commands import (
 )
 from holdfast.machine.runs.errands import Errand, Notify
 from holdfast.machine.runs.events import Event
+from holdfast.machine.runs.published import AnswerOffer
 from holdfast.machine.runs.state import State
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -38,7 +39,10 @@ OLGA = Actor(id="olga", kind="system", capabilities=frozenset({"*"}))
 """The engine itself, and those who may do everything."""
 ANN = Actor(id="ann", roles=frozenset({"clerk"}), capabilities=frozenset({"orders.*"}))
 BOB = Actor(id="bob", capabilities=frozenset({"stock.take"}), on_behalf_of="ann")
-ACTORS = (OLGA, ANN, BOB)
+CARL = Actor(id="carl", capabilities=frozenset({"task:*"}))
+DORA = Actor(id="dora", roles=frozenset({"clerk", "boss"}), capabilities=frozenset({"orders.*", "stock.*"}))
+ROOT = Actor(id="root", capabilities=frozenset({"*"}))
+ACTORS = (OLGA, ANN, BOB, CARL, DORA, ROOT)
 
 
 @dataclass
@@ -84,8 +88,6 @@ class Host:
     errands: list[Errand] = field(default_factory=list)
     """What the engine itself was sent to do."""
     timers: dict[str, Command] = field(default_factory=dict)
-    after: dict[str, timedelta | None] = field(default_factory=dict)
-    """How long each timer was set for."""
     due: dict[str, datetime] = field(default_factory=dict)
     """When each timer fires."""
     notices: list[Notify] = field(default_factory=list)
@@ -94,6 +96,8 @@ class Host:
     """Commands that were taken back with their effects and are on their way."""
     children: list[Child] = field(default_factory=list)
     told_parent: list[EndChild] = field(default_factory=list)
+    offers: list[AnswerOffer] = field(default_factory=list)
+    """What events that are for one taker alone were told."""
     now: datetime = NOW
     version: int = 0
     issued: int = 0
@@ -147,8 +151,7 @@ class Host:
             self.issued += 1
         for each in decision.timers:
             key = each.key or f"#{self.issued}"
-            self.timers[key], self.after[key] = cast("Command", each.command), each.after
-            self.due[key] = each.due(self.now)
+            self.timers[key], self.due[key] = cast("Command", each.command), each.due(self.now)
             self.issued += 1
         for number in decision.withdrawn_effects:
             self.calls.pop(number, None)
@@ -179,6 +182,8 @@ class Host:
                 self._child(message.instance).asked = "abort"
             case EndChild() as told:
                 self.told_parent.append(told)
+            case AnswerOffer() as answer:
+                self.offers.append(answer)
             case other:
                 raise AssertionError(f"a message nobody expects: {other}")
 

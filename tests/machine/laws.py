@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.kernel.records import StepOpened
+from holdfast.kernel.records import StepOpened, TaskOpened
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.runs import events as e
 from machine.comparing import View
@@ -94,12 +94,13 @@ def _stands_still(host: Host, view: View) -> bool:
     """Whether nothing can ever happen to the run, though it has not ended."""
     if host.state.status in {"new", "paused"} or host.state.is_terminal:
         return False
-    waits = ("calls", "recalled", "people", "signals", "timers", "letters")
+    waits = ("calls", "recalled", "waits", "timers", "letters")
     has_child = any(not child.has_ended for child in host.children)
     if has_child or any(notice.waits for notice in host.notices):
         return False
     # A deadline alone is nothing to wait for.
-    return not any(view[name] for name in waits if _names(view[name]) != {"deadline"})
+    is_asking = any(step.number in host.state.open for step in host.rows if isinstance(step, TaskOpened))
+    return not is_asking and not any(view[name] for name in waits if _names(view[name]) != {"deadline"})
 
 
 def _names(found: object) -> set[object]:

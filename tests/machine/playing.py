@@ -14,16 +14,21 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Decision, Rejection
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.asks import Ask, Stage
 from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.errands import Notify
+from holdfast.machine.runs.errands import Notify, Person
+from holdfast.machine.runs.published import Published
 from machine.comparing import History, differences, seen_of_machine, seen_of_reference
-from machine.generating import SIGNALS, random_input, random_output
-from machine.hosting import ACTORS, OLGA, Call, Host
+from machine.generating import EVENTS, SIGNALS, random_input, random_output
+from machine.hosting import ACTORS, OLGA, ROOT, Call, Host
 from machine.laws import Laws
-from machine.reference import STUCK, Reference, Step
+from machine.polling import may_all
+from machine.reference import STUCK, TASK_COMMANDS, Reference, Step
 
 OF_THE_LAW = frozenset({"not_allowed", "unknown_outcome", "no_transition"})
 """Codes of refusals because of who asks, or for what."""
+JUDGED = (c.PauseWorkflow, c.ResumeWorkflow, c.AnswerStep, *TASK_COMMANDS)
+"""Commands whose refusals are compared by all of their codes."""
 LONGEST = 60
 """Acts of a run before it is driven to its end."""
 
@@ -62,7 +67,14 @@ class Say:
     actor: Actor = OLGA
 
 
-Act: TypeAlias = Begin | Answer | Fire | Deliver | Say
+@dataclass(frozen=True)
+class Pass:
+    """Time goes by."""
+
+    milliseconds: int
+
+
+Act: TypeAlias = Begin | Answer | Fire | Deliver | Say | Pass
 
 
 class DisagreementError(AssertionError):
@@ -100,6 +112,8 @@ class Play:
                     self._tell(self.host.inbox.pop(0))
             case Say(command=command, actor=actor):
                 self._say(command, actor)
+            case Pass(milliseconds=time):
+                self.host.now += timedelta(milliseconds=time)
 
     def _begin(self, step: int) -> None:
         for call in self.host.calls.values():
@@ -123,9 +137,12 @@ class Play:
             return
         if isinstance(command, c.EndGrace):
             self._laws.lose_patience()
+        self.host.now = max(self.host.now, self.host.due[key])
         self._tell(command, timer=key)
 
     def _say(self, command: c.Command, actor: Actor) -> None:
+        if isinstance(command, c.EndNotice) and command.key not in [each.key for each in self.host.notices]:
+            return
         if isinstance(command, c.EndChild):
             for child in self.host.children:
                 if child.step == command.step:
@@ -145,10 +162,10 @@ class Play:
             found.append("a command that was not taken changed the state")
         if isinstance(answer, Rejection) and (effect is not None or timer is not None):
             found.append(f"an answer or a timer was refused: {answer}")
-        taken = self.run.tell(command, actor)
-        code = answer.code if isinstance(answer, Rejection) and answer.code in OF_THE_LAW else ""
-        if code != self.run.barred:
-            found.append(f"by the law it should be {self.run.barred or 'let pass'!r}, got {answer}")
+        taken = self.run.tell(command, actor, self.host.now)
+        code = answer.code if isinstance(answer, Rejection) else ""
+        if code != self.run.barred and (isinstance(command, JUDGED) or {code, self.run.barred} & OF_THE_LAW):
+            found.append(f"the refusal should be {self.run.barred or 'none'!r}, got {answer}")
         if taken != isinstance(answer, Decision):
             found.append(f"the command should be {'taken' if taken else 'refused or ignored'}, got {answer}")
         view = seen_of_machine(self.host)
@@ -172,11 +189,18 @@ class Mood:
     """How often somebody cancels or aborts."""
     meddling: float
     """How often a command comes that makes no sense."""
+    pausing: float
+    """How often somebody has the run wait."""
 
 
 def play_at_random(play: Play, rng: Random) -> None:
     """A whole run, from its start to its end."""
-    mood = Mood(rng.choice((0.03, 0.15, 0.4)), rng.choice((0.0, 0.0, 0.02, 0.08)), rng.choice((0.0, 0.05, 0.2)))
+    mood = Mood(
+        failing=rng.choice((0.03, 0.15, 0.4)),
+        stopping=rng.choice((0.0, 0.0, 0.02, 0.08)),
+        meddling=rng.choice((0.0, 0.05, 0.2)),
+        pausing=rng.choice((0.0, 0.05, 0.15, 0.15)),
+    )
     start = c.StartWorkflow(
         input=random_input(rng),
         delay_ms=rng.choice((0, 0, 0, 5)),
@@ -204,10 +228,16 @@ def _next(play: Play, rng: Random, mood: Mood) -> Act:
         stop = c.CancelWorkflow if rng.random() < 0.7 else c.AbortWorkflow
         return Say(stop(reason="enough", by_parent=rng.random() < 0.3), rng.choice(ACTORS))
     if chance < mood.stopping + mood.meddling:
-        return Say(_intrusion(play, rng), rng.choice(ACTORS))
+        said = [act for act in play.acts if isinstance(act, Say) and isinstance(act.command, JUDGED)]
+        return rng.choice(said) if said and rng.random() < 0.3 else Say(_intrusion(play, rng), rng.choice(ACTORS))
+    if rng.random() < mood.pausing:
+        return Say(_pause(play, rng), rng.choice((OLGA, OLGA, *ACTORS)))
+    if rng.random() < 0.05:
+        return Pass(rng.choice((1, 700, 3000)))
     if rng.random() < 0.03:
         return Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
-    choices = [*_inside(play, rng, mood.failing), *_operating(play, rng)]
+    is_patient = play.run.hold is not None and rng.random() < 0.8
+    choices = [*_inside(play, rng, mood.failing), *([] if is_patient else _operating(play, rng))]
     return rng.choice(choices or [Say(_intrusion(play, rng))])
 
 
@@ -219,19 +249,45 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
         yield Deliver()
         yield Deliver()
     for command in play.host.timers.values():
-        if not isinstance(command, c.PassDeadline) or rng.random() < failing / 4:
+        patience = failing / 4 if isinstance(command, c.PassDeadline) else 0.5 if failing else 1
+        if rng.random() < patience:
             yield Fire(command)
     yield from _from_children(play, rng, failing)
     for notice in play.host.notices:
         yield Say(_on_notice(notice, rng, failing))
     for step in play.run.steps:
-        if step.is_open and step.of is None and play.run.is_at(step, g.Human):
-            yield Say(_answer_to(play, step, rng, failing), rng.choice(ACTORS) if failing else OLGA)
+        if play.run.is_asked(step):
+            yield from _on_question(play, step, rng, failing)
         if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvent):
             yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
-            if rng.random() < 0.2:
-                answer = c.AnswerStep(step=step.number, outcome=g.OK, data=random_output(rng))
-                yield Say(answer, rng.choice(ACTORS))
+        if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvents):
+            yield Say(_published(play, step.number, rng))
+            yield Say(_published(play, step.number, rng))
+        if step.is_open and step.of is None and play.run.waits_of(step) and rng.random() < 0.2:
+            answer = c.AnswerStep(step=step.number, outcome=g.OK, data=random_output(rng))
+            yield Say(answer, rng.choice(ACTORS))
+
+
+def _published(play: Play, number: int, rng: Random) -> c.TakeEvents:
+    """Events that a step is brought: most of them are those that it waits for. None at all has it look again."""
+    step = next((each for each in play.run.steps if each.number == number), None)
+    waits = play.run.waits_of(step) if step is not None else []
+    until = rng.choice(("", (play.host.now + timedelta(seconds=rng.choice((5, 3600)))).isoformat()))
+    events = []
+    for _ in range(rng.choice((0, 1, 1, 1, 2))):
+        _, event, key = rng.choice([*waits, *waits, (0, rng.choice(EVENTS), rng.choice(("", "3")))])
+        events.append(
+            Published(
+                id=f"e{rng.randint(1, 30)}",
+                event=event,
+                key=key,
+                payload=rng.choice((random_output(rng), {"x": rng.randint(0, 8)}, {"x": 9})),
+                match_one=rng.random() < 0.3,
+                expires_at=until,
+                publisher=rng.choice((None, None, *ACTORS)),
+            )
+        )
+    return c.TakeEvents(step=number, events=events)
 
 
 def _on_notice(notice: Notify, rng: Random, failing: float) -> c.EndNotice:
@@ -240,11 +296,63 @@ def _on_notice(notice: Notify, rng: Random, failing: float) -> c.EndNotice:
     return c.EndNotice(step=notice.step, key=notice.key, channel=notice.channel, to=notice.to, error=error)
 
 
+def _on_question(play: Play, step: Step, rng: Random, failing: float) -> Iterator[Act]:
+    """Those who are asked decide, or others; or they do something else to the question."""
+    poll = step.poll
+    if poll is not None and poll.is_looking:
+        yield Say(_found(step.number, rng, failing, is_chain=bool(poll.op.chain and not poll.stages)))
+    people = [each for each in ACTORS if poll is not None and (poll.seat_of(each) or poll.vote_of(each))]
+    plain = [each for each in people or ACTORS if not may_all(each)] or ACTORS
+    for who in (rng.choice(plain), rng.choice(plain), rng.choice(ACTORS)) if failing else (rng.choice(plain), ROOT):
+        yield Say(_answer_to(play, step, rng, failing), who)
+    for who in (rng.choice(plain), rng.choice(ACTORS)) if failing and rng.random() < 0.5 else ():
+        yield Say(_done_to(step.number, rng), who)
+
+
+def _found(step: int, rng: Random, failing: float, *, is_chain: bool) -> c.PeopleFound:
+    """Whom somebody has found who was sent; now and then nobody."""
+    if rng.random() < failing / 2:
+        return c.PeopleFound(step=step, error=rng.choice(("", "the directory is down")))
+    people = [
+        Person(
+            kind="role" if name == "boss" else "user", name=name, weight=rng.randint(1, 2), for_=rng.choice(("", "eve"))
+        )
+        for name in rng.sample(("ann", "carl", "dora", "boss"), rng.randint(1, 3))
+    ]
+    if not is_chain:
+        return c.PeopleFound(step=step, people=people)
+    stages = [
+        Stage(asks=[Ask(by="role" if each.kind == "role" else "user", of=each.name)], agree=rng.choice(("any", "all")))
+        for each in people
+    ]
+    return c.PeopleFound(step=step, stages=[*stages[:2], Stage(asks=[Ask(by="manager")])][: rng.randint(1, 3)])
+
+
+def _done_to(step: int, rng: Random) -> c.TaskCommand:
+    """Something that people do to a question besides deciding it."""
+    who = ("ann", "carl", "dora", "eve", "role:boss", "role:clerk")
+    choices: list[c.TaskCommand] = [
+        c.ClaimTask(step=step),
+        c.ClaimTask(step=step),
+        c.ReleaseTask(step=step),
+        c.DelegateTask(step=step, to=rng.choice(who[:4])),
+        c.DelegateTask(step=step, to=rng.choice(who[:4])),
+        c.ReassignTask(step=step, to=rng.choice(who), who=rng.choice(("", *who))),
+        c.AddApprover(step=step, person=rng.choice(who), weight=rng.randint(1, 2)),
+        c.WithdrawDecision(step=step),
+        c.WithdrawDecision(step=step),
+        c.WithdrawDecision(step=step),
+        c.WithdrawTask(step=step, reason=rng.choice(("", "why", "ü" * 100))),
+    ]
+    return rng.choice(choices)
+
+
 def _answer_to(play: Play, step: Step, rng: Random, failing: float) -> c.AnswerStep:
     """What somebody answers a question; now and then what it does not offer."""
     op = play.graph.nodes[step.node].op
     assert isinstance(op, g.Human)
-    outcome = rng.choice(op.outcomes[1:] or op.outcomes) if rng.random() < failing else op.outcomes[0]
+    doubt = max(failing, 0.3) if failing and op.asks else failing
+    outcome = rng.choice(op.outcomes[1:] or op.outcomes) if rng.random() < doubt else op.outcomes[0]
     if rng.random() < failing / 8:
         outcome = rng.choice(("confirmed", "rejected", g.OK, g.TIMEOUT))
     data = rng.choice((None, None, random_output(rng)))
@@ -278,12 +386,35 @@ def _on_call(call: Call, rng: Random, failing: float) -> Act:
 def _operating(play: Play, rng: Random) -> Iterator[Act]:
     """What operators do for a run that waits for them."""
     letters = [step.number for step in play.run.steps if step.is_dead]
-    for number in letters:
+    for number in [step.number for step in play.run.steps if step.is_dead and (step.visit < 4 or rng.random() < 0.1)]:
         yield Say(c.RequeueStep(step=number, input=rng.choice((None, random_input(rng)))))
-    if play.run.status == "paused" and not letters:
-        yield Say(c.ResumeWorkflow())
+    if play.run.status == "paused" and (play.run.hold is not None or not letters):
+        yield Say(_resume(play, rng), rng.choice((OLGA, OLGA, *ACTORS)))
+    if play.run.hold is not None and rng.random() < 0.02:
+        yield Say(c.ExpirePause())
     if play.run.stuck and play.run.stuck.of:
         yield Say(c.RetryCompensation(step=play.run.stuck.of.number))
+
+
+def _pause(play: Play, rng: Random) -> c.PauseWorkflow:
+    until = rng.choice((None, None, timedelta(seconds=3), timedelta(seconds=-1)))
+    return c.PauseWorkflow(
+        clock=rng.choice((None, "run_on", "stand_still", "stand_still")),
+        until=None if until is None else play.host.now + until,
+    )
+
+
+def _resume(play: Play, rng: Random) -> c.ResumeWorkflow:
+    """Somebody lets the run go on, or wants to; now and then past a question, or what does not fit."""
+    asked = [step.number for step in play.run.steps if play.run.is_asked(step)]
+    return c.ResumeWorkflow(
+        reason="again",
+        trigger=rng.choice(("manual", "manual", "event")),
+        trigger_id=rng.choice(("", "", "t1", "t2")),
+        data=rng.choice((None, None, {"x": rng.randint(0, 8)}, {"x": "ü" * 200})),
+        override=rng.random() < 0.2,
+        step=rng.choice((None, None, 1, *asked)),
+    )
 
 
 def _ended(step: int, rng: Random, failing: float) -> c.EndChild:
@@ -304,11 +435,17 @@ def _intrusion(play: Play, rng: Random) -> c.Command:
         c.StartWorkflow(),
         c.AnswerStep(step=step, outcome=rng.choice(("confirmed", "ok"))),
         c.RequeueStep(step=step),
-        c.ResumeWorkflow(),
+        _pause(play, rng),
+        _resume(play, rng),
         c.RetryCompensation(step=step),
         c.NoteMissingHandler(step=step, handler="h"),
         c.SendSignal(name="green"),
+        _published(play, step, rng),
+        _done_to(step, rng),
+        c.EscalateTask(step=step),
+        _found(step, rng, 0.5, is_chain=rng.random() < 0.5),
     ]
+    choices = [each for each in choices if each not in play.host.timers.values()]
     if step not in believed:
         choices += [c.CompleteStep(step=step, output=1), c.FailStep(step=step, error="late"), c.ReturnStep(step=step)]
     if not any(each.step == step and not each.has_ended for each in play.host.children):

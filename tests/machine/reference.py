@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import get_args
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.published import Published
 from machine.hosting import NOW, OLGA
+from machine.polling import Poll, Seat, Vote, begun, may_all, person, seat_for, seat_found, verdict
 
 Data = dict[str, object]
 
 MOST_SIGNALS = 1000
 """Signals that are kept."""
+TASK_COMMANDS: tuple[type[c.TaskCommand], ...] = get_args(c.TaskCommand)
+MENDING = (c.AnswerStep, c.TimeOut, c.ResumeWorkflow, c.EscalateTask, *TASK_COMMANDS)
+"""Commands after which a question may have somebody again who can decide it."""
 STUCK = "compensation_failed"
 ANYTHING = "?"
 """An error text that the rules do not fix."""
@@ -52,10 +59,10 @@ def _read(stored: dict[str, g.Plain]) -> Expression:
     return _expressions[key]
 
 
-def _holds(condition: dict[str, g.Plain], data: Data) -> bool:
+def _holds(condition: dict[str, g.Plain], data: Data, resume: Data) -> bool:
     """A condition that cannot be answered does not hold."""
     try:
-        return _read(condition).holds({"input": data})
+        return _read(condition).holds({"input": data, "resume": resume})
     except ExpressionError:
         return False
 
@@ -66,6 +73,28 @@ def _value(stored: dict[str, g.Plain], data: Data) -> object:
         return _read(stored).evaluate({"input": data})
     except ExpressionError:
         return None
+
+
+def _poll(step: Step) -> Poll:
+    """The question of a step that asks one."""
+    assert step.poll is not None
+    return step.poll
+
+
+def _key(awaited: g.Awaited, data: Data) -> str | None:
+    """The key that an event has to be published for; None if the data has none."""
+    if awaited.key is None:
+        return ""
+    value = _value(awaited.key, data)
+    return str(value) if value and isinstance(value, str | int) else "0" if value == 0 else None
+
+
+def _matches(awaited: g.Awaited, data: Data, payload: object) -> bool:
+    """A condition that cannot be answered does not hold."""
+    try:
+        return awaited.match is None or _read(awaited.match).holds({"input": data, "event": payload})
+    except ExpressionError:
+        return False
 
 
 def _without_list(data: Data, source: str) -> Data:
@@ -118,6 +147,8 @@ class Step:
     """Whether it gave up and waits for an operator."""
     is_frozen: bool = False
     """Whether its call was taken back while the run waits for an operator."""
+    is_held_back: bool = False
+    """Whether it gave up while somebody has the run wait, so that nothing has followed from that yet."""
     is_calling: bool = False
     """Whether its handler is to be called, or is being called."""
     is_missed: bool = False
@@ -134,15 +165,27 @@ class Step:
     """Whether the handler of a stopped step finished its work all the same."""
     ended: int = 0
     """Place in the order of ends; 0 while it has none."""
-    has_timer: bool = False
+    due: datetime | None = None
+    """When its time is over; None if nothing follows from that."""
     child: str = ""
     """`started`, `cancel` or `abort`: what the step's child was last told."""
     has_stuck_child: bool = False
     """Whether its child has ended and could not be undone."""
     of: Step | None = None
     """For a compensation: what it undoes."""
+    came: Data = field(default_factory=dict)
+    """What the events have brought that it waits for, by their names there."""
     untold: list[str] = field(default_factory=list)
     """Notices that it waits for, by their keys."""
+    poll: Poll | None = None
+    """The question that it asks."""
+    asked_at: datetime | None = None
+    """From when the times of that count."""
+    times: dict[str, datetime] = field(default_factory=dict)
+    """When people are reminded next (`remind`), and when others are asked (`escalate`)."""
+    reminded: int = 0
+    level: int = 0
+    """How many rungs of its ladder it has gone up."""
     retry_of: Step | None = None
     first: int = 0
     """The step whose idempotency key its calls have."""
@@ -203,6 +246,15 @@ class Scope:
         return sorted((each for each in self.alive if each.arrived), key=lambda token: token.arrived)
 
 
+@dataclass(frozen=True)
+class Hold:
+    """Somebody has the run wait."""
+
+    since: datetime
+    stands_still: bool
+    """Whether its timers have as much time left afterwards as they had before."""
+
+
 class Reference:
     """A run of a graph, told one command at a time."""
 
@@ -217,12 +269,33 @@ class Reference:
         self.tokens: list[Token] = []
         """All there have been, in the order in which they set out."""
         self.scopes: list[Scope] = []
-        self.timers: set[str] = set()
-        """Of the run as a whole: `start`, `deadline`, `grace`."""
+        self.timers: dict[str, datetime] = {}
+        """Of the run as a whole, and when each is due: `start`, `deadline`, `grace`."""
         self.signals: list[tuple[str, object]] = []
         """Kept until somebody waits for them."""
+        self.taken: dict[str, datetime] = {}
+        """Events that the run has had, by id, and until when they can be met."""
+        self.offers: list[tuple[str, int, bool]] = []
+        """What was told to events that are for one taker alone: (event, step, whether it was taken)."""
+        self.searches: list[tuple[int, list[tuple[str, str | None]], list[str]]] = []
+        """How often somebody was sent to look for events: (step, what to look for, what the run has had)."""
+        self.requester = ""
+        """Who wanted the run."""
+        self.lookups: list[tuple[int, list[str]]] = []
+        """How often somebody was sent to find people: (step, whom)."""
+        self.answered: dict[int, list[tuple[str, str, object]]] = {}
+        """What people and the world have answered, by step: (outcome, who, with what)."""
+        self.deciders: dict[str, set[str]] = {}
+        """Who has decided which human step, by its name."""
         self.letters: dict[tuple[str, int], str] = {}
         """Dead letters: (source, step) and the error."""
+        self.hold: Hold | None = None
+        self.held_back: list[Step] = []
+        """Steps that gave up meanwhile, in the order in which they did."""
+        self.resume_data: Data = {}
+        """What the last resume has brought that brought anything."""
+        self.triggers: list[str] = []
+        """What has had the run go on."""
         self.back = ""
         """`failure` or `cancel` while the run is on its way back."""
         self.failed: Step | None = None
@@ -237,8 +310,7 @@ class Reference:
         self.ends = 0
         self.moves: list[tuple[Token, str, bool]] = []
         """Tokens on their way into a node, in the order in which they set out, and whether an operator sent them."""
-        self.delay_ms = 0
-        """How long the first node was not entered."""
+        self.now = NOW
         self.has_parent = False
         self.actor = OLGA
         """Who sent the present command."""
@@ -258,9 +330,11 @@ class Reference:
 
     # Commands
 
-    def tell(self, command: object, actor: Actor = OLGA) -> bool:
+    def tell(self, command: object, actor: Actor = OLGA, now: datetime = NOW) -> bool:
         """Take a command; False if it is refused or there is nothing to do."""
-        self.actor, self.barred = actor, ""
+        self.actor, self.barred, self.now = actor, "", now
+        if isinstance(command, c.ResumeWorkflow) and command.trigger_id in self.triggers:
+            return False  # It was carried out before.
         if isinstance(command, c.StartWorkflow):
             return (
                 self._may_start(command)
@@ -269,7 +343,10 @@ class Reference:
                 and self._start(command)
             )
         if self.status == "new":
-            return False
+            return self._bar("not_started")
+        if isinstance(command, c.AnswerStep) and command.step in self.answered:
+            given = (command.outcome, actor.id, command.data)
+            return False if given in self.answered[command.step] else self._bar("already_decided")
         if isinstance(command, c.CompleteStep | c.FailStep | c.ReturnStep):
             late = [step for step in self.steps if step.number == command.step and step.is_late]
             for step in late:
@@ -278,15 +355,27 @@ class Reference:
                 return False
         if self.is_over and isinstance(command, c.CompleteStep | c.FailStep | c.EndNotice):
             return self._note_late_end(command)
-        if isinstance(command, c.RetryCompensation):
+        if isinstance(command, c.TakeEvents):
+            taken = self._take_events(command)
+        elif isinstance(command, c.RetryCompensation):
             taken = self._stuck_step() == command.step and self._retry_compensation()
         elif self.status == "failed" and isinstance(command, c.EndChild):
             taken = any(each.number == command.step and self._hear_of_child(each, command) for each in self.steps)
+        elif self.is_over:
+            taken = self._bar("already_terminal")
         else:
-            taken = not self.is_over and self._take(command)
-        if taken:
+            taken = self._take(command)
+        if taken and isinstance(command, MENDING):
+            self._mend()
+        if taken and not self.is_over:
             self._settle()
         return taken
+
+    def _in(self, after_ms: int) -> datetime:
+        return self.now + timedelta(milliseconds=after_ms)
+
+    def _set(self, timer: str, after_ms: int) -> None:
+        self.timers[timer] = self._in(after_ms)
 
     def _bar(self, code: str) -> bool:
         """Refuse by the law."""
@@ -302,17 +391,63 @@ class Reference:
         rights = self.graph.rights
         return _may(self.actor, rights.cancel or rights.start) or self._bar("not_allowed")
 
-    def _may_resume(self) -> bool:
-        """Whoever has the capability may, if the run is paused and nothing gave up."""
-        if not _may(self.actor, "execution:resume"):
+    def _hold_on(self, command: c.PauseWorkflow) -> bool:
+        """Somebody wants the run to wait: running handlers finish, what would follow is held, and no timer fires."""
+        if not _may(self.actor, "execution:pause"):
             return self._bar("not_allowed")
-        return self.status == "paused" and not any(step.is_dead for step in self.steps)
+        if self.status == "paused" or self.back:
+            return self._bar("already_paused" if self.status == "paused" else "rollback_in_progress")
+        if command.until is not None and command.until <= self.now:
+            return self._bar("time_passed")
+        self._pause("requested")
+        self.hold = Hold(self.now, command.clock == "stand_still")
+        if command.until is not None:
+            self.timers["resume"] = command.until
+        return True
+
+    def _resume(self, command: c.ResumeWorkflow) -> bool:
+        """Whoever has the capability may, if the run is paused and no step waits to be requeued; or past an open question, by another one."""
+        is_override = command.override and command.trigger == "manual"
+        capabilities = ["execution:resume", *(["execution:override"] if is_override else [])]
+        if not all(_may(self.actor, each) for each in capabilities):
+            return self._bar("not_allowed")
+        asked = [step for step in self.steps if self.is_asked(step) and command.step in {None, step.number}]
+        if is_override and len(asked) != 1 and (asked or command.step is not None):
+            return self._bar("not_waiting")
+        question = asked[0] if is_override and asked else None
+        if self.status != "paused" and question is None:
+            return self._bar("not_paused")
+        if self.hold is None and any(step.is_dead for step in self.steps):
+            return self._bar("dead_letters")
+        answer = self._said(_poll(question).approval, command.reason, command.data) if question else {}
+        if not self._has_room(command.data) or (question and not self._has_room(self._with(question, answer))):
+            return self._bar("too_large")
+        self.resume_data = self.resume_data if command.data is None else command.data
+        self.triggers += [command.trigger_id] if command.trigger_id else []
+        self._waive()
+        self._go_on()
+        if question is not None and self.is_asked(question):  # Unless it has ended because the run went on.
+            known = (_poll(question).approval, self.actor.id, command.data)
+            self._close_question(question, "overridden", answer, [known])
+        return True
+
+    def is_asked(self, step: Step) -> bool:
+        """Whether a step waits for people."""
+        return step.is_open and not step.is_held_back and step.of is None and self.is_at(step, g.Human)
+
+    def _said(self, outcome: str, comment: str, data: object) -> Data:
+        """What the steps behind find of a decision."""
+        return {
+            "status": outcome,
+            "decided_by": self.actor.id,
+            "decided_at": self.now.isoformat(),
+            "comment": comment,
+            "data": data,
+        }
 
     def _may_answer(self, node: g.Node) -> bool:
-        """Who answers has the node's capability, and the role that is asked, unless everything is allowed."""
-        role = node.op.role if isinstance(node.op, g.Human) else ""
-        is_asked = not role or role in self.actor.roles or "*" in self.actor.capabilities
-        return (is_asked and _may(self.actor, node.capability)) or self._bar("not_allowed")
+        """Who answers has the node's capability."""
+        return _may(self.actor, node.capability) or self._bar("not_allowed")
 
     def _may_leave(self, step: Step, outcome: str, data: Data) -> bool:
         """An answer that leads on, but only for others, is not taken."""
@@ -342,32 +477,45 @@ class Reference:
             case c.CancelWorkflow(reason=reason):
                 return self._may_stop(command) and not self.back and self._cancel(reason)
             case c.PassDeadline():
-                return "deadline" in self.timers and self._cancel(ANYTHING)
+                return "deadline" in self.timers and self.hold is None and self._cancel(ANYTHING)
             case c.AbortWorkflow(reason=reason):
                 return self._may_stop(command) and self._abort(reason)
             case c.EndGrace():
                 return self._end_grace()
             case c.SendSignal():
                 return self._signal(command)
+            case c.PauseWorkflow():
+                return self._hold_on(command)
             case c.ResumeWorkflow():
-                return self._may_resume() and self._resume()
+                return self._resume(command)
+            case c.ExpirePause():
+                return self.hold is not None and self._roll_back(None, ANYTHING)
             case _:
                 return self._take_for_step(command)
 
     def _take_for_step(self, command: object) -> bool:
         step = next((each for each in self.steps if each.number == getattr(command, "step", 0)), None)
+        if isinstance(command, TASK_COMMANDS):
+            is_asked = step is not None and self.is_asked(step)
+            return self._do_to_task(step, command) if is_asked and step is not None else self._bar("not_waiting")
         if step is None:
-            return False
+            return self._bar("not_waiting" if isinstance(command, c.AnswerStep) else "")
         match command:
+            case c.PeopleFound():
+                return self._find_people(step, command)
+            case c.RemindTask() if "remind" in step.times and self.hold is None:
+                self._remind(step)
+            case c.EscalateTask() if "escalate" in step.times and self.hold is None:
+                self._escalate(step)
             case c.CompleteStep(output=output) if step.is_calling:
                 self._complete(step, output)
             case c.FailStep() if step.is_calling:
                 self._fail_call(step, command)
             case c.ReturnStep() if step.is_recalled:
                 self._return(step)
-            case c.TimeOut() if step.has_timer:
+            case c.TimeOut() if step.due is not None and self.hold is None:
                 self._time_out(step)
-            case c.AnswerStep() if step.is_open and step.of is None:
+            case c.AnswerStep() if step.is_open and not step.is_held_back and step.of is None:
                 return self._take_answer(step, command)
             case c.EndNotice() | c.EndChild():
                 return self._hear_of(step, command)
@@ -376,7 +524,7 @@ class Reference:
             case c.NoteMissingHandler() if step.is_calling and not step.is_stopping and not step.is_missed:
                 step.is_missed = True
             case _:
-                return False
+                return self._bar("not_waiting" if isinstance(command, c.AnswerStep) else "")
         return True
 
     def _hear_of(self, step: Step, command: c.EndNotice | c.EndChild) -> bool:
@@ -386,7 +534,7 @@ class Reference:
 
     def _hear_of_notice(self, step: Step, command: c.EndNotice) -> bool:
         """Somebody was told, or could not be: a step goes on when all of its notices are delivered, and fails with the first that is not."""
-        is_awaited = step.is_open and command.key in step.untold
+        is_awaited = step.is_open and not step.is_held_back and command.key in step.untold
         if is_awaited and command.error:
             self._fail(step, ANYTHING)
         elif is_awaited:
@@ -397,21 +545,22 @@ class Reference:
 
     def _start(self, command: c.StartWorkflow) -> bool:
         self.status = "running"
-        self.has_parent, self.delay_ms = bool(command.parent), command.delay_ms
+        self.has_parent = bool(command.parent)
+        self.requester = command.requester if self.actor.kind == "system" else person(self.actor)
         self.tokens = [Token("0", dict(command.input))]
         if self.policies.deadline_ms is not None:
-            self.timers.add("deadline")
+            self._set("deadline", command.delay_ms + self.policies.deadline_ms)
         if command.delay_ms:
-            self.timers.add("start")
+            self._set("start", command.delay_ms)
         else:
             self.moves.append((self.root, self.graph.entry, False))
             self._settle()
         return True
 
     def _begin(self) -> bool:
-        if "start" not in self.timers:
+        if "start" not in self.timers or self.hold is not None:
             return False
-        self.timers.remove("start")
+        del self.timers["start"]
         self.moves.append((self.root, self.graph.entry, False))
         return True
 
@@ -460,7 +609,7 @@ class Reference:
             self._resume_call(step)
 
     def _time_out(self, step: Step) -> None:
-        step.has_timer = False
+        step.due = None
         if isinstance(self._op(step), g.WaitTimer):
             self._finish(step, g.OK, None)
             return
@@ -474,59 +623,342 @@ class Reference:
     def _take_answer(self, step: Step, command: c.AnswerStep) -> bool:
         """People answer by what the question offers, the world answers a wait by `ok`; nothing else can be answered."""
         node = self.graph.nodes[step.node]
-        if not isinstance(node.op, g.Human | g.WaitEvent):
-            return False
+        if not isinstance(node.op, g.Human | g.WaitEvent | g.WaitEvents):
+            return self._bar("not_waiting")
+        kept_out = step.poll.keeps_out(self.actor) if step.poll is not None else ""
+        if kept_out:
+            return self._bar(kept_out)
         if not self._may_answer(node):
             return False
         if command.outcome not in (node.op.outcomes if isinstance(node.op, g.Human) else (g.OK,)):
             return self._bar("unknown_outcome")
-        return self._decide(step, command) if isinstance(node.op, g.Human) else self._bring(step, command.data)
+        if isinstance(node.op, g.Human):
+            return self._decide(step, command)
+        is_taken = self._bring(step, command.data)
+        if is_taken:
+            self.answered[step.number] = [(g.OK, self.actor.id, command.data)]
+        return is_taken
 
     def _bring(self, step: Step, payload: object) -> bool:
         """What a step waits for has happened."""
         told = self._with(step, payload)
-        has_room = payload is None or self._has_room(told)  # What brings nothing needs none.
-        if not has_room or not self._may_leave(step, g.OK, told):
+        if payload is not None and not self._has_room(told):  # What brings nothing needs none.
+            return self._bar("too_large")
+        if not self._may_leave(step, g.OK, told):
             return False
         self.handler_calls = 0
         self._finish(step, g.OK, payload)
         return True
 
-    def _decide(self, step: Step, command: c.AnswerStep) -> bool:
-        answer: Data = {
-            "status": command.outcome,
-            "decided_by": self.actor.id,
-            "decided_at": NOW.isoformat(),
-            "comment": command.comment,
-            "data": command.data,
-        }
-        told = step.token.data | {step.node: answer}
-        is_bare = command.outcome == g.REJECTED and not command.comment and command.data is None
-        if not is_bare and not self._has_room(told):
+    # People
+
+    def _put_question(self, step: Step, op: g.Human) -> None:
+        step.poll = poll = begun(op)
+        if op.times is not None:
+            step.asked_at = self.now
+            poll.due = None if op.times.due_ms is None else self._in(op.times.due_ms)
+            self._set_times(step, op.times)
+        self._ask_people(step)
+
+    def _ask_people(self, step: Step) -> None:
+        """Those are asked whom the definition names, or the stage of a chain; a chain and a manager have to be looked up."""
+        poll = _poll(step)
+        asks = poll.stages[poll.stage - 1].asks if poll.stages else list(poll.op.asks)
+        if poll.op.chain and not poll.stages:
+            asks = [Ask(by="chain", of=poll.op.chain)]
+        elif poll.op.role:
+            asks = [Ask(by="role", of=poll.op.role)]
+        if any(ask.by in {"chain", "manager"} for ask in asks):
+            poll.is_looking, poll.is_in_trouble = True, False
+            self.lookups.append((step.number, [ask.words for ask in asks]))
+        elif asks:
+            self._put_to(step, [seat_for(ask) for ask in asks])
+
+    def _put_to(self, step: Step, people: list[Seat], error: str = "") -> None:
+        """Ask people, but for those who may not decide. If the others cannot agree, the run waits for somebody who mends that."""
+        poll = _poll(step)
+        decided = [seat for seat in poll.asked if seat.vote is not None]
+        people = [seat for seat in people if seat.who not in [each.decider for each in decided]]
+        for seat in people:
+            seat.stage = poll.stage
+            is_user = not seat.who.startswith("role:")
+            seat.is_over = is_user and bool(self._separation(step, {seat.who, seat.stands_for} - {""}))
+        votes = [(seat.weight, poll.word(seat.vote.outcome)) for seat in decided if seat.vote]
+        votes += [(seat.weight, None) for seat in people if not seat.is_over]
+        poll.put(people)
+        poll.is_in_trouble = bool(error) or not people or verdict(votes, poll.agree, poll.least) == "against"
+        if poll.is_in_trouble:
+            self._pause("no_approver")
+
+    def _find_people(self, step: Step, command: c.PeopleFound) -> bool:
+        poll = step.poll
+        if poll is None or not poll.is_looking or not self.is_asked(step):
             return False
-        if not self._may_leave(step, command.outcome, told):
+        if command.stages and not poll.stages:
+            poll.stages, poll.is_looking = command.stages, False
+            poll.go_to_stage(1)
+            self._ask_people(step)
+        elif poll.op.chain and not poll.stages:
+            self._put_to(step, [], "the chain has no stages")
+        else:
+            self._put_to(step, [seat_found(each) for each in command.people], command.error)
+        return True
+
+    def _mend(self) -> None:
+        """A run that waits because nobody can decide goes on once somebody can."""
+        is_in_trouble = any(step.poll is not None and step.poll.is_in_trouble for step in self.steps)
+        if self.status == "paused" and self.reason == "no_approver" and not is_in_trouble:
+            self._go_on()
+
+    def _separation(self, step: Step, names: set[str]) -> str:
+        """Why somebody, under these names, may not decide although asked: who wanted the run, or has decided what he should not have."""
+        poll = _poll(step)
+        others = set(poll.op.distinct_from)
+        before: set[str] = set()
+        if poll.op.distinct_approvers:
+            others |= self.deciders.keys() - {step.node}
+            earlier = [seat.vote for seat in poll.seats if seat.is_over and seat.vote is not None]
+            before = {name for vote in earlier for name in (vote.actor, vote.on_behalf_of)}
+        for name in sorted(names):
+            if not poll.op.self_approval and name == self.requester != "":
+                return "self_approval"
+            if name in before or any(name in self.deciders.get(each, ()) for each in others):
+                return "not_distinct"
+        return ""
+
+    def _decide(self, step: Step, command: c.AnswerStep) -> bool:
+        poll, who = _poll(step), self.actor
+        known = poll.known_vote(who)
+        if known is not None:
+            is_same = (known.outcome, known.data) == (command.outcome, command.data)
+            return False if is_same else self._bar("already_decided")
+        if poll.is_claimed_from(who):
+            return self._bar("claimed")
+        kept_out = "" if who.kind == "system" else self._separation(step, {who.id, person(who)})
+        if kept_out:
+            return self._bar(kept_out)
+        if poll.op.requires_reason and command.outcome == poll.op.rejects and not command.comment.strip():
+            return self._bar("reason_required")
+        return self._count(step, command)
+
+    def _count(self, step: Step, command: c.AnswerStep) -> bool:
+        """What a decision comes to, together with those before it."""
+        poll, who = _poll(step), self.actor
+        ending, seat = poll.ending(who, command.outcome), poll.seat_of(who)
+        stands_for = who.on_behalf_of or (seat.stands_for if seat is not None else "")
+        vote = Vote(command.outcome, who.id, stands_for, command.comment, command.data, self.now)
+        votes = [] if ending.is_alone else [*(each for each in poll.votes if not each.is_withdrawn), vote]
+        answer = self._said(ending.outcome or command.outcome, command.comment, command.data)
+        answer |= ({"reason": ending.reason} if ending.reason else {}) | (
+            {"decisions": [each.told for each in votes]} if votes else {}
+        )
+        told = self._with(step, answer)
+        is_bare = command.data is None and not command.comment and ending.is_alone
+        if not (is_bare and ending.outcome == poll.op.rejects) and not self._has_room(told):
+            return self._bar("too_large")
+        if ending.outcome and not self._may_leave(step, ending.outcome, told):
             return False
         self.handler_calls = 0
-        if command.outcome != g.REJECTED or self._edge(step.node, g.REJECTED, told) is not None:
-            self._finish(step, command.outcome, answer)
+        said = command.outcome
+        if ending.is_alone:
+            vote.outcome = ending.outcome
+            for each in poll.free if len(poll.asked) == 1 else []:
+                each.decided = ending.outcome
+        poll.record(None if ending.is_alone else seat, vote)
+        if ending.is_stage_over:
+            poll.end_stage()
+            poll.go_to_stage(poll.stage + 1)
+            self._ask_people(step)
+        elif ending.outcome:
+            for each in votes or [vote]:
+                each.is_applied = True
+            known = [(each.outcome, each.actor, each.data) for each in votes] or [(said, who.id, command.data)]
+            self._close_question(step, "decided", answer, [(ending.outcome, who.id, command.data), *known])
+        return True
+
+    def _close_question(self, step: Step, status: str, answer: Data, known: list[tuple[str, str, object]]) -> None:
+        """People have answered: nobody is asked any more, and whoever has decided is remembered."""
+        poll = _poll(step)
+        self.answered[step.number] = known
+        names = {name for vote in poll.votes if not vote.is_withdrawn for name in (vote.actor, vote.on_behalf_of)}
+        if status != "withdrawn":
+            names |= {self.actor.id, self.actor.on_behalf_of}
+        self.deciders[step.node] = self.deciders.get(step.node, set()) | names - {""}
+        outcome = str(answer["status"])
+        shown = "overridden" if status == "overridden" else outcome
+        poll.close(status, shown, (self.actor.id, str(answer["comment"])))
+        if status == "overridden":
+            self._finish(step, outcome, answer)
+        else:
+            self._conclude_question(step, outcome, answer)
+
+    def _conclude_question(self, step: Step, outcome: str, answer: Data) -> None:
+        """A question that was taken back is rejected where no edge leads on from that; so a rejection ends the run, or fails the step."""
+        told, rejects = self._with(step, answer), _poll(step).op.rejects
+        if outcome == g.WITHDRAWN and self._edge(step.node, outcome, told) is None:
+            outcome = rejects
+        if outcome != rejects or self._edge(step.node, rejects, told) is not None:
+            self._finish(step, outcome, answer)
         elif self._after_rejection(step) == "fail":
             self._fail(step, ANYTHING)
         else:
-            step.outcome, step.output = g.REJECTED, answer
+            step.outcome, step.output = outcome, answer
             self._end(step, "completed")
             self._abort(ANYTHING)
+
+    def _do_to_task(self, step: Step, command: c.TaskCommand) -> bool:
+        """What people do to a question besides deciding it."""
+        match command:
+            case c.ClaimTask():
+                return self._claim(step)
+            case c.ReleaseTask():
+                return self._release(step)
+            case c.DelegateTask(to=to):
+                return self._delegate(step, to)
+            case c.ReassignTask(to=to, who=who):
+                return self._reassign(step, to, who)
+            case c.AddApprover(person=name, weight=weight):
+                return self._add(step, name, weight)
+            case c.WithdrawDecision():
+                return _poll(step).withdraw(self.actor) or self._bar("nothing_decided")
+            case c.WithdrawTask(reason=reason):
+                return self._withdraw_task(step, reason)
+            case c.CommentTask():
+                raise AssertionError("nobody talks here")
+
+    def _is_kept_out(self, step: Step) -> bool:
+        poll = _poll(step)
+        kept_out = poll.keeps_out(self.actor)
+        if kept_out or not self._may_answer(self.graph.nodes[step.node]):
+            self._bar(kept_out or "not_allowed")
+            return True
+        return poll.is_claimed_from(self.actor) and not self._bar("claimed")
+
+    def _claim(self, step: Step) -> bool:
+        """Whoever can decide can claim."""
+        poll, who = _poll(step), self.actor
+        if poll.claimed_by == person(who) or self._is_kept_out(step):
+            return False
+        kept_out = "" if who.kind == "system" else self._separation(step, {who.id, person(who)})
+        if kept_out or poll.known_vote(who) is not None:
+            return self._bar(kept_out or "already_decided")
+        poll.claimed_by = person(who)
         return True
 
+    def _release(self, step: Step) -> bool:
+        poll = _poll(step)
+        if not poll.claimed_by:
+            return False
+        if poll.claimed_by != person(self.actor) and not _may(self.actor, "task:reassign"):
+            return self._bar("not_allowed")
+        poll.claimed_by = ""
+        return True
+
+    def _delegate(self, step: Step, to: str) -> bool:
+        """Another one decides in one's place, with the same weight."""
+        poll = _poll(step)
+        if self._is_kept_out(step):
+            return False
+        only = poll.free[0] if may_all(self.actor) and len(poll.free) == 1 else None
+        seat = poll.seat_of(self.actor) or only
+        if seat is None:
+            return self._bar("nobody_named")
+        by = person(self.actor) if seat.who.startswith("role:") else seat.who
+        if to == by:
+            return self._bar("delegation_to_self")
+        if to in {*seat.hands, seat.stands_for}:
+            return self._bar("delegation_circle")
+        return self._hand(step, seat, Seat(to, seat.weight, seat.stands_for or by, hands=(*seat.hands, by)))
+
+    def _reassign(self, step: Step, to: str, who: str) -> bool:
+        poll = _poll(step)
+        if not _may(self.actor, "task:reassign"):
+            return self._bar("not_allowed")
+        found = [seat for seat in poll.free if who in {"", seat.who}]
+        if (who and not found) or (not who and len(found) > 1):
+            return self._bar("nobody_named")
+        seat = found[0] if found else None
+        return self._hand(step, seat, Seat(to, 1 if seat is None else seat.weight))
+
+    def _add(self, step: Step, who: str, weight: int) -> bool:
+        if not _may(self.actor, "task:add_approver"):
+            return self._bar("not_allowed")
+        if _poll(step).is_open_to_all:
+            return self._bar("already_asked")
+        return self._hand(step, None, Seat(who, weight))
+
+    def _hand(self, step: Step, seat: Seat | None, heir: Seat) -> bool:
+        """Ask somebody else, if he is not asked yet and may decide."""
+        poll = _poll(step)
+        if poll.is_looking:
+            return self._bar("not_asked_yet")
+        if heir.who in [each.who for each in poll.asked]:
+            return self._bar("already_asked")
+        kept_out = "" if heir.who.startswith("role:") else self._separation(step, {heir.who})
+        if kept_out:
+            return self._bar(kept_out)
+        poll.hand(seat, heir)
+        return True
+
+    def _withdraw_task(self, step: Step, reason: str) -> bool:
+        """Whoever wanted the run takes the question back, or whoever may."""
+        if person(self.actor) != self.requester and not _may(self.actor, "task:withdraw"):
+            return self._bar("not_allowed")
+        answer = self._said(g.WITHDRAWN, reason, None)
+        if reason and not self._has_room(self._with(step, answer)):
+            return self._bar("too_large")
+        self.handler_calls = 0
+        self._close_question(step, "withdrawn", answer, [(g.WITHDRAWN, self.actor.id, None)])
+        return True
+
+    def _set_times(self, step: Step, times: g.Times) -> None:
+        """The next reminder and the next rung of the ladder; all times count from when the question was asked."""
+        assert step.asked_at is not None
+        reminders = list(times.reminders_ms[step.reminded : step.reminded + 1])
+        if times.every_ms is not None:
+            reminders = [times.every_ms * (step.reminded + 1)]
+        rungs = [rung.after_ms for rung in times.escalation[step.level : step.level + 1]]
+        found = {"remind": reminders, "escalate": rungs}
+        step.times = {name: step.asked_at + timedelta(milliseconds=at[0]) for name, at in found.items() if at}
+
+    def _remind(self, step: Step) -> None:
+        """Those reminders whose time has come are one."""
+        times = _poll(step).op.times
+        assert times is not None
+        step.reminded += 1
+        self._set_times(step, times)
+        while step.times.get("remind", self._in(1)) <= self.now:
+            step.reminded += 1
+            self._set_times(step, times)
+
+    def _escalate(self, step: Step) -> None:
+        """Somebody else is asked too, and decides for the others; or the question ends by an outcome."""
+        poll = _poll(step)
+        assert poll.op.times is not None
+        rung = poll.op.times.escalation[step.level]
+        step.level += 1
+        del step.times["escalate"]
+        if rung.outcome:
+            self.actor = OLGA
+            answer = self._said(rung.outcome, "nobody answered in time", None) | {"decided_by": "system"}
+            self._conclude_question(step, rung.outcome, answer)
+            return
+        who = rung.user or f"role:{rung.role}"
+        if who not in [seat.who for seat in poll.asked]:
+            poll.seats.append(Seat(who, stage=poll.stage, is_extra=True))
+        poll.is_in_trouble = False
+        if rung.timeout_ms is not None:
+            step.due = self._in(rung.timeout_ms)
+        self._set_times(step, poll.op.times)
+
     def _after_rejection(self, step: Step) -> str:
-        op = self._op(step)
-        assert isinstance(op, g.Human)
-        return op.on_reject or self.policies.on_reject
+        return _poll(step).op.on_reject or self.policies.on_reject
 
     def _hear_of_child(self, step: Step, command: c.EndChild) -> bool:
         """A child has ended, for the first time, or again after an operator had it undone."""
         if step.has_stuck_child:
             return command.reason != STUCK and self._free(step)
-        if step.is_open or step.is_stopping:
+        if (step.is_open and not step.is_held_back) or step.is_stopping:
             self._end_child(step, command)
             return True
         return False
@@ -575,6 +1007,50 @@ class Reference:
         self.signals.append((command.name, command.payload))
         return True
 
+    def _take_events(self, command: c.TakeEvents) -> bool:
+        """Those are taken that the step waits for. Whoever has an event for one taker alone is told whether it was taken."""
+        found = [each for each in self.steps if each.number == command.step and each.is_open and each.of is None]
+        found = [each for each in found if not each.is_held_back]
+        waiting = None if self.is_over else next((each for each in found if self.is_at(each, g.WaitEvents)), None)
+        if waiting is not None and not command.events:
+            self._search(waiting)
+            return True
+        is_told = False
+        for event in command.events:
+            is_taken = waiting is not None and waiting.is_open and self._take_event(waiting, event)
+            is_told = is_told or is_taken or event.match_one
+            if event.match_one:
+                self.offers.append((event.id, command.step, is_taken))
+        return is_told
+
+    def _take_event(self, step: Step, event: Published) -> bool:
+        """Whether an event is one that a step still waits for, from somebody who may bring it, and not one that the run has had."""
+        node, who = self.graph.nodes[step.node], event.publisher or OLGA
+        op = node.op
+        assert isinstance(op, g.WaitEvents)
+        for each in op.events:
+            is_it = each.event == event.event and _key(each, step.data) == event.key and each.title not in step.came
+            if not is_it or not _matches(each, step.data, event.payload):
+                continue
+            came = step.came | {each.title: event.payload}
+            output = came if len(op.events) > 1 else event.payload
+            is_enough = len(came) >= (
+                op.need if isinstance(op.need, int) else {"all": len(op.events), "any": 1}[op.need]
+            )
+            ways = self._open_edges(step.node, g.OK, self._with(step, output))
+            is_barred = is_enough and ways and not any(_may(who, way.capability) for way in ways)
+            if event.id in self.taken or not _may(who, node.capability) or is_barred:
+                continue
+            step.came, self.actor, self.handler_calls = came, who, 0
+            self.taken = {name: until for name, until in self.taken.items() if until > self.now}
+            if event.expires_at:
+                self.taken[event.id] = datetime.fromisoformat(event.expires_at)
+            if is_enough:
+                step.due = None
+                self._answer(step, output)
+            return True
+        return False
+
     def _requeue(self, step: Step, data: Data | None) -> None:
         self._settle_letter(step)
         step.has_stuck_child = False  # Another child takes its place.
@@ -582,18 +1058,23 @@ class Reference:
         if data is not None:
             step.token.data, step.token.first = dict(data), None
         self.moves.append((step.token, step.node, True))
-        self._go_on()
+        self.handler_calls = 0
+        if self.hold is None:
+            self._go_on()
 
-    def _resume(self) -> bool:
+    def _waive(self) -> None:
         if self.reason == STUCK and self.stuck is not None and self.stuck.of is not None:
             self.stuck.of.is_undone = True  # It is not, and nobody asks for it any more.
             self.stuck.of.has_stuck_child = False
             self._forget_stuck()
-        self._go_on()
-        return True
 
     def _go_on(self) -> None:
+        hold, self.hold = self.hold, None
         self.status, self.reason, self.handler_calls = "running", "", 0
+        self.timers.pop("resume", None)
+        if hold is not None and hold.stands_still:
+            self._put_off(self.now - hold.since)
+        failed, self.held_back = self.held_back, []
         for step in self.steps:
             if step.is_frozen:
                 step.is_frozen = False
@@ -601,14 +1082,31 @@ class Reference:
         for token in list(self.tokens):
             if token.held is not None and not token.is_over:
                 (node, last), token.held = token.held, None
-                if node and self._edge(node, last, token.data) is None:
+                if node and hold is None and self._edge(node, last, token.data) is None:
                     self._end_token(token)
                 elif node:
                     self._leave(token, node, last)
                 else:
-                    self.moves.append((token, last, True))
+                    self.moves.append((token, last, hold is None))
+        for step in failed:
+            if step.is_held_back:
+                step.is_held_back = False
+                self._fail(step, step.error)
         for scope in self.scopes:
             self._look_at(scope)
+        for step in self.steps:
+            if step.poll is not None and step.poll.is_in_trouble and self.is_asked(step):
+                self._ask_people(step)
+
+    def _put_off(self, time: timedelta) -> None:
+        """Everything is due as much later as the clocks stood still."""
+        self.timers = {name: due + time for name, due in self.timers.items()}
+        for step in self.steps:
+            step.due = None if step.due is None else step.due + time
+            step.times = {name: due + time for name, due in step.times.items()}
+            if self.is_asked(step) and step.asked_at is not None and step.poll is not None:
+                step.asked_at += time
+                step.poll.due = None if step.poll.due is None else step.poll.due + time
 
     # Moving
 
@@ -686,10 +1184,16 @@ class Reference:
                 self._end_way(step, status)
             case g.SavePoint() | g.NoReturn() | g.Notice():
                 self._pass(step, node.op)
-            case g.Human() | g.WaitTimer() | g.WaitEvents() | g.Join():
+            case g.WaitTimer():
+                self._sleep(step, node.op)
+            case g.WaitEvents():
+                self._wait_for_events(step, node.op)
+            case g.Human():
+                self._put_question(step, node.op)
+            case g.Join():
                 pass
-        if step.is_open and (isinstance(node.op, g.WaitTimer) or (not step.is_calling and node.timeout_ms is not None)):
-            step.has_timer = True
+        if step.is_open and not step.is_calling and node.timeout_ms is not None:
+            step.due = self._in(node.timeout_ms)
 
     def _pass(self, step: Step, op: g.SavePoint | g.NoReturn | g.Notice) -> None:
         """Nothing to wait for, unless it is that people are told."""
@@ -728,7 +1232,7 @@ class Reference:
 
     def _ask(self, step: Step, op: g.Condition) -> None:
         try:
-            answer = _read(op.expression).holds({"input": step.data})
+            answer = _read(op.expression).holds({"input": step.data, "resume": self.resume_data})
         except ExpressionError:
             self._fail(step, ANYTHING)
         else:
@@ -740,6 +1244,39 @@ class Reference:
                 self.signals.remove(kept)
                 self._answer(step, kept[1])
                 return
+
+    def _sleep(self, step: Step, op: g.WaitTimer) -> None:
+        """For a while, until the next full minute (no other rule is drawn here), or until an instant that the data tells."""
+        if op.duration_ms is not None:
+            step.due = self._in(op.duration_ms)
+        elif op.cron:
+            step.due = self.now.replace(second=0, microsecond=0) + timedelta(minutes=1)
+        else:
+            try:
+                step.due = max(datetime.fromisoformat(str(_value(op.until or {}, step.data))), self.now)
+            except ValueError:
+                self._fail(step, ANYTHING)
+
+    def _wait_for_events(self, step: Step, op: g.WaitEvents) -> None:
+        if any(_key(each, step.data) is None for each in op.events):
+            self._fail(step, ANYTHING)
+        else:
+            self._search(step)
+
+    def _search(self, step: Step) -> None:
+        """Somebody is sent to look for events that came before."""
+        op = self._op(step)
+        assert isinstance(op, g.WaitEvents)
+        left = [(each.event, _key(each, step.data)) for each in op.events if each.title not in step.came]
+        self.searches.append((step.number, left, list(self.taken)))
+
+    def waits_of(self, step: Step) -> list[tuple[int, str, str]]:
+        """What an open step waits for: place, name and key of each."""
+        op = self._op(step)
+        if not isinstance(op, g.WaitEvents):
+            return [(0, op.signal, "")] if isinstance(op, g.WaitEvent) else []
+        places = [(place, each) for place, each in enumerate(op.events) if each.title not in step.came]
+        return [(place, each.event, _key(each, step.data) or "") for place, each in places]
 
     def _answer(self, step: Step, output: object) -> None:
         """A step is answered; if there is no room for that, it has failed. On the way back everything is taken."""
@@ -765,7 +1302,7 @@ class Reference:
     def _over(self, data: Data, node: str, output: object) -> Data:
         if output is None:
             return data
-        if isinstance(output, dict) and not isinstance(self.graph.nodes[node].op, g.Call | g.Human):
+        if isinstance(output, dict) and not isinstance(self.graph.nodes[node].op, g.Call | g.Human | g.WaitEvents):
             return data | output
         return data | {self._shown_name(node): output}
 
@@ -789,7 +1326,11 @@ class Reference:
         self.ends += 1
         step.ended = self.ends
         step.status = status
-        step.is_open = step.has_timer = step.is_frozen = False
+        step.is_open = step.is_frozen = step.is_held_back = False
+        step.due, step.times = None, {}
+        if step.poll is not None:
+            word = {"skipped": "cancelled", "failed": "failed"}.get(status, step.outcome)
+            step.poll.close(word if word in {"cancelled", "failed"} else "expired", word)
 
     def _leave(self, token: Token, node: str, outcome: str) -> None:
         if self.back:
@@ -806,6 +1347,8 @@ class Reference:
         elif self.policies.on_no_edge == "pause":
             token.held = (node, outcome)
             self._pause("no_edge")
+        elif self.hold is not None:
+            token.held = (node, outcome)
         else:
             self._roll_back(None, ANYTHING)
 
@@ -820,12 +1363,12 @@ class Reference:
 
     def _open_edges(self, node: str, outcome: str, data: Data) -> list[g.Edge]:
         edges = self._edges(node, outcome) or self._edges(node, "*")
-        return [edge for edge in edges if edge.when is None or _holds(edge.when, data)]
+        return [edge for edge in edges if edge.when is None or _holds(edge.when, data, self.resume_data)]
 
     def _end_token(self, token: Token) -> None:
         token.is_over = True
         if token.scope is None:
-            self.timers.discard("deadline")
+            self.timers.pop("deadline", None)
         else:
             self._look_at(token.scope)
 
@@ -974,8 +1517,10 @@ class Reference:
             self._settle_letter(step)
         if not step.is_open:
             return
+        has_failed = step.is_held_back
         self._end(step, "skipped")
-        self._stop_child(step)
+        if not has_failed:
+            self._stop_child(step)
         if step.is_calling:
             step.is_stopping = step.is_recalled = True
 
@@ -992,8 +1537,12 @@ class Reference:
     # Failing
 
     def _fail(self, step: Step, error: str) -> None:
-        """A step has failed for good."""
+        """A step has failed for good. Nothing follows from that as long as somebody has the run wait."""
         step.error = error
+        if self.hold is not None:
+            step.status, step.is_held_back, step.due, step.times = "running", True, None, {}
+            self.held_back.append(step)
+            return
         self._end(step, "failed")
         token = step.token
         if self.back:
@@ -1031,8 +1580,9 @@ class Reference:
 
     # Rolling back and stopping
 
-    def _roll_back(self, failed: Step | None, error: str) -> None:
+    def _roll_back(self, failed: Step | None, error: str) -> bool:
         self.status, self.reason, self.back, self.failed, self.error = "running", "", "failure", failed, error
+        self.hold = None
         self.timers.clear()
         self._forget_stuck()
         for step in [each for each in self.steps if each.of is None]:
@@ -1040,9 +1590,11 @@ class Reference:
                 step.is_recalled = True
             else:
                 self._stop(step)
+        return True
 
     def _cancel(self, reason: str) -> bool:
         self.status, self.reason, self.back, self.error = "running", "", "cancel", reason
+        self.hold = None
         self.timers.clear()
         self._forget_stuck()
         for step in self.steps:
@@ -1051,13 +1603,13 @@ class Reference:
         if self.policies.on_cancel == "none":
             self._conclude("cancelled")
         elif any(step.is_stopping and step.is_calling for step in self.steps):
-            self.timers.add("grace")
+            self._set("grace", self.policies.stop_grace_ms)
         return True
 
     def _end_grace(self) -> bool:
         if "grace" not in self.timers:
             return False
-        self.timers.remove("grace")
+        del self.timers["grace"]
         late = [step for step in self.steps if step.is_stopping and step.is_calling]
         for step in late:
             step.is_stopping = step.is_calling = step.is_recalled = False
@@ -1069,7 +1621,7 @@ class Reference:
         self.error = reason
         self._forget_stuck()
         for step in self.steps:
-            if step.child and (step.is_open or step.is_stopping):
+            if step.child and ((step.is_open and not step.is_held_back) or step.is_stopping):
                 step.child = "abort"
             self._stop(step)
         self._conclude("aborted")
@@ -1080,7 +1632,7 @@ class Reference:
         if self.chain is None:
             if any(step.is_open or step.is_stopping for step in self.steps):
                 return
-            self.timers.discard("grace")
+            self.timers.pop("grace", None)
             self.chain = self._plan()
             self.dropped = []
         while self.chain and not self.is_over and not any(step.is_open for step in self.steps):
@@ -1191,10 +1743,10 @@ class Reference:
         return True
 
     def _conclude(self, status: str, reason: str = "") -> None:
-        self.status, self.reason = status, reason
+        self.status, self.reason, self.hold = status, reason, None
         self.timers.clear()
         for step in self.steps:
-            step.has_timer = False
+            step.due = None
         if self.has_parent:
             result = self.root.data if status == "completed" else None
             error = ANYTHING if self.stuck else self.error

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast.kernel.decision import Decision, Ignored, Rejection
+from holdfast.kernel.records import StepOpened, TaskOpened
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.runs import commands as c
@@ -170,3 +171,63 @@ def test_a_timer_that_is_set_while_paused_waits_too() -> None:
     host.tell(c.AnswerStep(step=1, outcome="confirmed"))
     assert held.held == {}
     assert e.TimerHeld(key=step_timer(1)) in host.history
+
+
+def beside(name: str, op: g.Op, compensation: g.Work | None = None) -> Host:
+    """A node beside a call that is under way: steps 2 and 3."""
+    nodes = [
+        g.Node(id="f", op=g.Split()),
+        g.Node(id=name, op=op, compensation=compensation),
+        g.Node(id="work", op=g.Task(work=g.Work(handler="work", retry=g.Retry(max_calls=1)))),
+        g.Node(id="j", op=g.Join(split="f")),
+    ]
+    ways = [g.Edge(source="f", target=target, on=g.BRANCH) for target in (name, "work")]
+    ways += [g.Edge(source=name, target="j", on=each) for each in op.answers or (g.OK,)]
+    ways += [g.Edge(source="work", target="j")]
+    host = Host(
+        compile_graph(kind="saga", name="g", version="1", entry="f", nodes=nodes, edges=ways, policies=g.Policies())
+    )
+    host.tell(c.StartWorkflow())
+    return host
+
+
+def test_a_failure_that_was_held_is_undone_though_nothing_was_called() -> None:
+    """What failed while the run was paused counts as any failure does: its own compensation is called first."""
+    host = beside("child", g.Call(definition="child"), compensation=g.Work(handler="undo"))
+    host.tell(c.CompleteStep(step=3), effect=next(iter(host.calls)))
+    host.tell(c.PauseWorkflow())
+    host.tell(c.EndChild(step=2, status="failed", error="no"))
+    host.tell(c.ResumeWorkflow())
+    assert [(call.body.node, call.body.is_compensation) for call in host.calls.values()] == [("child", True)]
+
+
+def test_a_call_that_failed_in_a_pause_is_told_at_once() -> None:
+    """The row of the step tells the error and the call, though nothing has followed from them yet."""
+    host = forked()
+    host.tell(c.PauseWorkflow())
+    fail(host, 2)
+    row = next(row for row in host.rows if isinstance(row, StepOpened) and row.number == 2)
+    assert (row.status, row.error, row.attempts) == ("running", "no", 1)
+
+
+def test_a_child_that_is_undone_while_its_failure_is_held_is_heard() -> None:
+    """Nobody waits for it to be undone once the run goes on."""
+    host = beside("child", g.Call(definition="child"))
+    host.tell(c.CompleteStep(step=3), effect=next(iter(host.calls)))
+    host.tell(c.PauseWorkflow())
+    host.tell(c.EndChild(step=2, status="failed", error="no", reason="compensation_failed"))
+    host.tell(c.EndChild(step=2, status="failed"))
+    host.tell(c.ResumeWorkflow())
+    assert (host.state.status, host.state.reason) == ("failed", "")
+
+
+def test_nobody_goes_past_a_question_that_has_ended_with_the_pause() -> None:
+    """A failure that was held has the run turn back; the resume that wanted to go past a question is carried out as far as it can be."""
+    host = beside("ask", g.Human())
+    for call in host.calls.values():
+        call.is_begun = True
+    host.tell(c.PauseWorkflow())
+    fail(host, 3)
+    assert isinstance(host.tell(c.ResumeWorkflow(override=True)), Decision)
+    rows = [(row.status, row.outcome) for row in host.rows if isinstance(row, TaskOpened)]
+    assert (host.state.status, rows) == ("failed", [("cancelled", "cancelled")])

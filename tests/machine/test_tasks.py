@@ -14,6 +14,7 @@ from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from holdfast.kernel.people_records import CommentMade, DecisionGiven, PersonAsked
 from holdfast.kernel.records import TaskOpened
 from holdfast.kernel.rows import Record, merge
+from holdfast.kernel.vocabulary import DEFAULT_LIMIT
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import Ask, Stage
 from holdfast.machine.graphs.compiler import compile_graph
@@ -41,15 +42,22 @@ def human(*asks: Ask, outcomes: tuple[str, ...] = ("confirmed", "rejected", "abs
     return g.Human(outcomes=outcomes, asks=asks, **fields)  # type: ignore[arg-type]
 
 
-def running(*ops: g.Human, data: dict[str, object] | None = None, ways: tuple[tuple[str, str], ...] = ()) -> Host:
-    """A saga of questions in a row, `q1` and so on, which Rita has started; `ways` lead from the first one to an end."""
+def running(
+    *ops: g.Human,
+    data: dict[str, object] | None = None,
+    ways: tuple[tuple[str, str], ...] = (),
+    limit: int = DEFAULT_LIMIT,
+) -> Host:
+    """A saga of questions in a row, `q1` and so on, which Rita has started; `ways` lead from the first one to an end, or to another one."""
     nodes = [g.Node(id=f"q{place}", op=op) for place, op in enumerate(ops, 1)]
     edges = [g.Edge(source=one.id, target=two.id, on="confirmed") for one, two in pairwise(nodes)]
-    nodes += [g.Node(id=target, op=g.End()) for _, target in ways]
+    known = {each.id for each in nodes}
+    nodes += [g.Node(id=target, op=g.End()) for _, target in ways if target not in known]
     edges += [g.Edge(source="q1", target=target, on=on) for on, target in ways]
-    host = Host(
-        compile_graph(kind="saga", name="g", version="1", entry="q1", nodes=nodes, edges=edges, policies=g.Policies())
+    graph = compile_graph(
+        kind="saga", name="g", version="1", entry="q1", nodes=nodes, edges=edges, policies=g.Policies()
     )
+    host = Host(graph, limit)
     host.tell(c.StartWorkflow(input=data or {}), RITA)
     return host
 
@@ -678,6 +686,65 @@ def test_people_close_with_a_branch_that_is_not_needed() -> None:
     assert status(host) == "completed"
     assert {is_open for _, is_open, _ in people(host)} == {False}
     refolded(host)
+
+
+# -- what random graphs have found
+
+
+@pytest.mark.parametrize("asks", [(), USERS[:1]], ids=["anybody", "one person"])
+def test_an_abstention_is_told_as_one_where_nobody_else_is_asked(asks: tuple[Ask, ...]) -> None:
+    """It comes to a rejection, and yet the same abstention again is no news; another decision is a conflict."""
+    host = running(human(*asks), ways=(("rejected", "no"),))
+    decide(host, ANN, "abstained")
+    assert host.state.status == "completed"
+    assert isinstance(decide(host, ANN, "abstained"), Ignored)
+    assert code(decide(host, ANN, "confirmed")) == Refusal.ALREADY_DECIDED
+    if asks:
+        assert [(each.actor, each.outcome) for each in decisions(host)] == [("ann", "abstained")]
+    refolded(host)
+
+
+def test_whoever_takes_a_question_back_has_not_decided_it() -> None:
+    """A later step that is to be distinct from it can still be decided by that person."""
+    host = running(human(*USERS), human(Ask(by="user", of="rita"), distinct_from=("q1",)), ways=(("withdrawn", "q2"),))
+    host.tell(c.WithdrawTask(step=1), RITA)
+    assert ("user:rita", True, "") in people(host)
+    assert isinstance(decide(host, RITA, step=2), Decision)
+
+
+def test_whoever_has_decided_cannot_claim() -> None:
+    """Nobody else could decide then, and neither could that person, even with a role that is asked as well."""
+    host = running(human(Ask(by="user", of="fay"), Ask(by="role", of="finance"), agree="all"))
+    decide(host, FAY)
+    assert code(host.tell(c.ClaimTask(step=1), FAY)) == Refusal.ALREADY_DECIDED
+    assert isinstance(decide(host, GUS), Decision)
+
+
+def test_the_place_of_whom_it_escalated_to_is_handed_on_as_it_is() -> None:
+    """The heir decides for those who were silent, and nobody waits for him otherwise."""
+    rung = g.Rung(after_ms=1000, user="eve")
+    host = running(human(*USERS, agree="all", times=g.Times(escalation=(rung,))))
+    host.tell(c.EscalateTask(step=1), timer="task:1:escalate")
+    host.tell(c.DelegateTask(step=1, to="carl"), EVE)
+    decide(host, CARL)
+    assert host.state.status == "completed"
+    refolded(host)
+
+
+def test_everybody_but_the_requester_is_asked() -> None:
+    """A question that asks nobody in particular and keeps the requester out can be decided by anybody else."""
+    host = running(human(self_approval=False))
+    assert host.state.status == "running"
+    assert code(decide(host, RITA)) == Refusal.SELF_APPROVAL
+    decide(host, ANN)
+    assert host.state.status == "completed"
+
+
+def test_a_question_is_not_taken_back_with_a_reason_that_has_no_room() -> None:
+    """The reason becomes part of the data, which has a limit; without one there is always room."""
+    host = running(human(*USERS), ways=(("withdrawn", "end"),), limit=200)
+    assert code(host.tell(c.WithdrawTask(step=1, reason="x" * 150), RITA)) == Refusal.TOO_LARGE
+    assert isinstance(host.tell(c.WithdrawTask(step=1), RITA), Decision)
 
 
 # -- votes

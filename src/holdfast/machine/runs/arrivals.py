@@ -14,6 +14,7 @@ def _received(routes: GraphIndex, state: State, event: e.EventReceived) -> None:
     step = state.open[event.step]
     op = routes.node(step.node).op
     assert isinstance(op, WaitEvents)
+    state.chain = 0
     step.came = {**(step.came or {}), op.events[event.place].title: event.payload}
     # What has expired cannot be met again: so that nothing grows with the age of the run.
     state.taken = {name: until for name, until in state.taken.items() if until > event.at}

@@ -36,7 +36,7 @@ def ask(turn: Turn, step: Step) -> None:
         _ask(turn, step, question.stages[question.stage - 1].asks)
     elif op.chain:
         _seek(turn, step, [Ask(by=CHAIN, of=op.chain)])
-    else:
+    elif op.all_asks:  # Else everybody is, but for those whom it keeps apart.
         _ask(turn, step, op.all_asks)
 
 

@@ -291,7 +291,8 @@ def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Ans
     known = state.decided[command.step]
     given = (repeated_outcome(known, command), moment.actor.id, command.data)
     for each in (known, *cast("list[Data]", known.get("decisions", []))):
-        if (each["status"], each["decided_by"], each.get("given", each.get("data"))) == given:
+        said = each.get("said", each["status"])
+        if (said, each["decided_by"], each.get("given", each.get("data"))) == given:
             return Ignored(reason="this was answered before, in the same way and by the same actor")
     told = f"{known['status']} by {known['decided_by']!r} at {known['decided_at']}"
     return refused(Refusal.ALREADY_DECIDED, f"step {command.step} was {told}, and an answer stands")
@@ -343,7 +344,7 @@ def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
     if executed is not None and executed.child and command.step in turn.state.stopping:
         child_stopped(turn, executed, command)
         return None
-    caller = executed or turn.state.dead.get(command.step)
+    caller = executed or turn.state.dead.get(command.step) or turn.state.frozen.get(command.step)
     if caller is not None and caller.not_undone and is_undone(command):
         _child_undone(turn, caller)
         return None

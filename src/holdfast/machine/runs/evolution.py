@@ -212,7 +212,7 @@ def _child_undone(routes: GraphIndex, state: State, event: e.ChildUndone) -> Non
 
 def _caller(state: State, number: int) -> Step | Executed:
     """The step that started a run, which may have ended before it."""
-    return state.open.get(number) or state.dead.get(number) or state.executed[number]
+    return state.open.get(number) or state.dead.get(number) or state.frozen.get(number) or state.executed[number]
 
 
 # -- tokens

@@ -128,7 +128,7 @@ def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
         go_on(turn, event)
     else:
         turn.emit(event)
-    if question is not None:
+    if question is not None and question.number in turn.state.open:  # Unless a failure that was held has ended it.
         _override(turn, question, _answer(turn, question, command))
     return None
 
@@ -191,7 +191,7 @@ def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
             _leave(turn, token, stay, is_decided=pause is None)
     for step in failed:
         if step.number in state.frozen:  # Unless the failure of another one has ended it.
-            give_up(turn, step, step.error, was_called=step.made == step.attempt)
+            give_up(turn, step, step.error, was_called=step.effect is None or step.made == step.attempt)
     for number in list(state.scopes):
         look_at_branches(turn, number)
     look_again(turn)

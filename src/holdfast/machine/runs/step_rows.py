@@ -166,7 +166,7 @@ def _step_failed(view: Projection, event: e.StepFailed) -> list[Record]:
     return [moved, *view.closed(step, "failed")]
 
 
-def _calls(step: Step, event: e.StepFailed | e.StepPaused | e.CompensationExhausted) -> int:
+def _calls(step: Step, event: e.StepFailed | e.StepPaused | e.FailureHeld | e.CompensationExhausted) -> int:
     """How many calls of a step that gave up were made."""
     return step.attempt if step.effect is not None and event.was_called else step.made
 
@@ -191,6 +191,12 @@ def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
     )
     moved = StepMoved(number=event.step, status="failed", error=event.error, attempts=attempts)
     return [moved, letter, *view.closed(step, "failed")]
+
+
+def _failure_held(view: Projection, event: e.FailureHeld) -> list[Record]:
+    """The step has not ended; that it will, and why, is told already."""
+    attempts = _calls(view.state.open[event.step], event)
+    return [StepMoved(number=event.step, status="running", error=event.error, attempts=attempts)]
 
 
 def _step_withdrawn(view: Projection, event: e.StepWithdrawn) -> list[Record]:
@@ -344,6 +350,7 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.StepFailed: _step_failed,
     e.StepStopped: _step_stopped,
     e.StepPaused: _step_paused,
+    e.FailureHeld: _failure_held,
     e.StepWithdrawn: _step_withdrawn,
     e.StepRequeued: _step_requeued,
     e.WorkflowForked: _workflow_forked,

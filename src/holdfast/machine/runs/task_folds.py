@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.graph import WITHDRAWN, Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs.agreement import is_beyond_reach
+from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach
 from holdfast.machine.runs.answers import Data, decision_of
 from holdfast.machine.runs.question import Given, Question, Seat, begun, newcomers
 from holdfast.machine.runs.state import State
@@ -20,7 +20,7 @@ def note_deciders(routes: GraphIndex, state: State, event: e.StepAnswered) -> No
     if not isinstance(routes.node(step.node).op, Human):
         return
     question = state.questions.get(event.step)
-    names = [event.actor, event.on_behalf_of]
+    names = [] if event.outcome == WITHDRAWN else [event.actor, event.on_behalf_of]
     for given in () if question is None else question.given:
         names += [given.actor, given.on_behalf_of]
     known = state.deciders.setdefault(step.node, [])
@@ -36,6 +36,8 @@ def kept_answer(routes: GraphIndex, state: State, event: e.StepAnswered) -> Data
     op = routes.node(state.open[event.step].node).op
     if isinstance(op, Human):
         kept |= kept_words(op)
+        if event.reason == ALL_ABSTAINED and not event.decisions:  # Somebody has abstained for all.
+            kept["said"] = op.abstains
     if event.is_filled:
         kept["given"] = event.given
     if event.decisions:
@@ -120,14 +122,14 @@ def _released(routes: GraphIndex, state: State, event: e.TaskReleased) -> None:
 
 def _handed(routes: GraphIndex, state: State, event: e.Handed) -> None:
     question = _question(routes, state, event.step)
-    hands: list[str] = []
+    heir = Seat(person=event.person)
     if event.seat:
         before = question.seats[event.seat - 1]
-        before.is_out = True
+        before.is_out, heir.is_extra = True, before.is_extra
         question.claimed_by = ""
         if isinstance(event, e.TaskDelegated):
-            hands = [*before.hands, event.by]
-    question.seats.append(Seat(person=event.person, hands=hands))
+            heir.hands = [*before.hands, event.by]
+    question.seats.append(heir)
     op = routes.node(state.open[event.step].node).op
     assert isinstance(op, Human)
     if not is_beyond_reach(op, question):

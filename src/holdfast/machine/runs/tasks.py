@@ -9,7 +9,7 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.machine.graphs.graph import WITHDRAWN, Human
 from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.answers import is_within, too_large
+from holdfast.machine.runs.answers import decision_of, is_within, merged, too_large
 from holdfast.machine.runs.asking import MOST_PEOPLE
 from holdfast.machine.runs.candidates import (
     claim_refusal,
@@ -85,8 +85,10 @@ def _claim(task: _Task, _command: c.ClaimTask) -> Answer | None:
     )
     if barred is not None:
         return barred
-    known = decision_by(question, task.actor) or last_decision(question, task.actor)
-    if known is not None and not seat_of(question, task.actor):
+    known = decision_by(question, task.actor)
+    if known is None and not seat_of(question, task.actor):
+        known = last_decision(question, task.actor)  # In a stage that is over.
+    if known is not None:
         told = f"step {step.number} was {known.outcome} by {known.actor!r} at {known.at}; withdraw that decision first"
         return refused(Refusal.ALREADY_DECIDED, told)
     turn.emit(TaskClaimed(step=step.number, by=person(task.actor)))
@@ -235,7 +237,8 @@ def _withdraw(task: _Task, command: c.WithdrawTask) -> Answer | None:
         on_behalf_of=task.actor.on_behalf_of,
         comment=command.reason,
     )
-    if not is_within(turn.routes, command.reason):
+    data = merged(turn.routes, turn.state.tokens[step.token].data, step.node, decision_of(event))
+    if command.reason and not is_within(turn.routes, data):
         return too_large(turn.routes, f"the reason for withdrawing {step.node!r}")
     close(turn, step, event)
     return None

@@ -177,9 +177,10 @@ def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:
         stands_for = question.seats[seat - 1].person.for_
         event = msgspec.structs.replace(event, on_behalf_of=event.on_behalf_of or stands_for)
     is_single = not question.stages and sum(1 for _ in question.counted) <= 1
-    if seat and question.seats[seat - 1].is_extra and command.outcome == op.abstains:
-        is_single = False  # The others are asked all the same.
-    if not seat or is_single:  # Who may decide without being asked decides for all.
+    # Who abstains has not said what that comes to: the decision is told by itself, also where there is no other.
+    if not seat or (
+        is_single and command.outcome != op.abstains
+    ):  # Who may decide without being asked decides for all.
         if command.outcome == op.abstains:
             event = msgspec.structs.replace(event, outcome=op.rejects, reason=ALL_ABSTAINED)
         return _Tally(event)

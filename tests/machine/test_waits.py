@@ -1,0 +1,26 @@
+"""Waits for published events, decided purely."""
+
+from __future__ import annotations
+
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.compiler import compile_graph
+from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.published import Published
+from machine.hosting import Host
+
+
+def test_a_published_event_is_a_word_from_outside() -> None:
+    """Calls in a row are counted anew once an event has come, as they are after a signal."""
+    nodes = [
+        g.Node(id="wait", op=g.WaitEvents(events=(g.Awaited(event="paid"),))),
+        *(g.Node(id=name, op=g.Task(work=g.Work(handler=name))) for name in "ab"),
+    ]
+    edges = [g.Edge(source="a", target="wait"), g.Edge(source="wait", target="b")]
+    policies = g.Policies(chain_limit=1)
+    host = Host(
+        compile_graph(kind="saga", name="g", version="1", entry="a", nodes=nodes, edges=edges, policies=policies)
+    )
+    host.tell(c.StartWorkflow())
+    host.tell(c.CompleteStep(step=1), effect=next(iter(host.calls)))
+    host.tell(c.TakeEvents(step=2, events=[Published(id="e1", event="paid")]))
+    assert (host.state.status, [call.body.node for call in host.calls.values()]) == ("running", ["b"])
