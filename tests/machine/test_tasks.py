@@ -431,6 +431,8 @@ DELEGATIONS: dict[str, tuple[Actor, str, str]] = {
     "by one who is not asked": (RITA, "zoe", Refusal.NOT_ALLOWED),
     "to the requester": (ANN, "rita", Refusal.SELF_APPROVAL),
     "to nobody": (ANN, " ", Refusal.NOBODY_NAMED),
+    "to a role": (ANN, "role:finance", Refusal.NOBODY_NAMED),
+    "to oneself, spelled out": (ANN, "user:ann", Refusal.DELEGATION_TO_SELF),
 }
 
 

@@ -12,7 +12,8 @@ from holdfast.errors import HoldfastError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_PEOPLE
 from holdfast.machine.runs.errands import Person
-from holdfast.people.authority import Authority, authority
+from holdfast.machine.runs.question import person_named
+from holdfast.people.authority import Authority, authority, check_heir
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 
@@ -32,17 +33,25 @@ def on_question(
     *,
     on_behalf_of: str = "",
     has_decided: bool = False,
+    heir: str = "",
 ) -> Reply[T]:
     """Have something done to a question by whoever the actor is. A tenant without a directory is asked nothing.
 
-    It is for those who are still to decide, or, if `has_decided` says so, for those who have.
+    It is for those who are still to decide, or, if `has_decided` says so, for those who have. Whoever it is handed to, the `heir`,
+    must not be deactivated.
     The directory is looked at on a thread for reading, and the command is sent from there.
     """
-    now = desk.service.shared.clock.now()
-    is_known = desk.request.actor.kind == "system" or desk.directory.is_known_empty(desk.tenant, now)
+    is_empty = desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now())
+    is_known = is_empty or (desk.request.actor.kind == "system" and not heir)
     if is_known and not on_behalf_of:
         return send(desk)
-    looked = desk.read(lambda: _deciding(desk, instance, number, on_behalf_of, has_decided=has_decided))
+
+    def look() -> Desk:
+        if heir:
+            check_heir(desk.directory, desk.tenant, person_named(heir, via=""))
+        return _deciding(desk, instance, number, on_behalf_of, has_decided=has_decided)
+
+    looked = desk.read(look)
     if looked.done():
         return _sent(looked, send)
     reply: Reply[T] = Reply()

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from app.sagas.acting import history, status
-from holdfast import Escalation, ForbiddenError, HumanTask, Notice, RejectedError, Saga, TaskDetails, ask
+from holdfast import Actor, Escalation, ForbiddenError, HumanTask, Notice, RejectedError, Saga, TaskDetails, ask
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
 DAY = timedelta(days=1)
+OPS = Actor(id="ops", capabilities=frozenset({"task:*"}))
 
 
 def house(place: Place) -> ManualEngine:
@@ -239,13 +240,43 @@ def test_roles_of_the_directory_count_for_all_that_is_done_to_a_question(place: 
 
 
 def test_questions_that_only_deactivated_people_could_decide_are_found(place: Place) -> None:
-    """By name as by role; one that somebody else is asked as well is none of them."""
+    """By name as by role, and where they are one of several who have to agree; one that somebody else can decide is none of them."""
     engine = house(place)
-    asked(engine, name="named", ask="user:fay")
-    engine.advance(seconds=1)
-    asked(engine, name="shared", ask=["user:fay", "user:sam"], agree="any")
-    asked(engine, name="chief", role="chief")
+    for name, options in (
+        ("named", {"ask": "user:fay"}),
+        ("shared", {"ask": ["user:fay", "user:sam"], "agree": "any"}),
+        ("chief", {"role": "chief"}),
+        ("both", {"ask": ["user:fay", "user:sam"]}),
+        ("others", {"ask": ["user:gus", "user:sam"]}),
+    ):
+        asked(engine, name=name, **options)
+        engine.advance(seconds=1)
+    assert engine.directory.open_tasks_of_inactive() == []
     for name in ("fay", "cleo"):
         engine.directory.deactivate(name)
     lost: list[HumanTask] = engine.directory.open_tasks_of_inactive()
-    assert [each.definition for each in lost] == ["named", "chief"]
+    assert [each.definition for each in lost] == ["named", "chief", "both"]
+
+
+@pytest.mark.parametrize("by", ["ops", "engine"])
+def test_nothing_is_handed_to_whoever_is_deactivated(place: Place, by: str) -> None:
+    """Delegated, reassigned or added, nobody could decide then: refused, and nothing changes. To whom the directory does not know it is."""
+    engine = house(place)
+    instance = asked(engine, ask=["user:fay", "user:gus"])
+    task = f"{instance}:1"
+    engine.directory.deactivate("sam")
+    boss = engine.acting(OPS).tasks if by == "ops" else engine.tasks
+    before = history(engine, instance)
+    for call in (
+        lambda: engine.acting("fay").tasks.delegate(task, "sam"),
+        lambda: boss.reassign(task, "user:sam", who="fay"),
+        lambda: boss.add_approver(task, "sam"),
+    ):
+        with pytest.raises(
+            RejectedError, match="'sam' is deactivated and could not decide; name somebody else"
+        ) as caught:
+            call()
+        assert caught.value.reason == "deactivated"
+    assert history(engine, instance) == before
+    boss.add_approver(task, "zoe")
+    assert open_people(engine, instance) == ["fay", "gus", "zoe"]

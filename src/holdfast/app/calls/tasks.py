@@ -231,7 +231,17 @@ class FutureTasks:
             number,
             lambda desk: desk.command(address, command, nothing, may_create=False),
             has_decided=isinstance(command, c.WithdrawDecision),
+            heir=_heir(command),
         )
+
+
+def _heir(command: c.TaskCommand) -> str:
+    """To whom a command hands a question; empty if it does not."""
+    match command:
+        case c.DelegateTask(to=heir) | c.ReassignTask(to=heir) | c.AddApprover(person=heir):
+            return heir
+        case _:
+            return ""
 
 
 def _said(text: object) -> str:
