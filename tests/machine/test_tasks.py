@@ -141,7 +141,7 @@ def test_a_rule_yields_who_is_asked(owner: object, expected: list[str]) -> None:
     host = running(human(Ask(by="rule", of="owner", rule=OWNER)), data={"owner": owner})
     assert [name for name, _, _ in people(host)] == expected
     found = b",".join(b'"%s"' % each.removeprefix("user:").encode() for each in expected)
-    assert task(host).resolution == b'[{"ask":"rule:owner","found":[%s]}]' % found
+    assert task(host).resolution == b'[{"resolver":"rule","of":"owner","result":[%s]}]' % found
     assert host.errands == []
     refolded(host)
 

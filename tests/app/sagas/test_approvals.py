@@ -189,7 +189,7 @@ def test_a_task_tells_who_was_asked_and_what_was_said(place: Place) -> None:
         ("ann", "what for?", True),
         ("rita", "for lamps", False),
     ]
-    assert told.resolution == [{"ask": "rule:who", "found": ["rita"]}]
+    assert told.resolution == [{"resolver": "rule", "of": "who", "result": ["rita"]}]
     as_(engine, BOB).approve(task)
     engine.drain()
     answer = step(engine, instance, "ok").output

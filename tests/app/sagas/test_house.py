@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.sagas.acting import history, status
@@ -112,6 +113,36 @@ def test_a_chain_asks_stage_by_stage(place: Place) -> None:
     given = [(each.decided_by, each.decision, each.is_applied) for each in question(engine, instance).decisions]
     assert given == [("mia", "confirmed", True), ("cleo", "confirmed", True)]
     assert engine.run(instance).verify().is_sound
+
+
+@pytest.mark.row("E-683")
+def test_why_somebody_is_asked_is_kept_through_rules_and_stages(place: Place) -> None:
+    """What a rule came to is told beside what the engine found, and each stage of a chain beside the chain and its version."""
+    engine = house(place)
+    engine.register(Saga("mixed").human("ok", ask=["rule:owner", "rule:none", "manager"]).build())
+    instance = engine.acting("rita").start("mixed", {"owner": "gus", "none": None}).id
+    engine.drain()
+    told = question(engine, instance)
+    assert [(each.name, each.why) for each in told.people] == [("gus", "rule owner"), ("mia", "manager of rita")]
+    assert [(each["resolver"], each["of"], each["result"]) for each in _resolved(told)] == [
+        ("rule", "owner", ["gus"]),
+        ("rule", "none", []),
+        ("user", "gus", ["gus"]),
+        ("manager", "", ["mia"]),
+    ]
+    engine.chains.publish("spending", [{"asks": ["manager"]}, {"asks": [{"role": "finance", "pick": "all"}]}])
+    chained = asked(engine, chain="spending")
+    approve(engine, "mia", chained)
+    assert [(each["resolver"], each["result"]) for each in _resolved(question(engine, chained))] == [
+        ("chain", ["version 1"]),
+        ("manager", ["mia"]),
+        ("role", ["fay", "gus"]),
+    ]
+    assert engine.run(chained).verify().is_sound
+
+
+def _resolved(task: TaskDetails) -> list[dict[str, object]]:
+    return msgspec.convert(task.resolution, list[dict[str, object]])
 
 
 @pytest.mark.row("E-682")

@@ -82,13 +82,13 @@ def _ask(turn: Turn, step: Step, asks: Sequence[Ask]) -> None:
         except ExpressionError as error:
             _put(turn, step, [], why, error=f"the rule {each.of!r} cannot be computed: {error}")
             return
-        why.append({"ask": each.words, "found": [shown(person) for person in named]})
+        why.append({"resolver": RULE, "of": each.of, "result": [shown(person) for person in named]})
         people += named
-        found += [Ask(by=ROLE if p.kind == "role" else USER, of=p.name, weight=p.weight) for p in named]
+        found += [Ask(by=ROLE if p.kind == "role" else USER, of=p.name, weight=p.weight, via=p.via) for p in named]
     if all(each.is_direct for each in found):
         _put(turn, step, people, why)
     else:
-        _seek(turn, step, found)
+        _seek(turn, step, found, why)
 
 
 def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person]:
@@ -102,9 +102,9 @@ def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person]:
     return [person_named(each, via=via, weight=ask_.weight) for each in names if isinstance(each, str) and each]
 
 
-def _seek(turn: Turn, step: Step, asks: list[Ask]) -> None:
+def _seek(turn: Turn, step: Step, asks: list[Ask], why: Sequence[Data] = ()) -> None:
     data = turn.state.tokens[step.token].data
-    turn.emit(PeopleSought(step=step.number, asks=asks))
+    turn.emit(PeopleSought(step=step.number, asks=asks, why=list(why)))
     turn.send_out(FindPeople(step=step.number, node=step.node, asks=asks, requester=turn.state.requester, data=data))
 
 

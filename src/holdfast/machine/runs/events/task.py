@@ -16,6 +16,8 @@ class PeopleSought(Happening, frozen=True, kw_only=True):
 
     step: int
     asks: list[Ask]
+    why: list[Data] = []  # noqa: RUF012 - every struct gets one of its own
+    """What the rules of the question came to, which nobody has to look for."""
 
 
 @message(name="chain_found")
