@@ -190,7 +190,9 @@ class _Search:
         return [first[turn % len(first)]] if first else []
 
     def _stand_in(self, crowd: Crowd, name: str, role: str) -> str:
-        """Who stands in for somebody; not the one who wants something of them."""
+        """Who stands in for somebody; not the one who wants something of them, and nobody where people are asked in person."""
+        if self._errand.in_person:
+            return ""
         return crowd.stand_in(name, role=role, definition=self._definition, but=self._errand.requester)
 
 

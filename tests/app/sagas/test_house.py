@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -222,6 +223,34 @@ def test_who_stands_in_has_the_question_and_decides_with_both_names(place: Place
     assert status(engine, instance) == "completed"
 
 
+@pytest.mark.row("E-685")
+@pytest.mark.parametrize("away", ["nobody", "cleo"])
+def test_a_question_that_is_not_delegable_is_decided_in_person(place: Place, away: str) -> None:
+    """Neither whom somebody names nor whom the directory does decides in Cleo's place, and Cleo is asked although away."""
+    engine = house(place)
+    engine.directory.delegate("cleo", "sam")
+    if away != "nobody":
+        engine.directory.absent(away)
+    instance = asked(engine, ask=ask("role:chief", pick="all"), delegable=False)
+    assert open_people(engine, instance) == ["cleo"]
+    before = history(engine, instance)
+    calls: list[Callable[[], None]] = [
+        lambda: approve(engine, "sam", instance),
+        lambda: engine.acting("sam").tasks.claim(f"{instance}:1"),
+        lambda: engine.acting("cleo").tasks.delegate(f"{instance}:1", "gus"),
+    ]
+    for call in calls:
+        with pytest.raises(
+            RejectedError, match="is decided by those themselves who are asked; have it reassigned"
+        ) as caught:
+            call()
+        assert caught.value.reason == "not_delegable"
+    assert history(engine, instance) == before
+    engine.acting(OPS).tasks.reassign(f"{instance}:1", "gus")
+    approve(engine, "gus", instance)
+    assert status(engine, instance) == "completed"
+
+
 def test_who_stands_in_for_one_definition_sees_its_questions_alone(place: Place) -> None:
     """Page by page as well; a delegation for a role leaves what asks the person by name."""
     engine = house(place)
@@ -298,11 +327,12 @@ def test_nothing_is_handed_to_whoever_is_deactivated(place: Place, by: str) -> N
     engine.directory.deactivate("sam")
     boss = engine.acting(OPS).tasks if by == "ops" else engine.tasks
     before = history(engine, instance)
-    for call in (
+    calls: list[Callable[[], None]] = [
         lambda: engine.acting("fay").tasks.delegate(task, "sam"),
         lambda: boss.reassign(task, "user:sam", who="fay"),
         lambda: boss.add_approver(task, "sam"),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(
             RejectedError, match="'sam' is deactivated and could not decide; name somebody else"
         ) as caught:

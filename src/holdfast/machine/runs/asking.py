@@ -105,7 +105,16 @@ def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person]:
 def _seek(turn: Turn, step: Step, asks: list[Ask], why: Sequence[Data] = ()) -> None:
     data = turn.state.tokens[step.token].data
     turn.emit(PeopleSought(step=step.number, asks=asks, why=list(why)))
-    turn.send_out(FindPeople(step=step.number, node=step.node, asks=asks, requester=turn.state.requester, data=data))
+    turn.send_out(
+        FindPeople(
+            step=step.number,
+            node=step.node,
+            asks=asks,
+            requester=turn.state.requester,
+            data=data,
+            in_person=not _op(turn, step).delegable,
+        )
+    )
 
 
 def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, error: str = "") -> None:

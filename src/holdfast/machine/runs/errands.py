@@ -43,6 +43,8 @@ class FindPeople(_Errand, frozen=True, kw_only=True):
     """Who started the run; empty if the engine did."""
     data: Data = {}
     """What resolvers of the application may look at: the data of the token."""
+    in_person: bool = False
+    """Whether nobody is asked in the place of another."""
 
 
 class Sought(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

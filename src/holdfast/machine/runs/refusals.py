@@ -82,6 +82,8 @@ class Refusal(StrEnum):
     """A task cannot be delegated to the person who has it; name somebody else."""
     DELEGATION_CIRCLE = "delegation_circle"
     """The person has had the task already and handed it on; name somebody else, or have it reassigned."""
+    NOT_DELEGABLE = "not_delegable"
+    """Those who are asked decide this themselves: nobody can do so in their place. It can be reassigned."""
     ALREADY_ASKED = "already_asked"
     """The person or role is among those who are asked already."""
     NOBODY_NAMED = "nobody_named"

@@ -18,6 +18,7 @@ from holdfast.machine.runs.candidates import (
     last_decision,
     may_all,
     name_refusal,
+    not_delegable,
     person,
     question_of,
     seat_of,
@@ -106,10 +107,10 @@ def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:
 
 
 def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
-    turn, step, _, question = task
+    turn, step, op, question = task
     barred = answer_refusal(turn.routes, turn.state, step, task.actor) or claim_refusal(question, step.node, task.actor)
-    if barred is not None:
-        return barred
+    if barred is not None or not op.delegable:
+        return barred or not_delegable(step.node)
     seat = seat_of(question, task.actor) or (_only_seat(question) if may_all(task.actor) else 0)
     if not seat:
         return _nobody(task, "there is no place of yours to hand on")
