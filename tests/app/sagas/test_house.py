@@ -201,7 +201,29 @@ def test_those_whom_the_engine_finds_are_told(place: Place) -> None:
 # -- who decides for whom
 
 
-@pytest.mark.row("E-685", "E-675")
+@pytest.mark.row("EO-04")
+def test_who_stands_in_does_so_for_a_period(place: Place) -> None:
+    """Neither before it begins nor after it has ended is the question Sam's; what was decided meanwhile stands."""
+    engine = house(place)
+    instance = asked(engine, ask=["user:fay", "user:gus"])
+    begin = place.clock.now() + DAY
+    for giver in ("fay", "gus"):
+        engine.directory.delegate(giver, "sam", begins_at=begin, ends_at=begin + DAY)
+    with pytest.raises(ForbiddenError):
+        approve(engine, "sam", instance)
+    engine.advance(DAY)
+    engine.acting("sam").tasks.decide(f"{instance}:1", "confirmed", on_behalf_of="fay")
+    assert inbox(engine, "sam") == ["spend"]
+    engine.advance(DAY)
+    assert (inbox(engine, "sam"), inbox(engine, "gus")) == ([], ["spend"])
+    with pytest.raises(ForbiddenError):
+        engine.acting("sam").tasks.decide(f"{instance}:1", "confirmed", on_behalf_of="gus")
+    approve(engine, "gus", instance)
+    given = [(each.decided_by, each.on_behalf_of) for each in question(engine, instance).decisions]
+    assert (given, status(engine, instance)) == ([("sam", "fay"), ("gus", "")], "completed")
+
+
+@pytest.mark.row("E-685", "E-675", "EO-04")
 def test_who_stands_in_has_the_question_and_decides_with_both_names(place: Place) -> None:
     """Sam stands in for Fay: the question is in Sam's inbox too, and the decision says for whom it was."""
     engine = house(place)
@@ -267,6 +289,7 @@ def test_who_stands_in_for_one_definition_sees_its_questions_alone(place: Place)
     assert [each.definition for each in tasks.list(mine=True, definition="sell")] == ["sell"]
 
 
+@pytest.mark.row("EO-04")
 def test_whoever_is_away_is_replaced_when_people_are_found(place: Place) -> None:
     """Mia is away and Sam stands in: the question asks Sam, for Mia."""
     engine = house(place)

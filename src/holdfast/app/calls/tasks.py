@@ -116,7 +116,14 @@ class FutureTasks:
         return self.decide(task, "abstained", comment=comment, data=data)
 
     def decide(
-        self, task: StepLike, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
+        self,
+        task: StepLike,
+        decision: str,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
     ) -> Reply[None]:
         """Answer a step that waits for people; `task` is the question, the step, or the id that both give.
 
@@ -128,16 +135,21 @@ class FutureTasks:
 
         Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
         says for whom, if there are several. A deactivated person cannot decide.
+
+        `document_version` is kept with the decision: the version of the document that the actor has seen and decides on.
         """
         try:
             instance, number = checked_step(task)
             checked_key(decision, "decision")
             checked_text(comment, "comment")
+            version = checked_key(document_version, "document version", may_be_empty=True)
             given = plain(data, what="data", limit=self._desk.payload_limit)
         except HoldfastError as error:
             return failed(error)
         holds = not self._desk.service.shared.settings.auto_resume_after_approval
-        command = c.AnswerStep(step=number, outcome=decision, comment=comment, data=given, holds=holds)
+        command = c.AnswerStep(
+            step=number, outcome=decision, comment=comment, data=given, document_version=version, holds=holds
+        )
         address = Address(tenant=self._desk.tenant, instance=instance)
         return on_question(
             self._desk,

@@ -469,7 +469,14 @@ class Tasks:
         self._futures.abstain(task, comment=comment, data=data).result()
 
     def decide(
-        self, task: StepLike, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
+        self,
+        task: StepLike,
+        decision: str,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
     ) -> None:
         """Answer a step that waits for people; `task` is the question, the step, or the id that both give.
 
@@ -481,8 +488,12 @@ class Tasks:
 
         Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
         says for whom, if there are several. A deactivated person cannot decide.
+
+        `document_version` is kept with the decision: the version of the document that the actor has seen and decides on.
         """
-        self._futures.decide(task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of).result()
+        self._futures.decide(
+            task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+        ).result()
 
     def withdraw_decision(self, task: StepLike, reason: str = "") -> None:
         """Take one's decision back, as long as the question is open; it stays in the history."""
@@ -660,7 +671,10 @@ class Directory:
         return self._futures.manager_of(person).result()
 
     def open_tasks_of_inactive(self) -> builtins.list[HumanTask]:
-        """Open questions that only deactivated people can decide, for whom nobody stands in, oldest first: reassign them."""
+        """Open questions that wait for deactivated people, for whom nobody stands in, oldest first: reassign them.
+
+        One that any of several can decide does not wait for one of them alone.
+        """
         return self._futures.open_tasks_of_inactive().result()
 
     def changes(

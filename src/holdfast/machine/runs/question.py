@@ -29,6 +29,7 @@ class Given(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, gc=Fa
     """Whether a form has filled something in."""
     before: object = None
     """What came with the decision then."""
+    document_version: str = ""
 
 
 class Seat(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):

@@ -99,6 +99,7 @@ def _decided(routes: GraphIndex, state: State, event: e.TaskDecided) -> None:
         data=event.data,
         is_filled=event.is_filled,
         before=event.given,
+        document_version=event.document_version,
     )
 
 

@@ -119,6 +119,7 @@ def _decision(event: e.TaskDecided | e.StepAnswered, sequence: int, *, is_applie
         outcome=event.outcome,
         comment=event.comment,
         data=None if event.data is None else _encode(event.data),
+        document_version=event.document_version or None,
         is_applied=is_applied,
     )
 

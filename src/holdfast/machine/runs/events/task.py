@@ -62,6 +62,8 @@ class TaskDecided(Happening, frozen=True, kw_only=True):
     """Whether the form has filled something in."""
     given: object = None
     """What came with the decision then."""
+    document_version: str = ""
+    """The version of the document that was decided on; empty if the question is about none."""
 
 
 @message(name="task_decision_withdrawn")
