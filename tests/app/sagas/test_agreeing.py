@@ -430,6 +430,22 @@ def test_a_decision_is_kept_with_the_version_that_it_is_about(place: Place) -> N
     assert engine.run(alone).verify().is_sound
 
 
+@pytest.mark.row("E-669")
+def test_what_is_shown_stays_as_it_was_when_it_was_asked(place: Place) -> None:
+    """Data that an operator changes afterwards is another matter than the one that is decided, in the inbox and in all details."""
+    engine = place.engine()
+    given = {"price": 5, "lines": [{"of": "lamps"}]}
+    instance = asked(engine, given=given, ask="user:ann", subject="Pay {price}?", shows=["price", "lines"])
+    (before,) = tasks(engine, ANN).list(mine=True)
+    engine.run(instance).change_data({"price": 500, "lines": []}, reason="a slip")
+    engine.drain()
+    assert engine.run(instance).describe().context == {"price": 500, "lines": []}
+    (after,) = tasks(engine, ANN).list(mine=True)
+    assert (after.data, after.subject) == (before.data, before.subject) == (given, "Pay 5?")
+    assert question(engine, instance).data == given
+    assert engine.run(instance).verify().is_sound
+
+
 @pytest.mark.row("E-672", "EO-03")
 def test_a_decision_is_used_once(place: Place) -> None:
     """It is applied when the question is answered by it, cannot be taken back then, and decides no other question."""
