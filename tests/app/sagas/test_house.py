@@ -287,6 +287,10 @@ def test_who_stands_in_for_one_definition_sees_its_questions_alone(place: Place)
     (first,) = tasks.list(mine=True, limit=1)
     assert [each.definition for each in tasks.list(mine=True, after=first)] == ["pay"]
     assert [each.definition for each in tasks.list(mine=True, definition="sell")] == ["sell"]
+    asked(engine, name="own", ask="user:sam")
+    assert inbox(engine, "sam") == ["sell", "pay", "own"]
+    assert [each.definition for each in tasks.list(mine="delegated")] == ["sell", "pay"]
+    assert tasks.list(mine="roles") == []
 
 
 @pytest.mark.row("EO-04")

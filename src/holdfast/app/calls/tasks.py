@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from typing import Literal
 
 from holdfast.app.authorities import authority_at, on_question
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
-from holdfast.app.task_reads import decision_place, detailed, inboxes, mine_of, tasks_of
+from holdfast.app.task_reads import checked_part, decision_place, detailed, inboxes, mine_of, tasks_of
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, decided_task
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.vocabulary import is_whole
@@ -33,7 +34,7 @@ class FutureTasks:
     def list(
         self,
         *,
-        mine: bool = False,
+        mine: bool | Literal["roles", "delegated"] = False,
         role: str | None = None,
         requested_by_me: bool = False,
         definition: DefinitionLike = "",
@@ -45,14 +46,16 @@ class FutureTasks:
         """The questions that wait for an answer, oldest first; give the last one as `after` for the next page.
 
         `mine` are those that ask the actor by name, ask a role that the actor has, were delegated to the actor, or ask somebody for
-        whom the actor stands in by a delegation in the directory, which also says what roles there are; `role` are those
+        whom the actor stands in by a delegation in the directory, which also says what roles there are; `mine="roles"` and
+        `mine="delegated"` are parts of these: what asks roles of the actor, and what is the actor's in the place of others. `role` are those
         that ask a role; `requested_by_me` those of runs that the actor wanted. What is given besides narrows the list: the
         definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
         answered ones included, are asked of the run.
         """
 
         def read() -> list[HumanTask]:
-            if mine and role is not None:
+            part = checked_part(mine)
+            if part and role is not None:
                 raise PayloadError(
                     "`mine` holds the questions to roles of one's own already; leave out `role` or `mine`"
                 )
@@ -65,7 +68,7 @@ class FutureTasks:
                 due_before=self._desk.service.shared.clock.now() if is_overdue else None,
                 limit=checked_limit(limit),
             )
-            queries = mine_of(authority_at(self._desk), query) if mine else [query]
+            queries = [query] if part is None else mine_of(authority_at(self._desk), query, part)
             with self._desk.reader.look() as reader:
                 return tasks_of(reader, queries, after)
 

@@ -416,7 +416,7 @@ class AsyncTasks:
     async def list(
         self,
         *,
-        mine: bool = False,
+        mine: bool | Literal["roles", "delegated"] = False,
         role: str | None = None,
         requested_by_me: bool = False,
         definition: DefinitionLike = "",
@@ -428,7 +428,8 @@ class AsyncTasks:
         """The questions that wait for an answer, oldest first; give the last one as `after` for the next page.
 
         `mine` are those that ask the actor by name, ask a role that the actor has, were delegated to the actor, or ask somebody for
-        whom the actor stands in by a delegation in the directory, which also says what roles there are; `role` are those
+        whom the actor stands in by a delegation in the directory, which also says what roles there are; `mine="roles"` and
+        `mine="delegated"` are parts of these: what asks roles of the actor, and what is the actor's in the place of others. `role` are those
         that ask a role; `requested_by_me` those of runs that the actor wanted. What is given besides narrows the list: the
         definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
         answered ones included, are asked of the run.
