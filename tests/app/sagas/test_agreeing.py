@@ -13,6 +13,7 @@ from app.sagas.acting import BROKEN, Stage, history, person, status, step
 from holdfast import (
     Actor,
     DefinitionError,
+    Escalation,
     ForbiddenError,
     HumanTask,
     PayloadError,
@@ -644,3 +645,85 @@ def test_an_approver_is_added_while_it_is_asked(place: Place) -> None:
     assert (status(engine, instance), inbox(engine, EVE)) == ("running", ["ok"])
     decide(engine, instance, EVE)
     assert status(engine, instance) == "completed"
+
+
+# -- bad input
+
+
+@pytest.mark.row("EO-04")
+def test_a_delegation_that_leads_nowhere_is_refused(place: Place) -> None:
+    """To oneself, back, in a circle, to one who is asked, to a role, to nobody: each has its code, and changes nothing."""
+    engine = place.engine()
+    instance = asked(engine, ask=["user:ann", "user:bob"])
+    task = f"{instance}:1"
+    tasks(engine, BOB).delegate(task, "cat")
+    tasks(engine, CAT).delegate(task, "eve")
+    for actor, to, code in (
+        (ANN, "ann", "delegation_to_self"),
+        (ANN, "user:ann", "delegation_to_self"),
+        (EVE, "cat", "delegation_circle"),
+        (EVE, "bob", "delegation_circle"),
+        (ANN, "eve", "already_asked"),
+        (ANN, "role:finance", "nobody_named"),
+        (ANN, " ", "nobody_named"),
+        (BOB, "zoe", "not_allowed"),
+    ):
+        assert refused(engine, instance, partial(tasks(engine, actor).delegate, task, to)) == code
+
+
+@pytest.mark.row("E-686")
+@pytest.mark.parametrize("way", ["failed", "another way"])
+def test_nothing_is_done_to_a_question_whose_time_is_over(place: Place, way: str) -> None:
+    """Decided, claimed, handed on, commented, withdrawn: refused with a sentence, and nothing changes."""
+    engine = place.engine()
+    ways: dict[str, Any] = {} if way == "failed" else {"on_timeout": lambda late: late.human("late", ask="user:eve")}
+    instance = asked(engine, ask=["user:ann", "user:bob"], timeout=60, **ways)
+    decide(engine, instance, ANN)
+    engine.advance(seconds=60)
+    told = question(engine, instance)
+    assert (told.status, [each.is_open for each in told.people]) == ("expired" if ways else "failed", [False, False])
+    task = f"{instance}:1"
+    bob, ops = tasks(engine, BOB), tasks(engine, OPS)
+    calls: list[Callable[[], object]] = [
+        partial(bob.approve, task),
+        partial(bob.reject, task),
+        partial(bob.claim, task),
+        partial(bob.delegate, task, "eve"),
+        partial(bob.comment, task, "hm"),
+        partial(tasks(engine, ANN).withdraw_decision, task),
+        partial(tasks(engine, RITA).withdraw, task),
+        partial(ops.reassign, task, "eve"),
+        partial(ops.add_approver, task, "eve"),
+    ]
+    for call in calls:
+        assert refused(engine, instance, call) == ("not_waiting" if ways else "already_terminal")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"ask": THREE, "agree": 4}, "agree"),
+        ({"ask": THREE, "agree": 0}, "agree"),
+        ({"ask": THREE, "agree": "most"}, "agree"),
+        ({"ask": [ask("user:ann", weight=2), "user:bob"], "agree_weight": 4}, "agree"),
+        ({"ask": THREE, "agree": 2, "agree_weight": 2}, "same_option"),
+        ({"ask": ["user:ann", "user:ann"]}, "asks"),
+        ({"ask": "user:"}, "asks"),
+        ({"ask": 5}, "asks"),
+        ({"ask": "chain:large"}, "asks"),
+        ({"ask": "rule:1 +"}, "bad_expression"),
+        ({"ask": THREE, "distinct_from": "nothing"}, "distinct_from"),
+        ({"ask": THREE, "distinct_from": "ok"}, "distinct_from"),
+        ({"ask": THREE, "escalate": Escalation(60)}, "escalate"),
+        ({"ask": THREE, "escalate": Escalation(60, to="role:")}, "escalate"),
+        ({"ask": THREE, "escalate": Escalation(60, outcome="maybe")}, "escalate"),
+        ({"ask": THREE, "veto": True}, "unknown_option"),
+    ],
+    ids=str,
+)
+def test_a_question_that_could_never_be_answered_is_refused(options: dict[str, Any], code: str) -> None:
+    """When the saga is built, with a code and a sentence that names the step."""
+    with pytest.raises(DefinitionError) as caught:
+        Saga("spend").human("ok", **options).build()
+    assert code in {each.code for each in caught.value.diagnostics}
+    assert all("'ok'" in each.message for each in caught.value.diagnostics)
