@@ -123,14 +123,14 @@ def test_a_timer_in_the_hands_of_one_process_is_not_fired_by_another(place: Plac
     instance = one.start("resting").id
     one.drain()
     place.clock.move(HOUR)
-    taken = one.runtime.due_work._timers.claim(
-        place.clock.now(), words=one.runtime.due_work._shared.languages.commands(), hold=HOUR, limit=9
-    )
+    due_work = one.runtime.due_work
+    words = due_work._shared.languages.commands()
+    taken = due_work._timers.claim(place.clock.now(), words=words, hold=due_work._hold, limit=9)
     assert len(taken.timers) == 1
     for _ in range(10):
         scan(two)
     assert history(two, instance, "step_completed") == []
-    place.clock.move(HOUR)
+    place.clock.move(due_work._hold)
     for _ in range(10):
         scan(two)
     assert len(history(two, instance, "step_completed")) == 1
