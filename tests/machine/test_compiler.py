@@ -58,6 +58,7 @@ DEFAULTS: dict[str, Plain] = {
         "self_approval": True,
         "distinct_from": (),
         "distinct_approvers": False,
+        "delegable": True,
         "on_reject": None,
         "times": None,
         "last_resort": "",
@@ -70,7 +71,7 @@ DEFAULTS: dict[str, Plain] = {
     "Awaited": {"key": None, "match": None, "name": ""},
     "WaitEvents": {"need": "all"},
     "Trigger": {"key": None, "when": None, "input": None},
-    "Ask": {"of": "", "rule": None, "weight": 1, "pick": "any"},
+    "Ask": {"of": "", "rule": None, "weight": 1, "pick": "any", "via": ""},
     "Call": {"version": ""},
     "End": {"status": "completed", "outcome": ""},
     "Node": {

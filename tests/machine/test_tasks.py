@@ -150,7 +150,7 @@ def test_a_rule_yields_who_is_asked(owner: object, expected: list[str]) -> None:
     host = running(human(Ask(by="rule", of="owner", rule=OWNER)), data={"owner": owner})
     assert [name for name, _, _ in people(host)] == expected
     found = b",".join(b'"%s"' % each.removeprefix("user:").encode() for each in expected)
-    assert task(host).resolution == b'[{"ask":"rule:owner","found":[%s]}]' % found
+    assert task(host).resolution == b'[{"resolver":"rule","of":"owner","result":[%s]}]' % found
     assert host.errands == []
     refolded(host)
 
@@ -501,6 +501,8 @@ DELEGATIONS: dict[str, tuple[Actor, str, str]] = {
     "by one who is not asked": (RITA, "zoe", Refusal.NOT_ALLOWED),
     "to the requester": (ANN, "rita", Refusal.SELF_APPROVAL),
     "to nobody": (ANN, " ", Refusal.NOBODY_NAMED),
+    "to a role": (ANN, "role:finance", Refusal.NOBODY_NAMED),
+    "to oneself, spelled out": (ANN, "user:ann", Refusal.DELEGATION_TO_SELF),
 }
 
 

@@ -13,7 +13,8 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_PEOPLE
 from holdfast.kernel.records import TASKS
 from holdfast.machine.runs.errands import Person
-from holdfast.people.authority import Authority, authority
+from holdfast.machine.runs.question import person_named
+from holdfast.people.authority import Authority, authority, check_heir
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 
@@ -36,17 +37,24 @@ def on_question(
     *,
     on_behalf_of: str,
     concerned: Concerned,
+    heir: str = "",
 ) -> Reply[T]:
     """Have something done to a question by whoever the actor is. A tenant without a directory is asked nothing.
 
-    `concerned` finds those whose matter it is.
+    `concerned` finds those whose matter it is. Whoever it is handed to, the `heir`, must not be deactivated.
     The directory is looked at on a thread for reading, and the command is sent from there.
     """
-    now = desk.service.shared.clock.now()
-    is_known = desk.request.actor.kind == "system" or desk.directory.is_known_empty(desk.tenant, now)
+    is_empty = desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now())
+    is_known = is_empty or (desk.request.actor.kind == "system" and not heir)
     if is_known and not on_behalf_of:
         return send(desk)
-    looked = desk.read(lambda: _deciding(desk, instance, number, on_behalf_of, concerned=concerned))
+
+    def look() -> Desk:
+        if heir:
+            check_heir(desk.directory, desk.tenant, person_named(heir, via=""))
+        return _deciding(desk, instance, number, on_behalf_of, concerned=concerned)
+
+    looked = desk.read(look)
     if looked.done():
         return _sent(looked, send)
     reply: Reply[T] = Reply()

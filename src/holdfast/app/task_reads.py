@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, cast
 
 from msgspec import structs
 
 from holdfast.app import task_views as views
 from holdfast.app.desk import Desk
 from holdfast.app.workflow_reads import graph_of, workflow_row
-from holdfast.errors import NotFoundError
+from holdfast.errors import NotFoundError, PayloadError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_COMMENTS, TASK_DECISIONS, TASK_PEOPLE
 from holdfast.kernel.records import TASKS, TaskPlace
@@ -18,28 +19,42 @@ from holdfast.people.authority import Authority
 from holdfast.store.reading import Reader
 from holdfast.store.tasks import Asked, DecisionPlace, ListedTask, TaskQuery
 
+Part = Literal["all", "roles", "delegated"]
+"""Which part of somebody's inbox is wanted: all of it, what asks their roles, or what is theirs in the place of others."""
 
-def inboxes(authority: Authority, definition: str = "") -> tuple[Asked, ...]:
+
+def checked_part(mine: object) -> Part | None:
+    """Which part of somebody's inbox they want to see; None if it is not about theirs."""
+    for said, part in ((True, "all"), ("roles", "roles"), ("delegated", "delegated"), (False, None)):
+        if mine is said or (isinstance(said, str) and mine == said):
+            return cast("Part | None", part)
+    raise PayloadError(f"`mine` is True, 'roles' or 'delegated', not {mine!r}")
+
+
+def inboxes(authority: Authority, definition: str = "", *, part: Part = "all") -> tuple[Asked, ...]:
     """The inboxes that somebody looks into: their own, those of their roles, and those of whom they stand in for.
 
     Delegations that are about one definition only count if this is the one.
     """
     actor = authority.actor
-    found = [Asked("user", actor.on_behalf_of or actor.id), *(Asked("role", role) for role in sorted(actor.roles))]
-    for each in authority.stands_in_for:
+    found: list[Asked] = []
+    if part != "roles":
+        found.append(Asked("user", actor.on_behalf_of or actor.id, is_for_another=part == "delegated"))
+    if part != "delegated":
+        found += [Asked("role", role) for role in sorted(actor.roles)]
+    for each in authority.stands_in_for if part != "roles" else ():
         if each.definition in {"", definition}:
             found += [Asked("role", role) for role in sorted(each.roles) if each.role in {"", role}]
             found += [] if each.role else [Asked("user", each.id)]
     return tuple(dict.fromkeys(found))
 
 
-def mine_of(authority: Authority, query: TaskQuery) -> list[TaskQuery]:
+def mine_of(authority: Authority, query: TaskQuery, part: Part) -> list[TaskQuery]:
     """What has to be asked for the questions in somebody's inboxes: those of all definitions, and of each that a delegation is about."""
     if query.definition:
-        return [structs.replace(query, people=inboxes(authority, query.definition))]
+        return [structs.replace(query, people=inboxes(authority, query.definition, part=part))]
     some = sorted({each.definition for each in authority.stands_in_for if each.definition})
-    people = [("", inboxes(authority)), *((name, inboxes(authority, name)) for name in some)]
-    return [structs.replace(query, definition=name, people=each) for name, each in people]
+    return [structs.replace(query, definition=name, people=inboxes(authority, name, part=part)) for name in ("", *some)]
 
 
 def tasks_of(reader: Reader, queries: Sequence[TaskQuery], after: views.HumanTask | None) -> list[views.HumanTask]:

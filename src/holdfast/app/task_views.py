@@ -46,6 +46,8 @@ class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
     stands_for: str
     """In a list of one's own: whom one was asked for; empty if one is asked oneself."""
     due_at: datetime | None
+    document_version: str
+    """The version of the document that it is about; empty if it is about none."""
     decision: str
     """`confirmed`, `rejected`, or why nobody answered; empty while it is open."""
     decided_by: str
@@ -82,6 +84,8 @@ class TaskDecision(msgspec.Struct, frozen=True, kw_only=True):
     """For whom they decided; empty if for themselves."""
     comment: str
     data: object
+    document_version: str
+    """The version of the document that was decided on; empty if the question is about none."""
     is_withdrawn: bool
     is_applied: bool
     """Whether the answer of the question rests on it."""
@@ -197,6 +201,7 @@ def task_decision(decision: StoredDecision) -> TaskDecision:
         on_behalf_of=decision.on_behalf_of,
         comment=decision.comment,
         data=None if decision.data is None else msgspec.json.decode(decision.data),
+        document_version=decision.document_version or "",
         is_withdrawn=decision.is_withdrawn,
         is_applied=decision.is_applied,
         decided_at=decision.decided_at,
@@ -233,6 +238,7 @@ def _told(task: StoredTask, *, definition: str, key: str) -> Mapping[str, object
         "claimed_by": task.claimed_by,
         "stands_for": "",
         "due_at": task.due_at,
+        "document_version": task.document_version or "",
         "decision": task.outcome or "",
         "decided_by": task.actor,
         "comment": task.comment,

@@ -96,6 +96,17 @@ def authority(directory: Directory, request: RequestContext, now: datetime) -> A
         return _known(look, actor)
 
 
+def check_heir(directory: Directory, tenant: str, person: Person) -> None:
+    """RejectedError if somebody is to be given a question who is deactivated: nobody could decide it then."""
+    if person.kind != "user":
+        return
+    with directory.looking(tenant) as rows:
+        known = next(iter(rows.principals([person.name])), None)
+    if known is not None and not known.is_active:
+        told = f"{person.name!r} is deactivated and could not decide; name somebody else, or activate them"
+        raise refused(PeopleRefusal.DEACTIVATED, told)
+
+
 def _known(look: Look, actor: Actor) -> Authority:
     given = look.delegations_to(actor.id)
     roles = look.roles([actor.id, *(each.giver for each in given)])

@@ -106,7 +106,7 @@ class _Search:
         elif ask.by == "manager":
             found = self._manager(ask)
         elif ask.by == "user":
-            found = self._present([ask.of], via="named")
+            found = self._present([ask.of], via=ask.via or "named")
         else:
             raise Fail(f"{ask.by!r} is not found by an errand")
         found = [replace(each, weight=ask.weight) for each in found]
@@ -128,7 +128,7 @@ class _Search:
         return found
 
     def _role(self, role: str, ask: Ask, turn: int | None) -> list[Person]:
-        via = f"role {role}"
+        via = ask.via or f"role {role}"
         if self.look.is_empty():
             self._notes.append("the directory knows nobody, so whoever has the role is asked")
             return [Person(kind="role", name=role, via=via)]
@@ -202,7 +202,9 @@ class _Search:
         return [first[turn % len(first)]] if first else []
 
     def _stand_in(self, crowd: Crowd, name: str, role: str) -> str:
-        """Who stands in for somebody; not the one who wants something of them."""
+        """Who stands in for somebody; not the one who wants something of them, and nobody where people are asked in person."""
+        if self._errand.in_person:
+            return ""
         return crowd.stand_in(name, role=role, definition=self._definition, but=self._errand.requester)
 
 

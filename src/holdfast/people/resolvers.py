@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.errors import ConfigurationError
 from holdfast.machine.runs.errands import Data, Person
+from holdfast.machine.runs.question import person_named
 from holdfast.runtime.handlers import Fail
 
 BUILT_IN = ("user", "role", "manager", "chain", "rule")
@@ -82,11 +83,3 @@ def _people(answer: object, name: str) -> Iterable[Person]:
         raise Fail(
             f"the resolver {name!r} answered with {answer!r}; it gives the id of a user, `role:<name>`, a list of such, or None"
         )
-
-
-def person_named(text: str, *, via: str, weight: int = 1) -> Person:
-    """A person as people write them: the id of a user, with or without `user:`, or `role:<name>`."""
-    kind, colon, name = text.partition(":")
-    if colon and kind == "role":
-        return Person(kind="role", name=name, weight=weight, via=via)
-    return Person(name=name if colon and kind == "user" else text, weight=weight, via=via)

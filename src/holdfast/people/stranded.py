@@ -16,12 +16,10 @@ class Stranded(msgspec.Struct, frozen=True):
     people: frozenset[str]
     roles: frozenset[str]
 
-    def holds_up(self, asked: Iterable[Person]) -> bool:
-        """Whether a question to these people, and to nobody else, is one that none of them can answer."""
-        people = list(asked)
-        return bool(people) and all(
-            each.name in (self.roles if each.kind == "role" else self.people) for each in people
-        )
+    def holds_up(self, asked: Iterable[Person], *, takes_several: bool) -> bool:
+        """Whether a question waits for them: none of those who are asked can answer it, or one of several who have to agree cannot."""
+        lost = [each.name in (self.roles if each.kind == "role" else self.people) for each in asked]
+        return any(lost) if takes_several else bool(lost) and all(lost)
 
 
 def stranded(look: Look) -> Stranded:

@@ -18,6 +18,8 @@ class Asked(NamedTuple):
 
     kind: PersonKind
     name: str
+    is_for_another: bool = False
+    """In lists: only where they are asked in the place of somebody else."""
 
 
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):

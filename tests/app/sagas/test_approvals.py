@@ -88,6 +88,9 @@ def test_an_inbox_holds_what_asks_me_my_roles_and_what_was_delegated_to_me(place
         "s-bob",
         "rita",
     )
+    assert names(as_(engine, FAY).list(mine="roles")) == names(as_(engine, GUS).list(mine="roles")) == ["role", "both"]
+    assert names(as_(engine, FAY).list(mine="delegated")) == ["bob"]
+    assert as_(engine, GUS).list(mine="delegated") == as_(engine, BOB).list(mine="roles") == []
     as_(engine, GUS).approve(as_(engine, GUS).list(mine=True)[0])
     as_(engine, FAY).approve(delegated)
     assert names(as_(engine, FAY).list(mine=True)) == ["own", "both"]
@@ -105,8 +108,12 @@ def test_an_inbox_is_narrowed(place: Place) -> None:
     assert tasks.list(key="a", definition="two") == []
     assert names(as_(engine, person("rolf")).list(requested_by_me=True)) == ["b"]
     assert tasks.list(is_overdue=True) == tasks.list(requested_by_me=True) == []
-    with pytest.raises(PayloadError, match="leave out"):
-        tasks.list(mine=True, role="finance")
+    for mine in (True, "roles", "delegated"):
+        with pytest.raises(PayloadError, match="leave out"):
+            tasks.list(mine=mine, role="finance")
+    for nonsense in ("role", 1, None):
+        with pytest.raises(PayloadError, match="`mine` is True, 'roles' or 'delegated', not"):
+            tasks.list(mine=nonsense)
 
 
 def test_inboxes_are_counted(place: Place) -> None:
@@ -187,7 +194,7 @@ def test_a_task_tells_who_was_asked_and_what_was_said(place: Place) -> None:
         ("ann", "what for?", True),
         ("rita", "for lamps", False),
     ]
-    assert told.resolution == [{"ask": "rule:who", "found": ["rita"]}]
+    assert told.resolution == [{"resolver": "rule", "of": "who", "result": ["rita"]}]
     as_(engine, BOB).approve(task)
     engine.drain()
     answer = step(engine, instance, "ok").output

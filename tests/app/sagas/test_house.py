@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.sagas.acting import history, status
-from holdfast import Escalation, ForbiddenError, HumanTask, Notice, RejectedError, Saga, TaskDetails, ask
+from holdfast import Actor, Escalation, ForbiddenError, HumanTask, Notice, RejectedError, Saga, TaskDetails, ask
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
 DAY = timedelta(days=1)
+OPS = Actor(id="ops", capabilities=frozenset({"task:*"}))
 
 
 def house(place: Place) -> ManualEngine:
@@ -113,6 +116,36 @@ def test_a_chain_asks_stage_by_stage(place: Place) -> None:
     assert engine.run(instance).verify().is_sound
 
 
+@pytest.mark.row("E-683")
+def test_why_somebody_is_asked_is_kept_through_rules_and_stages(place: Place) -> None:
+    """What a rule came to is told beside what the engine found, and each stage of a chain beside the chain and its version."""
+    engine = house(place)
+    engine.register(Saga("mixed").human("ok", ask=["rule:owner", "rule:none", "manager"]).build())
+    instance = engine.acting("rita").start("mixed", {"owner": "gus", "none": None}).id
+    engine.drain()
+    told = question(engine, instance)
+    assert [(each.name, each.why) for each in told.people] == [("gus", "rule owner"), ("mia", "manager of rita")]
+    assert [(each["resolver"], each["of"], each["result"]) for each in _resolved(told)] == [
+        ("rule", "owner", ["gus"]),
+        ("rule", "none", []),
+        ("user", "gus", ["gus"]),
+        ("manager", "", ["mia"]),
+    ]
+    engine.chains.publish("spending", [{"asks": ["manager"]}, {"asks": [{"role": "finance", "pick": "all"}]}])
+    chained = asked(engine, chain="spending")
+    approve(engine, "mia", chained)
+    assert [(each["resolver"], each["result"]) for each in _resolved(question(engine, chained))] == [
+        ("chain", ["version 1"]),
+        ("manager", ["mia"]),
+        ("role", ["fay", "gus"]),
+    ]
+    assert engine.run(chained).verify().is_sound
+
+
+def _resolved(task: TaskDetails) -> list[dict[str, object]]:
+    return msgspec.convert(task.resolution, list[dict[str, object]])
+
+
 @pytest.mark.row("E-682")
 def test_a_chain_that_does_not_exist_stops_the_run_until_it_does(place: Place) -> None:
     """Nobody is asked, the run waits for an operator, and looks again when it is resumed."""
@@ -168,7 +201,29 @@ def test_those_whom_the_engine_finds_are_told(place: Place) -> None:
 # -- who decides for whom
 
 
-@pytest.mark.row("E-685", "E-675")
+@pytest.mark.row("EO-04")
+def test_who_stands_in_does_so_for_a_period(place: Place) -> None:
+    """Neither before it begins nor after it has ended is the question Sam's; what was decided meanwhile stands."""
+    engine = house(place)
+    instance = asked(engine, ask=["user:fay", "user:gus"])
+    begin = place.clock.now() + DAY
+    for giver in ("fay", "gus"):
+        engine.directory.delegate(giver, "sam", begins_at=begin, ends_at=begin + DAY)
+    with pytest.raises(ForbiddenError):
+        approve(engine, "sam", instance)
+    engine.advance(DAY)
+    engine.acting("sam").tasks.decide(f"{instance}:1", "confirmed", on_behalf_of="fay")
+    assert inbox(engine, "sam") == ["spend"]
+    engine.advance(DAY)
+    assert (inbox(engine, "sam"), inbox(engine, "gus")) == ([], ["spend"])
+    with pytest.raises(ForbiddenError):
+        engine.acting("sam").tasks.decide(f"{instance}:1", "confirmed", on_behalf_of="gus")
+    approve(engine, "gus", instance)
+    given = [(each.decided_by, each.on_behalf_of) for each in question(engine, instance).decisions]
+    assert (given, status(engine, instance)) == ([("sam", "fay"), ("gus", "")], "completed")
+
+
+@pytest.mark.row("E-685", "E-675", "EO-04")
 def test_who_stands_in_has_the_question_and_decides_with_both_names(place: Place) -> None:
     """Sam stands in for Fay: the question is in Sam's inbox too, and the decision says for whom it was."""
     engine = house(place)
@@ -190,6 +245,34 @@ def test_who_stands_in_has_the_question_and_decides_with_both_names(place: Place
     assert status(engine, instance) == "completed"
 
 
+@pytest.mark.row("E-685")
+@pytest.mark.parametrize("away", ["nobody", "cleo"])
+def test_a_question_that_is_not_delegable_is_decided_in_person(place: Place, away: str) -> None:
+    """Neither whom somebody names nor whom the directory does decides in Cleo's place, and Cleo is asked although away."""
+    engine = house(place)
+    engine.directory.delegate("cleo", "sam")
+    if away != "nobody":
+        engine.directory.absent(away)
+    instance = asked(engine, ask=ask("role:chief", pick="all"), delegable=False)
+    assert open_people(engine, instance) == ["cleo"]
+    before = history(engine, instance)
+    calls: list[Callable[[], None]] = [
+        lambda: approve(engine, "sam", instance),
+        lambda: engine.acting("sam").tasks.claim(f"{instance}:1"),
+        lambda: engine.acting("cleo").tasks.delegate(f"{instance}:1", "gus"),
+    ]
+    for call in calls:
+        with pytest.raises(
+            RejectedError, match="is decided by those themselves who are asked; have it reassigned"
+        ) as caught:
+            call()
+        assert caught.value.reason == "not_delegable"
+    assert history(engine, instance) == before
+    engine.acting(OPS).tasks.reassign(f"{instance}:1", "gus")
+    approve(engine, "gus", instance)
+    assert status(engine, instance) == "completed"
+
+
 def test_who_stands_in_for_one_definition_sees_its_questions_alone(place: Place) -> None:
     """Page by page as well; a delegation for a role leaves what asks the person by name."""
     engine = house(place)
@@ -204,8 +287,13 @@ def test_who_stands_in_for_one_definition_sees_its_questions_alone(place: Place)
     (first,) = tasks.list(mine=True, limit=1)
     assert [each.definition for each in tasks.list(mine=True, after=first)] == ["pay"]
     assert [each.definition for each in tasks.list(mine=True, definition="sell")] == ["sell"]
+    asked(engine, name="own", ask="user:sam")
+    assert inbox(engine, "sam") == ["sell", "pay", "own"]
+    assert [each.definition for each in tasks.list(mine="delegated")] == ["sell", "pay"]
+    assert tasks.list(mine="roles") == []
 
 
+@pytest.mark.row("EO-04")
 def test_whoever_is_away_is_replaced_when_people_are_found(place: Place) -> None:
     """Mia is away and Sam stands in: the question asks Sam, for Mia."""
     engine = house(place)
@@ -239,13 +327,44 @@ def test_roles_of_the_directory_count_for_all_that_is_done_to_a_question(place: 
 
 
 def test_questions_that_only_deactivated_people_could_decide_are_found(place: Place) -> None:
-    """By name as by role; one that somebody else is asked as well is none of them."""
+    """By name as by role, and where they are one of several who have to agree; one that somebody else can decide is none of them."""
     engine = house(place)
-    asked(engine, name="named", ask="user:fay")
-    engine.advance(seconds=1)
-    asked(engine, name="shared", ask=["user:fay", "user:sam"], agree="any")
-    asked(engine, name="chief", role="chief")
+    for name, options in (
+        ("named", {"ask": "user:fay"}),
+        ("shared", {"ask": ["user:fay", "user:sam"], "agree": "any"}),
+        ("chief", {"role": "chief"}),
+        ("both", {"ask": ["user:fay", "user:sam"]}),
+        ("others", {"ask": ["user:gus", "user:sam"]}),
+    ):
+        asked(engine, name=name, **options)
+        engine.advance(seconds=1)
+    assert engine.directory.open_tasks_of_inactive() == []
     for name in ("fay", "cleo"):
         engine.directory.deactivate(name)
     lost: list[HumanTask] = engine.directory.open_tasks_of_inactive()
-    assert [each.definition for each in lost] == ["named", "chief"]
+    assert [each.definition for each in lost] == ["named", "chief", "both"]
+
+
+@pytest.mark.parametrize("by", ["ops", "engine"])
+def test_nothing_is_handed_to_whoever_is_deactivated(place: Place, by: str) -> None:
+    """Delegated, reassigned or added, nobody could decide then: refused, and nothing changes. To whom the directory does not know it is."""
+    engine = house(place)
+    instance = asked(engine, ask=["user:fay", "user:gus"])
+    task = f"{instance}:1"
+    engine.directory.deactivate("sam")
+    boss = engine.acting(OPS).tasks if by == "ops" else engine.tasks
+    before = history(engine, instance)
+    calls: list[Callable[[], None]] = [
+        lambda: engine.acting("fay").tasks.delegate(task, "sam"),
+        lambda: boss.reassign(task, "user:sam", who="fay"),
+        lambda: boss.add_approver(task, "sam"),
+    ]
+    for call in calls:
+        with pytest.raises(
+            RejectedError, match="'sam' is deactivated and could not decide; name somebody else"
+        ) as caught:
+            call()
+        assert caught.value.reason == "deactivated"
+    assert history(engine, instance) == before
+    boss.add_approver(task, "zoe")
+    assert open_people(engine, instance) == ["fay", "gus", "zoe"]

@@ -131,6 +131,7 @@ def test_a_condition_on_the_payload_chooses_events(place: Place) -> None:
     assert [status(engine, each) for each in (early, late)] == ["completed", "completed"]
 
 
+@pytest.mark.row("E-768")
 def test_later_conditions_read_what_an_event_brought(place: Place) -> None:
     """Under the name of the step that waited for it."""
     stage = Stage()
@@ -163,6 +164,7 @@ def test_a_number_is_a_key(place: Place) -> None:
     assert status(engine, instance) == "completed"
 
 
+@pytest.mark.row("E-766")
 def test_other_tenants_get_nothing(place: Place) -> None:
     """Neither those who wait, nor those who look, nor a list; and the same id is another event."""
     stage = Stage()
@@ -367,6 +369,7 @@ def takers(engine: ManualEngine, runs: list[InstanceId]) -> list[int]:
     return [number for number, each in enumerate(runs) if status(engine, each) == "completed"]
 
 
+@pytest.mark.row("E-766")
 def test_one_of_those_who_wait_gets_an_event_for_one(place: Place) -> None:
     """The next event goes to the next one; the event tells who has it."""
     engine = place.engine().register(paying(Stage()))

@@ -40,7 +40,7 @@ def told(engine: ManualEngine, of: object) -> list[str]:
     return [each.subject for each in reversed(engine.acting(of).notifications.mine())]  # type: ignore[arg-type]
 
 
-@pytest.mark.row("E-685")
+@pytest.mark.row("E-685", "EO-05")
 def test_a_due_date_is_shown(place: Place) -> None:
     """A question says when an answer is due, counted from when it was asked, in lists and in its run; nothing happens then."""
     engine, instance = begun(place, due=4 * HOUR)
@@ -51,6 +51,7 @@ def test_a_due_date_is_shown(place: Place) -> None:
     assert statuses(engine, instance) == {"ask": "waiting_decision"}
 
 
+@pytest.mark.row("E-685", "EO-05")
 def test_people_are_reminded_at_each_time(place: Place) -> None:
     """Each time of the list is one reminder, told in the history and to those who are asked, and none comes after the last."""
     engine, instance = begun(place, remind=[8 * HOUR, 24 * HOUR])
@@ -101,6 +102,7 @@ def test_escalation_asks_somebody_besides(place: Place) -> None:
     assert status(engine, instance) == "completed"
 
 
+@pytest.mark.row("EO-05")
 def test_a_ladder_is_gone_up_rung_by_rung(place: Place) -> None:
     """A user, then a role, then an outcome: each at its time, and the last one ends the question as if the engine had answered."""
     ladder = [

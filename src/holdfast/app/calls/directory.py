@@ -13,12 +13,15 @@ from holdfast.app.step_handlers import plain
 from holdfast.app.task_views import HumanTask, listed_task
 from holdfast.errors import ConfigurationError, NotFoundError, PayloadError
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.kernel.records import StoredTask
+from holdfast.machine.graphs.asks import agreement_in_words
 from holdfast.people.directory import Look
 from holdfast.people.registrar import Registrar
-from holdfast.people.stranded import stranded
+from holdfast.people.stranded import Stranded, stranded
 from holdfast.people.tables import TableDirectory
 from holdfast.runtime.replies import Reply
 from holdfast.store.port import Parts
+from holdfast.store.reading import Reader
 from holdfast.store.tasks import Asked, TaskQuery
 
 T = TypeVar("T")
@@ -212,7 +215,10 @@ class FutureDirectory:
         return self._look(read)
 
     def open_tasks_of_inactive(self) -> Reply[builtins.list[HumanTask]]:
-        """Open questions that only deactivated people can decide, for whom nobody stands in, oldest first: reassign them."""
+        """Open questions that wait for deactivated people, for whom nobody stands in, oldest first: reassign them.
+
+        One that any of several can decide does not wait for one of them alone.
+        """
         desk = self._desk
 
         def read() -> builtins.list[HumanTask]:
@@ -221,11 +227,7 @@ class FutureDirectory:
             with desk.reader.look() as reader:
                 named = (*(Asked("role", role) for role in lost.roles), *(Asked("user", each) for each in lost.people))
                 found = reader.open_tasks(TaskQuery(people=named, limit=_MOST_TASKS)) if named else []
-                return [
-                    listed_task(each)
-                    for each in found
-                    if lost.holds_up(asked_at(reader, each.task.instance, each.task.number))
-                ]
+                return [listed_task(each) for each in found if _is_held_up(reader, each.task, lost)]
 
         return desk.read(read)
 
@@ -280,6 +282,12 @@ class FutureDirectory:
                 "or open the engine without `directory`, and they are kept in its database"
             )
         return self._desk.directory
+
+
+def _is_held_up(reader: Reader, task: StoredTask, lost: Stranded) -> bool:
+    """Whether a question waits for those of whom no answer can come."""
+    takes_several = task.agreement not in {"", agreement_in_words("any", 0)}
+    return lost.holds_up(asked_at(reader, task.instance, task.number), takes_several=takes_several)
 
 
 def _checked_id(given: object) -> str:

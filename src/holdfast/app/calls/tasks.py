@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from holdfast.app.authorities import (
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
-from holdfast.app.task_reads import decision_place, detailed, inboxes, mine_of, tasks_of
+from holdfast.app.task_reads import checked_part, decision_place, detailed, inboxes, mine_of, tasks_of
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, decided_task
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.vocabulary import is_whole
@@ -43,7 +44,7 @@ class FutureTasks:
     def list(
         self,
         *,
-        mine: bool = False,
+        mine: bool | Literal["roles", "delegated"] = False,
         role: str | None = None,
         requested_by_me: bool = False,
         definition: DefinitionLike = "",
@@ -55,14 +56,16 @@ class FutureTasks:
         """The questions that wait for an answer, oldest first; give the last one as `after` for the next page.
 
         `mine` are those that ask the actor by name, ask a role that the actor has, were delegated to the actor, or ask somebody for
-        whom the actor stands in by a delegation in the directory, which also says what roles there are; `role` are those
+        whom the actor stands in by a delegation in the directory, which also says what roles there are; `mine="roles"` and
+        `mine="delegated"` are parts of these: what asks roles of the actor, and what is the actor's in the place of others. `role` are those
         that ask a role; `requested_by_me` those of runs that the actor wanted. What is given besides narrows the list: the
         definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
         answered ones included, are asked of the run.
         """
 
         def read() -> list[HumanTask]:
-            if mine and role is not None:
+            part = checked_part(mine)
+            if part and role is not None:
                 raise PayloadError(
                     "`mine` holds the questions to roles of one's own already; leave out `role` or `mine`"
                 )
@@ -75,7 +78,7 @@ class FutureTasks:
                 due_before=self._desk.service.shared.clock.now() if is_overdue else None,
                 limit=checked_limit(limit),
             )
-            queries = mine_of(authority_at(self._desk), query) if mine else [query]
+            queries = [query] if part is None else mine_of(authority_at(self._desk), query, part)
             with self._desk.reader.look() as reader:
                 return tasks_of(reader, queries, after)
 
@@ -126,7 +129,14 @@ class FutureTasks:
         return self._answer(task, c.AnswerStep(step=0, vote="abstained", comment=comment, data=data), on_behalf_of)
 
     def decide(
-        self, task: StepLike, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
+        self,
+        task: StepLike,
+        decision: str,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
     ) -> Reply[None]:
         """Answer a step that waits for people; `task` is the question, the step, or the id that both give.
 
@@ -139,8 +149,10 @@ class FutureTasks:
         Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
         says for whom, if there are several; all calls that are about one's own part in a question take it. A deactivated person
         cannot decide.
+
+        `document_version` is kept with the decision: the version of the document that the actor has seen and decides on.
         """
-        answer = c.AnswerStep(step=0, outcome=decision, comment=comment, data=data)
+        answer = c.AnswerStep(step=0, outcome=decision, comment=comment, data=data, document_version=document_version)
         return self._answer(task, answer, on_behalf_of)
 
     def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> Reply[None]:
@@ -234,6 +246,7 @@ class FutureTasks:
             if given.vote is None:
                 checked_key(given.outcome, "decision")
             checked_text(given.comment, "comment")
+            checked_key(given.document_version, "document version", may_be_empty=True)
             data = plain(given.data, what="data", limit=self._desk.payload_limit)
             return replace(given, step=step, data=data, holds=holds)
 
@@ -262,7 +275,17 @@ class FutureTasks:
             lambda desk: desk.command(address, command, nothing, comment=comment, may_create=False),
             on_behalf_of=on_behalf_of,
             concerned=concerned,
+            heir=_heir(command),
         )
+
+
+def _heir(command: c.Command) -> str:
+    """To whom a command hands a question; empty if it does not."""
+    match command:
+        case c.DelegateTask(to=heir) | c.ReassignTask(to=heir) | c.AddApprover(person=heir):
+            return heir
+        case _:
+            return ""
 
 
 def _said(text: object) -> str:

@@ -417,7 +417,7 @@ class AsyncTasks:
     async def list(
         self,
         *,
-        mine: bool = False,
+        mine: bool | Literal["roles", "delegated"] = False,
         role: str | None = None,
         requested_by_me: bool = False,
         definition: DefinitionLike = "",
@@ -429,7 +429,8 @@ class AsyncTasks:
         """The questions that wait for an answer, oldest first; give the last one as `after` for the next page.
 
         `mine` are those that ask the actor by name, ask a role that the actor has, were delegated to the actor, or ask somebody for
-        whom the actor stands in by a delegation in the directory, which also says what roles there are; `role` are those
+        whom the actor stands in by a delegation in the directory, which also says what roles there are; `mine="roles"` and
+        `mine="delegated"` are parts of these: what asks roles of the actor, and what is the actor's in the place of others. `role` are those
         that ask a role; `requested_by_me` those of runs that the actor wanted. What is given besides narrows the list: the
         definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
         answered ones included, are asked of the run.
@@ -470,7 +471,14 @@ class AsyncTasks:
         await self._futures.abstain(task, comment=comment, data=data, on_behalf_of=on_behalf_of)
 
     async def decide(
-        self, task: StepLike, decision: str, *, comment: str = "", data: object = None, on_behalf_of: str = ""
+        self,
+        task: StepLike,
+        decision: str,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
     ) -> None:
         """Answer a step that waits for people; `task` is the question, the step, or the id that both give.
 
@@ -483,8 +491,12 @@ class AsyncTasks:
         Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
         says for whom, if there are several; all calls that are about one's own part in a question take it. A deactivated person
         cannot decide.
+
+        `document_version` is kept with the decision: the version of the document that the actor has seen and decides on.
         """
-        await self._futures.decide(task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of)
+        await self._futures.decide(
+            task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+        )
 
     async def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
         """Take one's decision back, as long as the question is open; it stays in the history."""
@@ -662,7 +674,10 @@ class AsyncDirectory:
         return await self._futures.manager_of(person)
 
     async def open_tasks_of_inactive(self) -> builtins.list[HumanTask]:
-        """Open questions that only deactivated people can decide, for whom nobody stands in, oldest first: reassign them."""
+        """Open questions that wait for deactivated people, for whom nobody stands in, oldest first: reassign them.
+
+        One that any of several can decide does not wait for one of them alone.
+        """
         return await self._futures.open_tasks_of_inactive()
 
     async def changes(

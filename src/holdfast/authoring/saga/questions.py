@@ -41,6 +41,8 @@ class AskOptions(TypedDict, total=False):
     """Human steps whose deciders may not decide this one."""
     distinct_approvers: bool
     """Whether nobody may decide who has decided another human step."""
+    delegable: bool
+    """Whether those who are asked can have others decide in their place; yes, unless said."""
     shows: Sequence[str]
     """Paths into the data whose values are shown."""
 
@@ -68,6 +70,7 @@ def question(parts: Parts, name: str, *, subject: str, on_reject: OnReject | Non
         self_approval=options.get("self_approval", True),
         distinct_from=_names(parts, name, options.get("distinct_from", ())),
         distinct_approvers=options.get("distinct_approvers", False),
+        delegable=options.get("delegable", True),
         shows=_shown(parts, name, options.get("shows", ())),
         on_reject=on_reject,
     )

@@ -34,6 +34,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     """What a decision of each of them weighs."""
     pick: Pick = "any"
     """Of several: each of them is asked, or they share one question, or one of them is asked, in turn (round robin)."""
+    via: str = ""
+    """Why it is them, in words, where a rule has named them; empty otherwise."""
 
     @property
     def is_direct(self) -> bool:

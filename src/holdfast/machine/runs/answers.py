@@ -31,6 +31,8 @@ def decision_of(event: StepAnswered) -> Data:
         told["reason"] = event.reason
     if event.decisions:
         told["decisions"] = event.decisions
+    if event.document_version:
+        told["document_version"] = event.document_version
     return told
 
 

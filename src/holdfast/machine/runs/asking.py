@@ -93,13 +93,13 @@ def _ask(turn: Turn, step: Step, asks: Sequence[Ask]) -> None:
         except ExpressionError as error:
             _put(turn, step, [], why, error=f"the rule {each.of!r} cannot be computed: {error}")
             return
-        why.append({"ask": each.words, "found": [shown(person) for person in named]})
+        why.append({"resolver": RULE, "of": each.of, "result": [shown(person) for person in named]})
         people += named
-        found += [Ask(by=ROLE if p.kind == "role" else USER, of=p.name, weight=p.weight) for p in named]
+        found += [Ask(by=ROLE if p.kind == "role" else USER, of=p.name, weight=p.weight, via=p.via) for p in named]
     if all(each.is_direct for each in found) and not (turn.state.looks_up and found):
         _put(turn, step, people, why)
     else:
-        _seek(turn, step, found)
+        _seek(turn, step, found, why)
 
 
 def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person]:
@@ -113,8 +113,8 @@ def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person]:
     return [person_named(each, via=via, weight=ask_.weight) for each in names if isinstance(each, str) and each]
 
 
-def _seek(turn: Turn, step: Step, asks: list[Ask]) -> None:
-    turn.emit(PeopleSought(step=step.number, asks=asks))
+def _seek(turn: Turn, step: Step, asks: list[Ask], why: Sequence[Data] = ()) -> None:
+    turn.emit(PeopleSought(step=step.number, asks=asks, why=list(why)))
     _send_out(turn, step, asks)
 
 
@@ -127,6 +127,7 @@ def _send_out(turn: Turn, step: Step, asks: list[Ask]) -> None:
         requester=turn.state.requester,
         data={} if is_settled else turn.state.tokens[step.token].data,
         barred=barred_names(turn.routes, turn.state, step),
+        in_person=not _op(turn, step).delegable,
     )
     turn.send_out(errand)
 

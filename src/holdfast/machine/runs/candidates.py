@@ -86,7 +86,19 @@ def separation_refusal(routes: GraphIndex, state: State, step: Step, actor: Acto
     """Why an actor may not decide although asked: a right to everything does not make one person two. The engine is nobody."""
     if actor.kind == "system":
         return None
+    op = routes.node(step.node).op
+    assert isinstance(op, Human)
+    if not op.delegable and actor.on_behalf_of:
+        return not_delegable(step.node)
     return name_refusal(routes, state, step, {actor.id, person(actor)})
+
+
+def not_delegable(node: str) -> Rejection:
+    """Nobody decides in the place of those who are asked."""
+    return refused(
+        Refusal.NOT_DELEGABLE,
+        f"{node!r} is decided by those themselves who are asked; have it reassigned if they cannot",
+    )
 
 
 def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[str]) -> Rejection | None:

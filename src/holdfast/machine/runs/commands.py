@@ -98,6 +98,8 @@ class AnswerStep(_Command, frozen=True, kw_only=True):
     comment: str = ""
     data: object = None
     """What comes with the answer."""
+    document_version: str = ""
+    """The version of the document that was decided on; empty if the question is about none."""
     holds: bool = False
     """Whether a workflow of rules waits, once it is answered, until somebody lets it go on."""
 

@@ -289,10 +289,10 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
 def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Answer:
     """What a second answer to the same question comes to: the same one by the same actor is no news, and the first one stands."""
     known = state.decided[command.step]
-    given = (repeated_outcome(known, command), moment.actor.id, command.data)
-    for each in (known, *cast("list[Data]", known.get("decisions", []))):
-        said = each.get("said", each["status"])
-        if (said, each["decided_by"], each.get("given", each.get("data"))) == given:
+    given = (repeated_outcome(known, command), moment.actor.id, command.data, command.document_version)
+    for each in cast("list[Data]", known.get("decisions", [known])):
+        said, data = each.get("said", each["status"]), each.get("given", each.get("data"))
+        if (said, each["decided_by"], data, each.get("document_version", "")) == given:
             return Ignored(reason="this was answered before, in the same way and by the same actor")
     told = f"{known['status']} by {known['decided_by']!r} at {known['decided_at']}"
     return refused(Refusal.ALREADY_DECIDED, f"step {command.step} was {told}, and an answer stands")

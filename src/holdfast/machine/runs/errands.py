@@ -45,6 +45,8 @@ class FindPeople(_Errand, frozen=True, kw_only=True):
     """What resolvers of the application may look at: the data of the token."""
     barred: list[str] = []
     """Those who may not decide: a role is none that somebody has if nobody else has it."""
+    in_person: bool = False
+    """Whether nobody is asked in the place of another."""
 
 
 class Sought(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -29,6 +29,7 @@ class Given(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, gc=Fa
     """Whether a form has filled something in."""
     before: object = None
     """What came with the decision then."""
+    document_version: str = ""
 
 
 class Seat(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -78,6 +79,8 @@ class Question(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Whether the engine has been sent to find those who are to be asked."""
     trouble: str = ""
     """Why it cannot be decided by those who are asked; empty if it can."""
+    why: list[dict[str, object]] = []
+    """How those were found whom it has asked so far; kept as long as more is to be told of that: while people are sought, and for a chain."""
 
     @property
     def asked(self) -> Iterator[tuple[int, Seat]]:

@@ -84,6 +84,8 @@ class Refusal(StrEnum):
     """A task cannot be delegated to the person who has it, and nobody stands in for themselves; name somebody else."""
     DELEGATION_CIRCLE = "delegation_circle"
     """The task, or what is delegated in the directory, would come back to somebody who has handed it on; name somebody else, or end that."""
+    NOT_DELEGABLE = "not_delegable"
+    """Those who are asked decide this themselves: nobody can do so in their place. It can be reassigned."""
     ALREADY_ASKED = "already_asked"
     """The person or role is among those who are asked already."""
     NOBODY_NAMED = "nobody_named"

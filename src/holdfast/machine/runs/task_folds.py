@@ -61,11 +61,13 @@ def _question(routes: GraphIndex, state: State, number: int) -> Question:
 def _people_sought(routes: GraphIndex, state: State, event: e.PeopleSought) -> None:
     question = _question(routes, state, event.step)
     question.is_looking, question.trouble = True, ""
+    question.why += event.why
 
 
 def _chain_found(routes: GraphIndex, state: State, event: e.ChainFound) -> None:
     question = _question(routes, state, event.step)
     question.stages, question.chain_version, question.is_looking = event.stages, event.version, False
+    question.why += event.why
     _to_stage(question, 1)
 
 
@@ -89,6 +91,7 @@ def _people_asked(routes: GraphIndex, state: State, event: e.PeopleAsked) -> Non
     left_out = set(event.left_out)
     question.seats += [Seat(person=each, is_out=place in left_out) for place, each in enumerate(event.people)]
     question.is_looking, question.trouble = False, event.trouble
+    question.why = [*question.why, *event.why] if question.stages else []
 
 
 def _decided(routes: GraphIndex, state: State, event: e.TaskDecided) -> None:
@@ -105,6 +108,7 @@ def _decided(routes: GraphIndex, state: State, event: e.TaskDecided) -> None:
         data=event.data,
         is_filled=event.is_filled,
         before=event.given,
+        document_version=event.document_version,
     )
 
 

@@ -119,16 +119,23 @@ def _decision(event: e.TaskDecided | e.StepAnswered, sequence: int, *, is_applie
         outcome=event.outcome,
         comment=event.comment,
         data=None if event.data is None else _encode(event.data),
+        document_version=event.document_version or None,
         is_applied=is_applied,
     )
+
+
+def _resolution(question: Question, why: list[dict[str, object]]) -> bytes | None:
+    """How those were found who are or were asked, stage by stage; None if that is nothing new."""
+    known = [*question.why, *why]
+    return _encode(known) if known else None
 
 
 def _of(view: View, number: int) -> Question:
     return question_of(view.routes, view.state, view.state.open[number])
 
 
-def _chain_found(_view: View, event: e.ChainFound) -> list[Record]:
-    return [_at_stage(event.step, event.stages, 1, resolution=_encode(event.why) if event.why else None)]
+def _chain_found(view: View, event: e.ChainFound) -> list[Record]:
+    return [_at_stage(event.step, event.stages, 1, resolution=_resolution(_of(view, event.step), event.why))]
 
 
 def _stage_passed(view: View, event: e.StagePassed) -> list[Record]:
@@ -160,7 +167,8 @@ def _people_asked(view: View, event: e.PeopleAsked) -> list[Record]:
         _person(event.step, first + place, each, stage=question.stage, is_open=place not in event.left_out)
         for place, each in enumerate(event.people)
     ]
-    why: list[Record] = [TaskChanged(number=event.step, resolution=_encode(event.why))] if event.why else []
+    resolution = _resolution(question, event.why)
+    why: list[Record] = [TaskChanged(number=event.step, resolution=resolution)] if resolution else []
     closed = () if event.stays else _closing(question, event.step, keeps_extra=True)
     return [*why, *closed, *people]
 

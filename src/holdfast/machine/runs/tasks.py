@@ -18,6 +18,7 @@ from holdfast.machine.runs.candidates import (
     last_decision,
     may_all,
     name_refusal,
+    not_delegable,
     person,
     question_of,
     seat_of,
@@ -108,22 +109,25 @@ def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:
 
 
 def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
-    turn, step, _, question = task
+    turn, step, op, question = task
     barred = answer_refusal(turn.routes, turn.state, step, task.actor) or claim_refusal(question, step.node, task.actor)
-    if barred is not None:
-        return barred
+    if barred is not None or not op.delegable:
+        return barred or not_delegable(step.node)
     seat = seat_of(question, task.actor) or (_only_seat(question) if may_all(task.actor) else 0)
     if not seat:
         return _nobody(task, "there is no place of yours to hand on")
-    held = question.seats[seat - 1]
+    held, named = question.seats[seat - 1], person_named(command.to, via="")
     by = person(task.actor) if held.person.kind == "role" else held.person.name
-    if command.to == by:
+    if named.kind == "role":
+        told = f"{step.node!r} is delegated to one user, not to {command.to!r}; have it reassigned to a role"
+        return refused(Refusal.NOBODY_NAMED, told)
+    if named.name == by:
         told = f"{by!r} has {step.node!r} already; delegate it to somebody else"
         return refused(Refusal.DELEGATION_TO_SELF, told)
-    if command.to in held.hands or command.to == held.person.for_:
-        told = f"{command.to!r} has handed {step.node!r} on already; delegate it to somebody else"
+    if named.name in held.hands or named.name == held.person.for_:
+        told = f"{named.name!r} has handed {step.node!r} on already; delegate it to somebody else"
         return refused(Refusal.DELEGATION_CIRCLE, told)
-    heir = Person(name=command.to, weight=held.person.weight, via=f"delegated by {by}", for_=held.person.for_ or by)
+    heir = Person(name=named.name, weight=held.person.weight, via=f"delegated by {by}", for_=held.person.for_ or by)
     refusal = _newcomer_refusal(task, heir)
     if refusal is None:
         _hand(task, TaskDelegated(step=step.number, seat=seat, person=heir, by=by, reason=command.reason))

@@ -47,14 +47,11 @@ class TaskReads:
         """A page of open questions."""
         opened_at, instance, number = query.after or _FIRST
         filters = [self._tenant, query.definition, query.key, query.requester, query.due_before]
-        values = [*filters, opened_at, instance, Int4(number), Int8(query.limit)]
+        values: list[object] = [*filters, opened_at, instance, Int4(number), Int8(query.limit)]
         if query.people is None:
             return [*map(_listed, self._all(_listing(query), values))]
-        return [
-            *map(
-                _listed, self._all(_sql.open_tasks_of_people, [*values, *_packed(query.people), _joined(query.people)])
-            )
-        ]
+        values += [*_packed(query.people), _joined(query.people), [each.is_for_another for each in query.people]]
+        return [*map(_listed, self._all(_sql.open_tasks_of_people, values))]
 
     def decisions_by(self, actor: str, *, after: DecisionPlace | None = None, limit: int = 100) -> list[ListedDecision]:
         """A page of the decisions that somebody has given."""

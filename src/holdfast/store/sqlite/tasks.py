@@ -61,7 +61,7 @@ class TaskReads:
         found = [
             _listed(row)
             for person in query.people
-            for row in self._all(_sql.open_tasks_of_person, {**values, "kind": person.kind, "name": person.name})
+            for row in self._all(_sql.open_tasks_of_person, {**values, **person._asdict()})
         ]
         return sorted(found, key=_place)[: query.limit]
 

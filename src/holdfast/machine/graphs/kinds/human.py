@@ -76,6 +76,8 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     """Human steps whose deciders may not decide this one."""
     distinct_approvers: bool = False
     """Whether nobody may decide who has decided another human step of the run, or an earlier stage of this one."""
+    delegable: bool = True
+    """Whether those who are asked can have others decide in their place."""
     on_reject: OnReject | None = None
     """What follows a rejection that no edge leads on from; None means what the policies say."""
     times: Times | None = None

@@ -132,6 +132,8 @@ class StepAnswered(Happening, frozen=True, kw_only=True):
     """Whether the form has filled something in."""
     given: object = None
     """What came with the answer then."""
+    document_version: str = ""
+    """The version of the document that was decided on; empty if the question is about none."""
     overridden: bool = False
     """Whether it was given past those who were asked."""
     reason: str = ""

@@ -16,6 +16,8 @@ class PeopleSought(Happening, frozen=True, kw_only=True):
 
     step: int
     asks: list[Ask]
+    why: list[Data] = []  # noqa: RUF012 - every struct gets one of its own
+    """What the rules of the question came to, which nobody has to look for."""
 
 
 @message(name="chain_found")
@@ -62,6 +64,8 @@ class TaskDecided(Happening, frozen=True, kw_only=True):
     """Whether the form has filled something in."""
     given: object = None
     """What came with the decision then."""
+    document_version: str = ""
+    """The version of the document that was decided on; empty if the question is about none."""
 
 
 @message(name="task_decision_withdrawn")

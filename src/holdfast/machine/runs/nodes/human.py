@@ -92,7 +92,7 @@ class HumanKind(Kind):
         """Take a decision. Once those who are asked have agreed, or cannot any more, the step goes on by what that comes to."""
         op, question = _asked(turn, step)
         data, unfit = filled_in(turn.routes, step.node, command.outcome, command.data)
-        refusal = _repeated(turn, step, command.outcome, data) or _refusal(turn, step, command) or unfit
+        refusal = _repeated(turn, step, command, data) or _refusal(turn, step, command) or unfit
         if refusal is not None:
             return refusal
         tally = _tally(turn, step, command, data)
@@ -145,7 +145,7 @@ def _asked(turn: Turn, step: Step) -> tuple[Human, Question]:
     return op, question_of(turn.routes, turn.state, step)
 
 
-def _repeated(turn: Turn, step: Step, outcome: str, data: object) -> Answer | None:
+def _repeated(turn: Turn, step: Step, command: AnswerStep, data: object) -> Answer | None:
     """What a second decision of the same person comes to: the same one is no news, and the first one stands."""
     _, question = _asked(turn, step)
     seat, known = seat_of(question, turn.moment.actor), decision_by(question, turn.moment.actor)
@@ -153,7 +153,7 @@ def _repeated(turn: Turn, step: Step, outcome: str, data: object) -> Answer | No
         known = last_decision(question, turn.moment.actor)  # In a stage that is over.
     if known is None:
         return None
-    if (known.outcome, known.data) == (outcome, data):
+    if (known.outcome, known.data, known.document_version) == (command.outcome, data, command.document_version):
         return Ignored(reason="this was decided before, in the same way and by the same person")
     told = f"step {step.number} was {known.outcome} by {known.actor!r} at {known.at}"
     return refused(Refusal.ALREADY_DECIDED, f"{told}; withdraw that decision before you give another one")
@@ -177,10 +177,9 @@ def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:
         stands_for = question.seats[seat - 1].person.for_
         event = msgspec.structs.replace(event, on_behalf_of=event.on_behalf_of or stands_for)
     is_single = not question.stages and sum(1 for _ in question.counted) <= 1
-    # Who abstains has not said what that comes to: the decision is told by itself, also where there is no other.
-    if not seat or (
-        is_single and command.outcome != op.abstains
-    ):  # Who may decide without being asked decides for all.
+    if command.outcome == op.abstains:
+        is_single = False  # It is no rejection, whatever it comes to; and others may be asked besides.
+    if not seat or is_single:  # Who may decide without being asked decides for all.
         if command.outcome == op.abstains:
             event = msgspec.structs.replace(event, outcome=op.rejects, reason=ALL_ABSTAINED)
         return _Tally(event)
@@ -195,6 +194,7 @@ def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:
         data=data,
         is_filled=event.is_filled,
         given=event.given,
+        document_version=event.document_version,
     )
     event = msgspec.structs.replace(event, decisions=[*map(_told, question.given), _told(decided)])
     return _counted(op, question, decided, event)
@@ -233,6 +233,8 @@ def _told(given: Given | TaskDecided) -> Data:
         told["comment"] = given.comment
     if given.data is not None:
         told["data"] = given.data
+    if given.document_version:
+        told["document_version"] = given.document_version
     return told
 
 

@@ -74,6 +74,7 @@ def answer_of(turn: Turn, step: Step, command: AnswerStep, data: object) -> Step
         data=data,
         is_filled=is_filled,
         given=command.data if is_filled else None,
+        document_version=command.document_version,
     )
 
 

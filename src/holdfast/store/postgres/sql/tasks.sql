@@ -62,13 +62,13 @@ order by t.opened_at, t.instance, t.number limit $9::int8
 -- offsets keep the planner from reading whole tables in order to join them: a page looks up few rows, one by one.
 select f.number, f.node, f.subject, f.role, f.requester, f.agreement, f.stage, f.status, f.claimed_by, f.due_at, f.data,
     f.resolution, f.document_version, f.outcome, f.actor, f.comment, f.instance, f.opened_at, f.closed_at, f.definition, f.key, f.asked_at, f.stands_for
-from unnest($10::text[], $11::text[]) as w (kind, name)
+from unnest($10::text[], $11::text[], $13::bool[]) as w (kind, name, is_for_another)
 cross join lateral (
     select t.*, p.opened_at as asked_at, p.stands_for
     from holdfast.task_people p cross join lateral (
         select * from holdfast.human_tasks t where t.instance = p.instance and t.number = p.number and t.tenant = $1::text offset 0
     ) as t
-    where p.tenant = $1::text and p.kind = w.kind and p.name = w.name and p.is_open
+    where p.tenant = $1::text and p.kind = w.kind and p.name = w.name and p.is_open and (not w.is_for_another or p.stands_for <> '')
         and (p.opened_at, p.instance, p.number) > ($6::timestamptz, $7::uuid, $8::int4)
         and ($2::text = '' or t.definition = $2::text) and ($3::text = '' or t.key = $3::text)
         and ($4::text = '' or t.requester = $4::text) and ($5::timestamptz is null or t.due_at < $5::timestamptz)

@@ -55,7 +55,7 @@ order by t.opened_at, t.instance, t.number limit :limit;
 select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, p.opened_at, p.stands_for
 from task_people p cross join human_tasks t on t.instance = p.instance and t.number = p.number
-where p.tenant = :tenant and p.kind = :kind and p.name = :name and p.is_open
+where p.tenant = :tenant and p.kind = :kind and p.name = :name and p.is_open and (not :is_for_another or p.stands_for <> '')
     and (p.opened_at, p.instance, p.number) > (:at, :instance, :number) and t.tenant = :tenant
     and (:definition = '' or t.definition = :definition) and (:key = '' or t.key = :key)
     and (:requester = '' or t.requester = :requester) and (:due_before is null or t.due_at < :due_before)
