@@ -85,10 +85,10 @@ def authority(directory: Directory, request: RequestContext, now: datetime) -> A
         return Authority(actor=actor)
     with directory.looking(request.tenant) as rows:
         look = Look(rows, now)
-        if look.is_empty():
+        known = look.person(actor.id)
+        if known is None and look.is_empty():
             directory.note_empty(request.tenant, now)
             return Authority(actor=actor)
-        known = look.person(actor.id)
         if known is not None and not known.is_active:
             raise forbidden(
                 PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to"
