@@ -41,7 +41,7 @@ def came_to(engine: ManualEngine) -> object:
     assert run.verify().is_sound
     data = {name: value for name, value in run.describe().context.items() if name != "ask"}
     steps = [(each.name, each.status) for each in run.steps()]
-    requests = sorted(each.triggered_by for each in run.resume_requests())
+    requests = sorted({each.triggered_by for each in run.resume_requests()})
     return found.status, data, steps, requests
 
 
