@@ -123,6 +123,7 @@ def submission(engine: ManualEngine, instance: InstanceId, command: object, requ
     )
 
 
+@pytest.mark.row("C-47")
 @pytest.mark.row("R-088", "R-103")
 def test_what_was_decided_goes_on_at_the_next_look(place: Place) -> None:
     """Where approvals do not resume by themselves, a run of rules stays paused until the worker looks, or somebody resumes it."""
@@ -141,6 +142,7 @@ def test_what_was_decided_goes_on_at_the_next_look(place: Place) -> None:
     assert [each.triggered_by for each in engine.run(waiting).resume_requests()] == ["approval"]
 
 
+@pytest.mark.row("C-38")
 @pytest.mark.row("R-089", "R-101", "R-118")
 def test_pauses_of_rules_end_after_a_day(place: Place) -> None:
     """Such a run fails then; those of other kinds are paused for as long as anybody likes."""

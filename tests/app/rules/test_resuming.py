@@ -18,11 +18,14 @@ from holdfast import (
     RejectedError,
     RequestContext,
     ResumeOption,
+    Saga,
     Settings,
     StepContext,
     load_rules,
 )
+from holdfast.app.resumption import RESUMPTION
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.loops.resuming import Resuming
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -72,6 +75,7 @@ def wait(engine: ManualEngine, _run: InstanceId) -> None:
 # -- by what a run goes on
 
 
+@pytest.mark.row("R-039", "R-046")
 @pytest.mark.row("R-015", "R-016", "R-024", "R-025", "R-026", "R-027", "R-035", "R-036", "R-061", "R-062", "R-093")
 @pytest.mark.row("R-063", "R-034", "R-114", "R-135")
 @pytest.mark.parametrize(
@@ -112,9 +116,9 @@ def test_what_lets_a_run_go_on_is_written_down(
     assert engine.run(run).verify().is_sound
 
 
-@pytest.mark.row("R-026", "R-065", "R-079")
+@pytest.mark.row("R-026", "R-065", "R-079", "C-39")
 def test_an_approval_that_let_a_run_go_on_does_so_once(place: Place) -> None:
-    """Its id is the trigger: told again, by a second decision or by a resume in its name, nothing happens."""
+    """Its id is the trigger: told again, by the same decision or by a resume in its name, nothing happens; another decision is a conflict."""
     stage = Stage()
     engine, run = begun(place, rules(BLOCK, CALL, BLOCK | {"id": "again"}, ALLOW), stage=stage)
     (task,) = engine.run(run).tasks()
@@ -124,6 +128,10 @@ def test_an_approval_that_let_a_run_go_on_does_so_once(place: Place) -> None:
     engine.acting(MANAGER).tasks.decide(task.step_id, "approved", comment="fine")
     engine.acting(BOSS).run(run).resume(triggered_by="approval", triggered_by_id=task.step_id)
     engine.drain()
+    for who, decision in ((MANAGER, "rejected"), (person("max", "sales_manager"), "approved")):
+        with pytest.raises(RejectedError, match="approved by 'mia' at 2030-01-01") as conflict:
+            engine.acting(who).tasks.decide(task.step_id, decision)
+        assert conflict.value.reason == "already_decided"
     assert (status(engine, run), stage.calls, len(engine.run(run).resume_requests())) == ("paused", ["ship"], 1)
 
 
@@ -489,3 +497,73 @@ def test_a_resume_that_fails_leaves_the_approval_decided(place: Place) -> None:
     engine.advance(minutes=5)
     shown = engine.run(run).describe()
     assert (shown.status, shown.resume_error, stage.calls) == ("completed", "", ["ship"])
+
+
+@pytest.mark.row("R-082")
+def test_one_that_cannot_take_an_event_keeps_it_from_nobody(place: Place) -> None:
+    """Where the data has no room for what the event brings the run fails, and all others go on with it."""
+    engine = place.engine(Settings(max_payload_bytes=1000)).register(load_rules(rules(PAID, ALLOW)))
+    runs = [engine.start("w", {"rest": "x" * size}) for size in (1, 600, 1)]
+    engine.drain()
+    engine.publish("payment", payload={"note": "y" * 600})
+    engine.drain()
+    assert [each.describe().status for each in runs] == ["completed", "failed", "completed"]
+    assert [each.describe().context["paid"] for each in (runs[0], runs[2])] == [{"note": "y" * 600}] * 2
+
+
+@pytest.mark.row("R-047")
+@pytest.mark.parametrize(("options", "calls"), [({}, 3), ({"attempts": 1}, 1), ({"attempts": 5, "timeout": "30s"}, 5)])
+def test_a_call_is_tried_as_often_as_the_file_says(place: Place, options: dict[str, object], calls: int) -> None:
+    """Three times unless it does; then the run has failed."""
+    stage = Stage()
+    stage.does("ship", ValueError("broken"))
+    call = CALL | {"execute": [{"type": "call", "handler": "ship", **options}]}
+    engine, run = begun(place, rules(call, ALLOW), stage=stage)
+    engine.advance(hours=1)
+    assert (status(engine, run), len(stage.calls)) == ("failed", calls)
+
+
+@pytest.mark.row("R-085", "R-138")
+def test_whoever_looks_for_late_runs_needs_the_database_and_somebody_to_tell_them(place: Place) -> None:
+    """Made from these two alone it finds what was asked for, and has it told; without anybody who knows the words it does nothing."""
+    engine = place.engine(Settings(resume_worker_interval=timedelta(minutes=5)))
+    engine.register(load_rules(rules(CALL, ALLOW))).handle("ship", lambda ctx: None)
+    run = engine.start("w", {})
+    run.pause()
+    run.request_resume()
+    alone = Resuming(place.store, engine.service.shared)
+    assert alone.look() == 0
+    alone.resumption = RESUMPTION
+    assert alone.look() == 1
+    engine.drain()
+    assert run.describe().status == "completed"
+
+
+@pytest.mark.row("C-40", "R-023", "R-041")
+def test_a_resume_goes_on_with_the_next_step_and_a_requeue_repeats_the_same(place: Place) -> None:
+    """Rules go on behind the step that waited; a saga whose step gave up does that step again, and none before it."""
+    stage = Stage()
+    engine, run = begun(place, rules(CALL, BLOCK, CALL | {"id": "again"}, ALLOW), stage=stage)
+    approve(engine, run)
+    assert stage.calls == ["ship", "ship"]
+    stage.does("broken", ValueError("no"), None)
+    saga = Saga("s", dlq=True).step("first", stage.does("charge")).step("second", stage.does("broken"), max_retries=1)
+    engine.register(saga.build())
+    dead = engine.start("s").id
+    engine.drain()
+    engine.dead_letters.requeue(engine.dead_letters.list()[0])
+    engine.drain()
+    assert (status(engine, dead), stage.calls[2:]) == ("completed", ["charge", "broken", "broken"])
+
+
+@pytest.mark.row("R-144")
+def test_an_approval_is_decided_although_its_run_is_not_paused_any_more(place: Place) -> None:
+    """Somebody has paused the run and let it go on before the decision: it is taken, and the run goes on."""
+    engine = place.engine().register(Saga("s").human("ask").build())
+    run = engine.start("s")
+    run.pause()
+    run.resume()
+    (task,) = run.tasks()
+    engine.acting(person("ann")).tasks.approve(task.step_id)
+    engine.drain()
+    assert (run.tasks()[0].status, run.describe().status) == ("decided", "completed")

@@ -138,6 +138,7 @@ def test_escalation_to_an_outcome_takes_its_way(place: Place) -> None:
     assert (answer["status"], answer["decided_by"]) == ("confirmed", "system")
 
 
+@pytest.mark.row("G-39")
 @pytest.mark.row("R-009")
 def test_escalation_can_give_a_fresh_deadline_once_and_then_it_fails(place: Place) -> None:
     """Instead of failing at its deadline a question escalates, and fails when those who are asked then let their time go by too."""
