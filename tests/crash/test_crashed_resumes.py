@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from app.rules.test_resuming import ALLOW, BLOCK, CALL, PAID, rules
@@ -55,7 +57,7 @@ def test_a_crash_between_pause_and_end_loses_nothing(new_store: NewStore) -> Non
     """Wherever it dies, the next process comes to the same end: same data, same steps, each wait left by what it waited for."""
     report = tried(SCENARIO, new_store, every=4)
     assert report.points >= 5, "a run without crashes proves nothing"
-    (status, data, steps, requests), *_ = report.outcome  # type: ignore[misc]
+    (status, data, steps, requests), *_ = cast("tuple[Any, ...]", report.outcome)
     assert (status, data["order"], requests) == ("completed", GIVEN["order"], ["approval", "event", "manual"])
     assert [name for name, _ in steps] == [
         "ship/execute/1",
