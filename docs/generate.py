@@ -41,6 +41,7 @@ SECTIONS = {
     "P": "Processes",
     "R": "Pause, resume and approvals",
     "E": "Documents and envelopes",
+    "C": "Where the specifications contradict one another",
     "G": "What no specification says and everybody needs",
 }
 SHOWN_TESTS = 3

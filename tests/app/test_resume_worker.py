@@ -27,15 +27,15 @@ def asking(stage: Stage) -> SagaDefinition:
     return Saga("asking").human("ask").step("after", stage.does("after")).build()
 
 
-def rules() -> bytes:
-    """A workflow of rules that asks somebody."""
+def rules(first: g.Op = g.Human(), on: str = "confirmed") -> bytes:  # noqa: B008 - it is frozen
+    """A workflow of rules that asks somebody, or does something else first."""
     graph = compile_graph(
         kind="rules",
         name="rules",
         version="1",
         entry="ask",
-        nodes=[g.Node(id="ask", op=g.Human()), g.Node(id="end", op=g.End())],
-        edges=[g.Edge(source="ask", target="end", on="confirmed")],
+        nodes=[g.Node(id="ask", op=first), g.Node(id="end", op=g.End())],
+        edges=[g.Edge(source="ask", target="end", on=on)],
         policies=g.Policies(),
     )
     return msgspec.json.encode(graph_data(graph))
@@ -123,6 +123,7 @@ def submission(engine: ManualEngine, instance: InstanceId, command: object, requ
     )
 
 
+@pytest.mark.row("C-47")
 @pytest.mark.row("R-088", "R-103")
 def test_what_was_decided_goes_on_at_the_next_look(place: Place) -> None:
     """Where approvals do not resume by themselves, a run of rules stays paused until the worker looks, or somebody resumes it."""
@@ -141,13 +142,14 @@ def test_what_was_decided_goes_on_at_the_next_look(place: Place) -> None:
     assert [each.triggered_by for each in engine.run(waiting).resume_requests()] == ["approval"]
 
 
+@pytest.mark.row("C-38")
 @pytest.mark.row("R-089", "R-101", "R-118")
 def test_pauses_of_rules_end_after_a_day(place: Place) -> None:
     """Such a run fails then; those of other kinds are paused for as long as anybody likes."""
     engine = place.engine().register(asking(Stage()))
-    engine.definitions.publish(rules())
+    engine.definitions.publish(rules(g.Task(work=g.Work(handler="h")), g.OK))
     engine.drain()
-    short, long = run(engine, "rules"), run(engine, "asking")
+    short, long = engine.start("rules").id, run(engine, "asking")
     for each in (short, long):
         engine.run(each).pause()
     engine.advance(hours=23)

@@ -73,7 +73,7 @@ DEFAULTS: dict[str, Plain] = {
     "Trigger": {"key": None, "when": None, "input": None},
     "Ask": {"of": "", "rule": None, "weight": 1, "pick": "any", "via": ""},
     "Call": {"version": ""},
-    "End": {"status": "completed", "outcome": ""},
+    "End": {"status": "completed", "outcome": "", "reason": ""},
     "Node": {
         "compensation": None,
         "compensation_name": "",

@@ -121,7 +121,7 @@ def test_the_end_of_a_pause_that_has_ended_is_no_news() -> None:
 @pytest.mark.row("R-118")
 def test_a_pause_that_lasts_too_long_fails_the_run() -> None:
     """It undoes what it did, and says why; without a pause nothing happens."""
-    host = rules()
+    host = rules("saga")
     assert isinstance(host.tell(c.ExpirePause()), Ignored)
     host.tell(c.PauseWorkflow())
     host.tell(c.ExpirePause())

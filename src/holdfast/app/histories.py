@@ -19,6 +19,7 @@ from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.machine.graphs.graph import Graph, Human, Task
+from holdfast.machine.runs.nodes import kind_of
 from holdfast.store.findings import StepName
 from holdfast.store.reading import Reader
 
@@ -179,6 +180,7 @@ class Teller:
             outcome=str(data.get("outcome", "")),
             reason=str(data.get("reason", "")),
             is_human=node is not None and isinstance(node.op, Human),
+            is_waiting=node is not None and bool(kind_of(node).wait_kind),
             is_paused=self._is_paused,
             is_dead=number in self._dead,
             is_undoing=is_undoing,

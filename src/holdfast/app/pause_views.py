@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
 
+from holdfast.authoring.rules.words import step_name
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import ResumeTrigger
-from holdfast.machine.graphs.graph import OK, Graph, Human, WaitEvent
+from holdfast.machine.graphs.graph import OK, Graph, Human, WaitEvent, WaitEvents, WaitTimer
 from holdfast.machine.runs.law import OVERRIDE, REPAIR, RESUME
 from holdfast.machine.runs.state import State, Step
 from holdfast.store import resuming
 
-Action = Literal["resume", "decide", "override", "signal", "requeue", "retry_compensation"]
+Action = Literal["resume", "decide", "override", "signal", "publish", "requeue", "retry_compensation"]
 
 
 class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,12 +43,12 @@ class ResumeOption(msgspec.Struct, frozen=True, kw_only=True):
     """Something that would bring a run on."""
 
     action: Action
-    """`resume`, `decide` a question, `override` it, send a `signal`, `requeue` a dead letter, or `retry_compensation`."""
+    """`resume`, `decide` a question, `override` it, send a `signal`, `publish` an event, `requeue` a dead letter, or `retry_compensation`."""
     step_id: str = ""
     """Names the step that it is about, in calls such as `tasks.decide`; empty if it is about the run."""
     step_name: str = ""
     choices: tuple[str, ...] = ()
-    """The outcomes that a decision can have, or the name of the signal."""
+    """The outcomes that a decision can have, or the names of the signal or of the events."""
     role: str = ""
     """Who may: those with this role; empty means anybody who has the capability."""
     capability: str = ""
@@ -77,6 +78,12 @@ def resume_request(stored: resuming.ResumeRequest) -> ResumeRequest:
     )
 
 
+def brought(requests: Sequence[resuming.ResumeRequest]) -> dict[str, object]:
+    """What the last resume brought along that brought anything: data, a decision or an event."""
+    given = [each.trigger_data for each in requests if each.executed_at is not None and each.trigger_data is not None]
+    return cast("dict[str, object]", msgspec.json.decode(given[-1])) if given else {}
+
+
 def last_attempt(requests: Sequence[resuming.ResumeRequest]) -> tuple[datetime | None, str]:
     """When it was last tried to let a run go on, and why that failed; empty if it did not."""
     tried = [each for each in requests if each.outcome != "open"]
@@ -88,6 +95,11 @@ def resume_point(state: State, graph: Graph) -> ResumePoint:
 
     Rules that wait are paused too: they go on where the answer leads that they wait for.
     """
+    found = _resume_point(state, graph)
+    return ResumePoint(*map(step_name, found)) if graph.kind == "rules" else found
+
+
+def _resume_point(state: State, graph: Graph) -> ResumePoint:
     if state.status != "paused":
         waiting = next((each.node for each in state.open.values()), "")
         return ResumePoint(waiting, _behind(graph, waiting) if waiting else "")
@@ -116,7 +128,11 @@ def resume_options(instance: InstanceId, state: State, graph: Graph) -> list[Res
     """What can be done to bring a run on, and by whom; empty if nothing can."""
     if state.is_terminal and not _stuck(state):
         return []
-    return [*_about_run(instance, state), *_about_steps(instance, state, graph)]
+    return [
+        *_about_run(instance, state),
+        *_about_steps(instance, state, graph),
+        *_past_waits(instance, state, graph),
+    ]
 
 
 def _about_run(instance: InstanceId, state: State) -> Iterator[ResumeOption]:
@@ -134,6 +150,16 @@ def _about_run(instance: InstanceId, state: State) -> Iterator[ResumeOption]:
         )
     if state.status == "paused" and (state.pause is not None or not state.dead):
         yield ResumeOption(action="resume", capability=RESUME)
+
+
+def _past_waits(instance: InstanceId, state: State, graph: Graph) -> Iterator[ResumeOption]:
+    """Rules that wait count as paused, so somebody can resume them; past a question that is to `override` it."""
+    steps = state.open.values() if graph.kind == "rules" and state.status == "running" else ()
+    for step in steps:
+        if isinstance(graph.nodes[step.node].op, WaitEvents | WaitTimer):
+            yield ResumeOption(
+                action="resume", step_id=f"{instance}:{step.number}", step_name=step.node, capability=RESUME
+            )
 
 
 def _stuck(state: State) -> int:
@@ -162,5 +188,13 @@ def _about_steps(instance: InstanceId, state: State, graph: Graph) -> Iterator[R
                 step_id=name,
                 step_name=step.node,
                 choices=(node.op.signal,),
+                capability=node.capability,
+            )
+        elif isinstance(node.op, WaitEvents):
+            yield ResumeOption(
+                action="publish",
+                step_id=name,
+                step_name=step.node,
+                choices=tuple(each.event for each in node.op.events),
                 capability=node.capability,
             )

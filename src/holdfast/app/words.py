@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from holdfast.authoring.rules import words as rules
@@ -14,3 +15,12 @@ _BY_KIND: Final[dict[str, Words]] = {"saga": saga, "rules": rules}
 def words_of(kind: str) -> Words:
     """The words of a kind of workflow; those of sagas where a kind has none of its own."""
     return _BY_KIND.get(kind, saga)
+
+
+def spoken(kinds: Iterable[str]) -> list[tuple[Words, tuple[str, ...]]]:
+    """Whose words there are among these kinds of workflows: each front end's with the kinds that are told in them."""
+    found: dict[int, tuple[Words, tuple[str, ...]]] = {}
+    for kind in kinds:
+        words = words_of(kind)
+        found[id(words)] = words, (*found.get(id(words), (words, ()))[1], kind)
+    return list(found.values())

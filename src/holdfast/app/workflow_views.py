@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.app.operator_views import Hold
-from holdfast.app.pause_views import last_attempt, resume_point
+from holdfast.app.pause_views import brought, last_attempt, resume_point
 from holdfast.app.standing import trouble
 from holdfast.app.words import words_of
 from holdfast.authoring.words import Words
@@ -65,7 +65,7 @@ class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
     next_step: str = ""
     """The step that it goes on with."""
     resume_data: dict[str, object] = {}
-    """What the last resume brought along that brought anything."""
+    """What the last resume brought along that brought anything; of rules that waited, the decision or the event."""
     resume_attempted_at: datetime | None = None
     """When it was last tried to let it go on, whether that succeeded or not."""
     resume_error: str = ""
@@ -236,7 +236,7 @@ def workflow_instance(
         paused_until=None if state.pause is None else state.pause.until,
         paused_step=paused_step,
         next_step=next_step,
-        resume_data={} if state.resumed is None else state.resumed.data,
+        resume_data=brought(requests),
         resume_attempted_at=attempted_at,
         resume_error=error,
     )

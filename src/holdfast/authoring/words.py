@@ -12,6 +12,8 @@ class Known(NamedTuple):
     outcome: str = ""
     reason: str = ""
     is_human: bool = False
+    is_waiting: bool = False
+    """Whether its node waits for somebody or something."""
     is_paused: bool = False
     """Whether the instance waits for an operator until then."""
     is_dead: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import ClassVar, Generic, Literal, TypeVar
 
@@ -34,6 +34,8 @@ class Status(msgspec.Struct, frozen=True):
     word: StatusWord
     reason: str = ""
     """Why, for example `dlq` for a paused saga; empty when the word says it all."""
+    since: datetime | None = None
+    """Since when it is paused, if the decider knows; None means since the decision that paused it."""
 
     @property
     def is_terminal(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from holdfast.kernel.decider import Decider, Failure, Status
@@ -49,6 +49,8 @@ _AWAITED = {
     "child": "waiting_for_workflow",
 }
 """Why a run is paused that waits, by what it waits for."""
+
+_RESUMING = Status("running", "resuming")
 
 GRAPH_LANGUAGE = "$graph"
 """What all graphs speak: whoever can run one of them can read the commands and effects of all."""
@@ -98,9 +100,13 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         return Status("running" if state.status == "new" else state.status, state.reason)
 
     def _waiting(self, state: State) -> Status:
-        """A run whose open steps all wait is paused, and the first of them says what for."""
+        """A run whose open steps all wait is paused, and the first of them says what for; one whose last resume led to an open step is resuming."""
         kinds = [kind_of(self._routes.node(step.node)).wait_kind for step in state.open.values()]
-        return Status("paused", _AWAITED[kinds[0]]) if kinds and all(kinds) else _STATUSES["running"]
+        if kinds and all(kinds):
+            since = next(iter(state.open.values())).asked_at
+            return Status("paused", _AWAITED[kinds[0]], datetime.fromisoformat(since) if since else None)
+        is_resuming = state.resumed is not None and state.resumed.step in state.open
+        return _RESUMING if is_resuming else _STATUSES["running"]
 
     def key_of(self, command: Command) -> str:
         """Empty: a run is found by its id, or by the key it was started with; a command does not name it."""

@@ -45,7 +45,9 @@ class PausedQuery(msgspec.Struct, frozen=True, kw_only=True):
     before: datetime | None = None
     """Only instances paused at the first instant or later, and before the second."""
     resumable: bool = False
-    """Only those with a request that was not carried out, or that wait for nothing but that, because what they waited for is decided."""
+    """Only those with a request that was not carried out, or that wait for nothing but that, because what they waited for is decided; or late ones."""
+    late: tuple[str, datetime] | None = None
+    """A kind, and the instant before which one of them was paused that has been paused for too long."""
     after: tuple[datetime, InstanceId] | None = None
     """Only those behind this one: the last of the page before, with the instant of its pause."""
     limit: int = 100

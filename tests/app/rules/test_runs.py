@@ -38,6 +38,7 @@ def answer(engine: ManualEngine, run: InstanceId, outcome: str, **given: Any) ->
     engine.drain()
 
 
+@pytest.mark.row("R-038")
 @pytest.mark.row("R-112", "R-031", "R-110")
 def test_a_small_order_is_allowed(place: Place) -> None:
     """Below the limit nothing pauses and nobody is asked: the run is completed, and what it came to is `allowed`."""
@@ -47,6 +48,7 @@ def test_a_small_order_is_allowed(place: Place) -> None:
     assert engine.run(run).tasks() == []
 
 
+@pytest.mark.row("R-107")
 @pytest.mark.row("R-108")
 @pytest.mark.parametrize(("total", "is_asked"), [(9999.99, False), (10000, True), (15000, True)])
 def test_the_limit_is_part_of_what_needs_an_approval(place: Place, total: object, is_asked: bool) -> None:  # noqa: FBT001 - a case of a table
@@ -55,6 +57,7 @@ def test_the_limit_is_part_of_what_needs_an_approval(place: Place, total: object
     assert bool(engine.run(run).tasks()) is is_asked
 
 
+@pytest.mark.row("R-109")
 @pytest.mark.row("R-050", "R-051", "R-052", "R-054", "R-058", "R-001")
 def test_a_large_order_pauses_for_an_approval(place: Place) -> None:
     """The run is paused and says since when and why; one approval waits, for the role and with the time that the file names."""
@@ -121,16 +124,18 @@ def test_users_are_asked_besides_the_role(place: Place) -> None:
     assert engine.acting("bob").tasks.list(mine=True) == []
 
 
+@pytest.mark.row("C-09", "R-059")
 @pytest.mark.row("R-064", "R-076", "R-033")
 def test_a_rejection_without_a_way_leaves_the_block(place: Place) -> None:
     """Without `on_false` the block stands: the run is blocked, which is an end."""
     engine, run = begun(place)
     answer(engine, run, "rejected", comment="no")
     told = engine.run(run).describe()
-    assert (told.status, told.outcome) == ("blocked", "blocked")
+    assert (told.status, told.outcome, told.reason) == ("blocked", "blocked", "approval_rejected")
     assert told.ended_at is not None
 
 
+@pytest.mark.row("C-09", "R-023", "R-059")
 @pytest.mark.row("R-064")
 def test_a_rejection_takes_its_way(place: Place) -> None:
     """With `on_false` the run goes on there."""
@@ -312,6 +317,7 @@ def test_the_example_of_the_specification_is_what_is_tested() -> None:
     assert {**ORDER["steps"][1], "execute": []} == QUIET["steps"][1]
 
 
+@pytest.mark.row("R-010", "G-42")
 @pytest.mark.row("R-111", "R-084", "R-051", "R-053", "R-057", "R-061", "R-013", "R-014", "R-114")
 def test_the_worked_example_runs_as_it_is_told(place: Place) -> None:
     """An event starts it; it asks, pauses with the fields that are listed, is approved, goes on where it should, and allows the order."""
@@ -333,6 +339,7 @@ def test_the_worked_example_runs_as_it_is_told(place: Place) -> None:
     assert engine.run(found.id).verify().is_sound
 
 
+@pytest.mark.row("G-39")
 @pytest.mark.row("R-102")
 @pytest.mark.parametrize("escalates", [False, True])
 def test_a_question_escalates_once_if_the_settings_say_so(place: Place, escalates: bool) -> None:  # noqa: FBT001 - a case of a table

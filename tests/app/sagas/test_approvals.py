@@ -62,6 +62,7 @@ def as_(engine: Calls, actor: holdfast.Actor) -> Any:
 # -- inboxes
 
 
+@pytest.mark.row("G-12")
 @pytest.mark.row("E-675")
 def test_an_inbox_holds_what_asks_me_my_roles_and_what_was_delegated_to_me(place: Place) -> None:
     """Oldest first, each once however often I am asked; a question leaves it with my decision, or with that of a colleague."""
@@ -205,6 +206,7 @@ def test_a_task_tells_who_was_asked_and_what_was_said(place: Place) -> None:
         engine.tasks.get(f"{instance}:77")
 
 
+@pytest.mark.row("C-09")
 @pytest.mark.row("R-074")
 @pytest.mark.row("R-075")
 @pytest.mark.row("R-076")
@@ -333,6 +335,7 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(place: Place, case: 
     assert history(engine, instance) == before
 
 
+@pytest.mark.row("G-12", "G-13")
 def test_a_task_is_handed_on_by_those_who_may(place: Place) -> None:
     """Reassigned and widened with the capabilities, claimed and released; all of it is told in the history."""
     engine = place.engine()

@@ -59,6 +59,7 @@ def refused(call: Callable[[], object]) -> str:
 # -- what is held
 
 
+@pytest.mark.row("G-26")
 @pytest.mark.row("R-001", "R-002", "R-004", "R-042", "R-043", "R-127", "R-140")
 def test_a_paused_run_goes_on_where_it_was(place: Place) -> None:
     """A decision is taken while the run is paused, and its way goes on with the resume, also in another process; nothing is done twice."""
@@ -435,6 +436,7 @@ def test_what_makes_no_sense_is_refused(place: Place, call: Callable[[Any], obje
     assert found.resume_requests() == []
 
 
+@pytest.mark.row("C-48")
 @pytest.mark.row("R-065", "R-116")
 def test_the_same_trigger_twice_is_one_resume(place: Place) -> None:
     """Told again it does nothing, also when the run is paused again by then, and after its end; another one is refused."""
@@ -469,6 +471,7 @@ def test_an_idempotency_key_is_a_trigger(place: Place) -> None:
 # -- who may
 
 
+@pytest.mark.row("G-13")
 @pytest.mark.row("R-098", "R-099")
 def test_pausing_and_resuming_need_capabilities(place: Place) -> None:
     """Whoever lacks them is told which; the history names who did it and why."""

@@ -221,6 +221,7 @@ def test_a_publisher_needs_the_capability_of_the_step(place: Place) -> None:
 # -- early events
 
 
+@pytest.mark.row("G-09")
 @pytest.mark.row("R-083")
 def test_an_early_event_is_found(place: Place) -> None:
     """It is kept for its time to live, also across processes; a week if nobody says otherwise."""
@@ -237,6 +238,7 @@ def test_an_early_event_is_found(place: Place) -> None:
     assert status(engine, late) == "running"
 
 
+@pytest.mark.row("G-09")
 @pytest.mark.row("R-083")
 @pytest.mark.parametrize(("ttl", "setting"), [(0, 7 * DAY), (timedelta(0), 7 * DAY), (None, timedelta(0))])
 def test_without_a_time_to_live_an_event_is_forgotten(
@@ -569,6 +571,7 @@ def test_a_wait_that_could_never_end_is_refused(build: Any, code: str) -> None:
 # -- triggers
 
 
+@pytest.mark.row("G-42")
 @pytest.mark.row("R-084")
 def test_an_event_starts_what_it_triggers(place: Place) -> None:
     """Once for each event, with what it brings as input; other events start nothing."""

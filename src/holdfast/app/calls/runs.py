@@ -12,8 +12,9 @@ import msgspec
 from holdfast.app import workflow_views as views
 from holdfast.app.desk import Desk, checked_instant, checked_key, checked_last, checked_limit
 from holdfast.app.references import DefinitionLike, InstanceLike, checked_definition, checked_instance
+from holdfast.app.resumption import RESUMPTION
 from holdfast.app.rights import check_reader
-from holdfast.app.words import words_of
+from holdfast.app.words import spoken
 from holdfast.app.workflow_reads import KINDS, LARGEST_PAGE, begun, check_readable, described
 from holdfast.authoring.words import Words
 from holdfast.errors import PayloadError
@@ -54,15 +55,14 @@ class FutureRuns:
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> Reply[views.Page]:
-        """Runs, newest first, a page at a time; `status` is one or several of the saga's words.
+        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
         `is_active` asks for those that have not ended, or only for those that have.
         """
 
         def read(reader: Reader) -> views.Page:
             check_reader(self._desk)
-            words = words_of("saga")
-            wanted = _wanted(words, status, is_active)
+            wanted = _wanted(status, is_active)
             size = min(checked_limit(limit), LARGEST_PAGE)
             if version != "" and not definition:
                 raise PayloadError(
@@ -80,13 +80,7 @@ class FutureRuns:
                 before=None if cursor is None else checked_instance(cursor),
                 limit=size + 1,
             )
-            found = [
-                header
-                for statuses, has_begun in words.stored_statuses(wanted)
-                for header in _listed(
-                    reader, msgspec.structs.replace(query, statuses=statuses, begun=has_begun), words, wanted
-                )
-            ]
+            found = _found(reader, query, wanted)
             headers = newest(found, size)
             worked_on = begun(reader, headers)
             items = [views.summary(header, has_begun=header.id in worked_on) for header in headers]
@@ -129,7 +123,7 @@ class FutureRuns:
     def resumable(
         self, *, definition: DefinitionLike = "", after: views.InstanceSummary | None = None, limit: int = 100
     ) -> Reply[builtins.list[views.InstanceSummary]]:
-        """Paused runs that are about to go on: a request was written down, or what they waited for is decided and nobody has resumed them."""
+        """Paused runs that are about to go on: a request was written down, what they waited for is decided and nobody has resumed them, or they have been paused for too long."""
         return self._paused(definition=definition, after=after, limit=limit, is_resumable=True)
 
     def _paused(
@@ -147,6 +141,7 @@ class FutureRuns:
             check_reader(self._desk)
             last = checked_last(after, views.InstanceSummary, "`after`")
             place = None if last is None or last.paused_at is None else (last.paused_at, last.id)
+            settings = self._desk.service.shared.settings
             query = PausedQuery(
                 definition=checked_definition(definition)[0] if definition else "",
                 kinds=KINDS,
@@ -154,6 +149,7 @@ class FutureRuns:
                 since=checked_instant(since, "since"),
                 before=checked_instant(before, "before"),
                 resumable=is_resumable,
+                late=(RESUMPTION.expiring, self._desk.service.shared.clock.now() - settings.resume_timeout),
                 after=place,
                 limit=min(checked_limit(limit), LARGEST_PAGE),
             )
@@ -166,10 +162,21 @@ class FutureRuns:
         return self._desk.look(read)
 
 
-def _listed(reader: Reader, query: InstanceQuery, words: Words, wanted: tuple[str, ...]) -> list[Header]:
-    """A page of instances. Those that are paused have several words, by their reason, which is not what they are found by."""
-    if "paused" not in query.statuses:
+def _found(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> list[Header]:
+    """A page of instances whose status is one of these words, each in the words of its kind; all of them for no word."""
+    if not wanted:
         return reader.instances(query)
+    found: list[Header] = []
+    for words, kinds in spoken(KINDS):
+        own = tuple(word for word in wanted if word in {*words.ACTIVE, *words.TERMINAL})
+        for statuses, has_begun in words.stored_statuses(own) if own else ():
+            part = msgspec.structs.replace(query, kinds=kinds, statuses=statuses, begun=has_begun)
+            found += _listed(reader, part, words, own)
+    return found
+
+
+def _listed(reader: Reader, query: InstanceQuery, words: Words, wanted: tuple[str, ...]) -> list[Header]:
+    """A page of instances. What is stored as one status may have several words, by the reason, which is not what they are found by."""
     found: list[Header] = []
     while True:
         page = reader.instances(query)
@@ -180,25 +187,33 @@ def _listed(reader: Reader, query: InstanceQuery, words: Words, wanted: tuple[st
 
 
 def _is_wanted(header: Header, words: Words, wanted: tuple[str, ...]) -> bool:
-    return header.status != "paused" or words.instance_status("paused", header.reason, has_begun=True) in wanted
+    """Whether anybody has worked on it is what it was found by."""
+    told = {words.instance_status(header.status, header.reason, has_begun=each) for each in (True, False)}
+    return not told.isdisjoint(wanted)
 
 
-def _wanted(words: Words, status: object, is_active: object) -> tuple[str, ...]:
+def _wanted(status: object, is_active: object) -> tuple[str, ...]:
     """The words that a list is to show; none means all."""
     given = _several(status)
-    unknown = [word for word in given if word not in {*words.ACTIVE, *words.TERMINAL}]
+    active, terminal = (_all(each) for each in ("ACTIVE", "TERMINAL"))
+    unknown = [word for word in given if word not in {*active, *terminal}]
     if unknown:
-        known = ", ".join((*words.ACTIVE, *words.TERMINAL))
+        known = ", ".join((*active, *terminal))
         raise PayloadError(f"there is no status {unknown[0]!r}; there are {known}")
     if is_active is None:
         return given
-    group = words.ACTIVE if is_active else words.TERMINAL
+    group = active if is_active else terminal
     if not given:
-        return tuple(group)
+        return group
     if strangers := [word for word in given if word not in group]:
         told = "has not ended" if is_active else "has ended"
         raise PayloadError(f"nothing that {told} is {strangers[0]!r}; leave out `status` or `is_active`")
     return given
+
+
+def _all(group: str) -> tuple[str, ...]:
+    """The words of a group, of all kinds of workflows, each once."""
+    return tuple(dict.fromkeys(word for words, _ in spoken(KINDS) for word in getattr(words, group)))
 
 
 def _several(status: object) -> tuple[str, ...]:

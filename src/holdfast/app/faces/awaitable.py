@@ -277,7 +277,7 @@ class AsyncRuns:
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> views.Page:
-        """Runs, newest first, a page at a time; `status` is one or several of the saga's words.
+        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, such as `dlq` of sagas, `blocked` of rules.
 
         `is_active` asks for those that have not ended, or only for those that have.
         """
@@ -322,7 +322,7 @@ class AsyncRuns:
     async def resumable(
         self, *, definition: DefinitionLike = "", after: views.InstanceSummary | None = None, limit: int = 100
     ) -> builtins.list[views.InstanceSummary]:
-        """Paused runs that are about to go on: a request was written down, or what they waited for is decided and nobody has resumed them."""
+        """Paused runs that are about to go on: a request was written down, what they waited for is decided and nobody has resumed them, or they have been paused for too long."""
         return await self._futures.resumable(definition=definition, after=after, limit=limit)
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.authoring.definition import Definition
 from holdfast.authoring.rules import steps as s
-from holdfast.authoring.rules.words import ALLOWED, BLOCKED
+from holdfast.authoring.rules.words import ALLOWED, APPROVAL_REJECTED, BLOCKED, action_name
 from holdfast.errors import ConfigurationError, DefinitionError, Diagnostic, ExpressionError, indefinite
 from holdfast.expressions import Options, Spelling, parse
 from holdfast.expressions.suggestions import suggestion
@@ -137,7 +137,7 @@ class _Compiler:
             case s.WaitStep():
                 self._add_wait(step, after)
             case s.RunStep():
-                self._lead(_place(step.id, len(step.execute) - 1), OK, step.next or after)
+                self._lead(action_name(step.id, len(step.execute) - 1), OK, step.next or after)
 
     def _add_approval(self, step: s.BlockStep, approval: s.Approval, after: str) -> None:
         op = Human(
@@ -155,7 +155,7 @@ class _Compiler:
             self._lead(step.id, REJECTED, step.on_false)
         else:  # The block stands.
             stands = f"{step.id}/{BLOCKED}"
-            self._nodes.append(Node(id=stands, op=End(outcome=BLOCKED)))
+            self._nodes.append(Node(id=stands, op=End(outcome=BLOCKED, reason=APPROVAL_REJECTED)))
             self._edges.append(Edge(source=step.id, target=stands, on=REJECTED))
         if step.on_timeout:
             self._lead(step.id, TIMEOUT, step.on_timeout)
@@ -175,11 +175,11 @@ class _Compiler:
     def _execute(self, step: s.Step) -> None:
         """What a step does when it is reached: a node for each action, one after the other, and then the step itself."""
         for place, entry in enumerate(step.execute):
-            name = _place(step.id, place)
+            name = action_name(step.id, place)
             self._nodes.append(Node(id=name, op=self._op(name, entry)))
             last = place + 1 == len(step.execute)
             if not last or not isinstance(step, s.RunStep):
-                target = step.id if last else _place(step.id, place + 1)
+                target = step.id if last else action_name(step.id, place + 1)
                 self._edges.append(Edge(source=name, target=target))
 
     def _lead(self, source: str, outcome: str, step: str) -> None:
@@ -247,12 +247,7 @@ def _asks(approval: s.Approval) -> tuple[Ask, ...]:
 
 
 def _entry(step: s.Step) -> str:
-    return _place(step.id, 0) if step.execute else step.id
-
-
-def _place(step: str, number: int) -> str:
-    """The name of the node for an action of a step."""
-    return f"{step}/execute/{number + 1}"
+    return action_name(step.id, 0) if step.execute else step.id
 
 
 def _milliseconds(duration: timedelta | None) -> int | None:

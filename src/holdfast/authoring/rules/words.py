@@ -13,12 +13,27 @@ TERMINAL: Final = ("completed", "failed", "blocked", "cancelled", "aborted")
 
 ALLOWED: Final = "allowed"
 BLOCKED: Final = "blocked"
+APPROVAL_REJECTED: Final = "approval_rejected"
+"""Why a run is blocked whose block somebody was to lift, and did not."""
 RESUMING: Final = "resuming"
+
+
+_EXECUTE: Final = "/execute/"
+
+
+def action_name(step: str, number: int) -> str:
+    """The name of the node for an action that a step executes."""
+    return f"{step}{_EXECUTE}{number + 1}"
+
+
+def step_name(node: str) -> str:
+    """The step that a node belongs to, by its id in the file."""
+    return node.rpartition(_EXECUTE)[0] or node
 
 
 def instance_status(status: str, reason: str, *, has_begun: bool) -> str:
     """The status of an instance."""
-    if reason == BLOCKED and status == "completed":
+    if reason in {BLOCKED, APPROVAL_REJECTED} and status == "completed":
         return BLOCKED
     if reason == RESUMING and status == "running":
         return RESUMING
@@ -61,7 +76,7 @@ def event_status(type_: str, known: Known) -> str:
     match type_:
         case "step_answered" | "step_completed" if known.outcome in {"approved", "rejected", ALLOWED, BLOCKED}:
             return known.outcome
-        case "step_started" if known.is_human:
+        case "step_started" if known.is_waiting:
             return "paused"
         case "workflow_paused":
             return "paused"

@@ -70,9 +70,12 @@ class GraphIndex:
             for edge in graph.edges
             if edge.assign
         }
-        expressions = [*self._guards.values(), *_flat(self._assigns), *_flat(self._formulas)]
+        formulas = (
+            each for some in self._formulas.values() for name, each in some.items() if not name.startswith(MATCH)
+        )
+        expressions = [*self._guards.values(), *_flat(self._assigns), *formulas]
         self.reads_event = any(_first(name) == EVENT for each in expressions for name in each.variables)
-        """Whether the last signal has to be remembered; most graphs find what it brought in the data, and nowhere else."""
+        """Whether the last signal or event has to be remembered; most graphs find what it brought in the data, and nowhere else."""
 
     def ways(self, node: str, outcome: str) -> tuple[Edge, ...]:
         """The edges that an outcome may take, in the order in which they are tried."""

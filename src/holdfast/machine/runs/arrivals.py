@@ -16,6 +16,8 @@ def _received(routes: GraphIndex, state: State, event: e.EventReceived) -> None:
     assert isinstance(op, WaitEvents)
     state.chain = 0
     step.came = {**(step.came or {}), op.events[event.place].title: event.payload}
+    if routes.reads_event:
+        state.event = {"name": event.event, "payload": event.payload}
     # What has expired cannot be met again: so that nothing grows with the age of the run.
     state.taken = {name: until for name, until in state.taken.items() if until > event.at}
     if event.expires_at:

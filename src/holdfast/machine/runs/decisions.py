@@ -59,6 +59,7 @@ from holdfast.machine.runs.tasks import TASK_COMMANDS, task_command
 from holdfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.votes import answer_in_words, outcome_of, repeated_outcome
+from holdfast.machine.runs.waking import stations, tell_of_waking
 
 REPAIRS: tuple[type[Repair], ...] = get_args(Repair)
 """What operators ask for."""
@@ -311,6 +312,19 @@ def _mending(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
     return decide
 
 
+def _waking(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
+    """The same, and if a run of rules goes on by it that waited, and so counted as paused, the history says that it was resumed."""
+
+    def decide(turn: Turn, command: c.Command) -> Answer | None:
+        waited = stations(turn)
+        answer = act(turn, command)
+        if waited and answer is None:
+            tell_of_waking(turn, waited, command)
+        return answer
+
+    return decide
+
+
 def _called(turn: Turn, number: int) -> Step | None:
     """The open step with this number, if it has a call under way."""
     step = turn.state.open.get(number)
@@ -452,10 +466,10 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.CompleteStep: _complete_step,
     c.FailStep: _fail_step,
     c.ReturnStep: _return_step,
-    c.TimeOut: _mending(_time_out),
+    c.TimeOut: _waking(_mending(_time_out)),
     c.PassDeadline: _pass_deadline,
     c.EndGrace: _end_grace,
-    c.AnswerStep: _mending(_answer),
+    c.AnswerStep: _waking(_mending(_answer)),
     c.SendSignal: signal,
     c.CancelWorkflow: _cancel_workflow,
     c.AbortWorkflow: _abort_workflow,
@@ -467,11 +481,11 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.EndChild: _end_child,
     c.NoteMissingHandler: _note_missing,
     c.PeopleFound: people_found,
-    c.TakeEvents: take_events,
+    c.TakeEvents: _waking(take_events),
     **dict.fromkeys(REPAIRS, _mending(_repair)),
     ForkWorkflow: fork,
     c.RemindTask: remind,
-    c.EscalateTask: _mending(escalate),
+    c.EscalateTask: _waking(_mending(escalate)),
     c.EndNotice: end_notice,
-    **dict.fromkeys(TASK_COMMANDS, _mending(task_command)),
+    **dict.fromkeys(TASK_COMMANDS, _waking(_mending(task_command))),
 }

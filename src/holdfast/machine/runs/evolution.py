@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs import holding, task_folds
@@ -231,6 +232,8 @@ def _token_ended(_routes: GraphIndex, state: State, event: e.TokenEnded) -> None
     token = state.tokens.pop(event.token, None) or state.parked.pop(event.token)
     if token.scope is None:
         state.result, state.outcome = token.data, event.outcome
+        if event.why:
+            state.reason = event.why
         return
     scope = state.scopes.get(token.scope)
     if scope is not None:
@@ -309,8 +312,11 @@ def _answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
         del state.decided[next(iter(state.decided))]
 
 
-def _noted(_routes: GraphIndex, _state: State, _event: e.TimedOut) -> None:
-    """What follows from it has events of its own."""
+def _timed_out(routes: GraphIndex, state: State, event: e.TimedOut) -> None:
+    """What follows from it has events of its own; the row of a question says that its time has passed."""
+    step = state.open.get(event.step)
+    if step is not None and isinstance(routes.node(step.node).op, Human):
+        step.is_late = True
 
 
 def _missed(_routes: GraphIndex, state: State, event: e.HandlerMissing) -> None:
@@ -416,7 +422,7 @@ def _abort_started(_routes: GraphIndex, state: State, _event: e.AbortStarted) ->
 
 
 def _completed(_routes: GraphIndex, state: State, _event: e.WorkflowCompleted) -> None:
-    state.status, state.reason = "completed", state.outcome
+    state.status, state.reason = "completed", state.reason or state.outcome
 
 
 def _failed(_routes: GraphIndex, state: State, event: e.WorkflowFailed) -> None:
@@ -457,7 +463,7 @@ _TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.BranchesDropped: _branches_dropped,
     e.BranchesUndone: _branches_undone,
     e.StepAnswered: _answered,
-    e.TimedOut: _noted,
+    e.TimedOut: _timed_out,
     e.HandlerMissing: _missed,
     e.SignalReceived: _signal_received,
     e.SignalTaken: _signal_taken,

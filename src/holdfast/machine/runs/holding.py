@@ -36,16 +36,19 @@ def failure_held(_routes: GraphIndex, state: State, event: e.FailureHeld) -> Non
         step.made = step.attempt
 
 
-def resumed(_routes: GraphIndex, state: State, event: e.WorkflowResumed) -> None:
+def resumed(routes: GraphIndex, state: State, event: e.WorkflowResumed) -> None:
     """The run goes on."""
     state.status, state.reason, state.error, state.chain, state.pause = "running", "", "", 0, None
     for token in state.tokens.values():
         token.stay = None
     if event.shift_ms:
         _shift(state, timedelta(milliseconds=event.shift_ms))
-    if event.data is None and not event.trigger_id:
+    is_told = routes.graph.kind == "rules"
+    if event.data is None and not event.trigger_id and not is_told:
         return
     known = state.resumed = state.resumed or Resumed()
+    if is_told:
+        known.step = state.next_step
     if event.data is not None:
         known.data = event.data
     if event.trigger_id:

@@ -150,9 +150,11 @@ def stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
             roll_back(turn, f"no edge leads on from {node!r} by {outcome!r}")
 
 
-def end(turn: Turn, token: Token, outcome: str = "") -> None:
-    """A token's way is over."""
-    turn.emit(TokenEnded(token=token.id, outcome=outcome if token.scope is None else ""))
+def end(turn: Turn, token: Token, outcome: str = "", why: str = "") -> None:
+    """A token's way is over; that of a branch comes to nothing that the run would."""
+    if token.scope is not None:
+        outcome = why = ""
+    turn.emit(TokenEnded(token=token.id, outcome=outcome, why=why))
     if token.scope is not None:
         look_at_branches(turn, token.scope)
     else:  # What is left to do is about losers, and a deadline would undo the work of the winners.

@@ -31,9 +31,10 @@ from holdfast.machine.runs.nodes.kind import answer_of
 from holdfast.machine.runs.nodes.task import resume as call_again
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
-from holdfast.machine.runs.state import Pause, Resumed, State, Stay, Step, Token
+from holdfast.machine.runs.state import Pause, Resumed, Stay, Step, Token
 from holdfast.machine.runs.timers import RESUME, command_of
 from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.waking import stations
 
 REQUESTED: Final = "requested"
 APPROVED: Final = "approved"
@@ -57,8 +58,8 @@ def is_repeated(known: Resumed, command: object) -> bool:
 
 def pause(turn: Turn, command: PauseWorkflow) -> Rejection | None:
     """Hold what follows, and the timers."""
-    state, moment = turn.state, turn.moment
-    barred = pause_refusal(turn.routes.graph, moment.actor) or _unpausable(state)
+    moment = turn.moment
+    barred = pause_refusal(turn.routes.graph, moment.actor) or _unpausable(turn)
     if barred is not None:
         return barred
     if command.until is not None and command.until <= moment.now:
@@ -95,7 +96,8 @@ def _hold(turn: Turn, reason: PauseReason, command: PauseWorkflow) -> None:
     )
 
 
-def _unpausable(state: State) -> Rejection | None:
+def _unpausable(turn: Turn) -> Rejection | None:
+    state = turn.state
     if state.status == "paused":
         told = "it is paused already; resume it, or cancel it"
         return refused(
@@ -103,6 +105,11 @@ def _unpausable(state: State) -> Rejection | None:
         )
     if state.rollback is not None:
         return refused(Refusal.ROLLBACK_IN_PROGRESS, "it undoes what it did; wait for its end, or abort it")
+    if waited := stations(turn):
+        told = (
+            f"it is paused already, because {waited[0].node!r} waits; what would let it go on, `resume_options` tells"
+        )
+        return refused(Refusal.ALREADY_PAUSED, told)
     return None
 
 
@@ -114,12 +121,11 @@ def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
     barred = resume_refusal(turn.routes.graph, turn.moment.actor)
     if barred is not None:
         return barred
-    is_paused, is_manual = turn.state.status == "paused", command.trigger == "manual"
-    is_overriding = is_manual and (command.override or (not is_paused and turn.routes.graph.kind == "rules"))
-    question = _question(turn, command) if is_overriding else None
-    if isinstance(question, Rejection):
-        return question
-    refusal = _unresumable(turn, command, question, is_overriding=is_overriding)
+    is_paused = turn.state.status == "paused"
+    station = _station(turn, command) if command.trigger == "manual" else None
+    if isinstance(station, Rejection):
+        return station
+    refusal = _unresumable(turn, command, station)
     if refusal is not None:
         return refusal
     event = _resumed(turn, command)
@@ -128,14 +134,14 @@ def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
         go_on(turn, event)
     else:
         turn.emit(event)
-    if question is not None and question.number in turn.state.open:  # Unless a failure that was held has ended it.
-        _override(turn, question, _answer(turn, question, command))
+    if station is not None and station.number in turn.state.open:  # Unless a failure that was held has ended it.
+        _pass(turn, station, command)
     return None
 
 
-def _unresumable(turn: Turn, command: ResumeWorkflow, question: Step | None, *, is_overriding: bool) -> Answer | None:
+def _unresumable(turn: Turn, command: ResumeWorkflow, station: Step | None) -> Answer | None:
     state = turn.state
-    if state.status != "paused" and not is_overriding:
+    if state.status != "paused" and station is None:
         told = "it is not paused; what it waits for, `resume_options` tells"
         return _LATE if turn.moment.fired_timer == RESUME else refused(Refusal.NOT_PAUSED, told)
     if state.dead and state.pause is None:
@@ -143,10 +149,10 @@ def _unresumable(turn: Turn, command: ResumeWorkflow, question: Step | None, *, 
         return refused(Refusal.DEAD_LETTERS, f"steps gave up and have to be requeued first: {steps}")
     if command.data is not None and not is_within(turn.routes, command.data):
         return too_large(turn.routes, "what the resume brings along")
-    if question is not None:
-        data, answer = state.tokens[question.token].data, decision_of(_answer(turn, question, command))
-        if not fits(turn.routes, data, question.node, answer):
-            return too_large(turn.routes, f"the answer to {question.node!r}")
+    if station is not None and _is_question(turn, station):
+        data, answer = state.tokens[station.token].data, decision_of(_answer(turn, station, command))
+        if not fits(turn.routes, data, station.node, answer):
+            return too_large(turn.routes, f"the answer to {station.node!r}")
     return None
 
 
@@ -219,17 +225,20 @@ def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:
         stay_or_end(turn, token, stay.node, stay.outcome)
 
 
-# -- past a question
+# -- past what it waits for
 
 
-def _question(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
-    """The open question that is taken as approved; None if there is none and the run is paused anyhow."""
-    barred = override_refusal(turn.routes.graph, turn.moment.actor)
-    if barred is not None:
-        return barred
-    state = turn.state
-    asked = [each for each in state.open.values() if isinstance(turn.routes.node(each.node).op, Human)]
+def _station(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
+    """The step that somebody wants to go past: a question, or whatever rules wait for, which count as paused by it. None if there is none."""
+    waits, state = stations(turn), turn.state
+    if not command.override and not waits:
+        return None
+    asked = waits or [each for each in state.open.values() if _is_question(turn, each)]
     wanted = [each for each in asked if command.step in {None, each.number}]
+    if command.override or any(_is_question(turn, each) for each in wanted):
+        barred = override_refusal(turn.routes.graph, turn.moment.actor)
+        if barred is not None:
+            return barred
     if len(wanted) == 1:
         return wanted[0]
     if wanted:
@@ -244,19 +253,27 @@ def _question(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
     return None
 
 
+def _is_question(turn: Turn, step: Step) -> bool:
+    return isinstance(turn.routes.node(step.node).op, Human)
+
+
+def _pass(turn: Turn, step: Step, command: ResumeWorkflow) -> None:
+    """Go past a step. A question is taken as approved, and its task closed with the name of whoever did that, and the reason."""
+    turn.cancel_step_timer(step)
+    if not _is_question(turn, step):
+        finish(turn, step)
+        return
+    answer = _answer(turn, step, command)
+    turn.emit(answer)
+    finish(turn, step, answer.outcome, decision_of(answer))
+
+
 def _answer(turn: Turn, step: Step, command: ResumeWorkflow) -> StepAnswered:
     """Yes, from somebody who was not asked."""
     op = turn.routes.node(step.node).op
     assert isinstance(op, Human)
     told = AnswerStep(step=step.number, outcome=op.approval, comment=command.reason, data=command.data)
     return msgspec.structs.replace(answer_of(turn, step, told, told.data), overridden=True)
-
-
-def _override(turn: Turn, step: Step, answer: StepAnswered) -> None:
-    """Take a question as approved. Its task is closed with the name of whoever did that, and the reason."""
-    turn.cancel_step_timer(step)
-    turn.emit(answer)
-    finish(turn, step, answer.outcome, decision_of(answer))
 
 
 # -- a pause that lasted too long

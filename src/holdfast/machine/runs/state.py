@@ -80,9 +80,11 @@ class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     missed: int | None = None
     """Number of the effect whose handler nobody had, as the history says; None if that was never so."""
     asked_at: str = ""
-    """From when the times of a question count, as ISO 8601; a pause that stops clocks moves it."""
+    """From when the times of a question count, and since when rules wait, as ISO 8601; a pause that stops clocks moves it."""
     call_at: str = ""
     """When its present call was put off to, as ISO 8601; empty if it was not. A pause that stops clocks moves it."""
+    is_late: bool = False
+    """Whether nobody has answered in time; what follows from that ends the step."""
     reminded: int = 0
     """How often those who are asked were reminded."""
     level: int = 0
@@ -187,6 +189,8 @@ class Resumed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """What the last one brought along that brought anything."""
     triggers: list[str] = []
     """What tells those apart that were carried out; the last ones."""
+    step: int = 0
+    """Number of the first step after the last one, in rules: while that is open, they are resuming."""
 
 
 class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -226,7 +230,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     signals: dict[str, list[object]] = {}
     """Signals that nobody has waited for yet."""
     event: Data | None = None
-    """The signal that was taken last, where the graph reads it."""
+    """The signal or event that was taken last, where the graph reads it."""
     taken: dict[str, str] = {}
     """Until when the events are kept that it has had, by their ids: it takes none of them again."""
     decided: dict[int, Data] = {}

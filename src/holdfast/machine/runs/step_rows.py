@@ -326,13 +326,14 @@ def _resumed(view: Projection, event: e.WorkflowResumed) -> Sequence[Record]:
     later = task_rows.put_off(view, event.shift_ms) if event.shift_ms else []
     if not event.request:
         return later
+    brought = event.told if event.data is None else event.data
     return [
         *later,
         ResumeExecuted(
             id=UUID(event.request),
             triggered_by=event.trigger,
             triggered_by_id=event.trigger_id or event.by,
-            trigger_data=None if event.data is None else _encode(event.data),
+            trigger_data=None if brought is None else _encode(brought),
             reason=event.reason,
             requested_by=event.by,
         ),

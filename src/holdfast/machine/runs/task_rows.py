@@ -12,7 +12,7 @@ from holdfast.kernel.people_records import CommentMade, DecisionGiven, DecisionM
 from holdfast.kernel.records import TaskChanged, TaskStatus
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.asks import Stage, agreement_in_words
-from holdfast.machine.graphs.graph import ERROR, WITHDRAWN, Human
+from holdfast.machine.graphs.graph import ERROR, TIMEOUT, WITHDRAWN, Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.candidates import question_of
@@ -83,6 +83,7 @@ def ended(routes: GraphIndex, state: State, number: int, outcome: str) -> list[R
     """Nobody answered, and nobody is asked any more."""
     step = state.open.get(number) or state.frozen.get(number)
     question = None if step is None else question_of(routes, state, step)
+    outcome = TIMEOUT if step is not None and step.is_late else outcome
     closed = TaskChanged(number=number, status=_STATUSES.get(outcome, "expired"), outcome=outcome)
     return [closed] if question is None else [closed, *_closing(question, number)]
 

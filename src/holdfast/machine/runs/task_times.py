@@ -19,6 +19,7 @@ from holdfast.machine.runs.notices import asked, tell_of_task
 from holdfast.machine.runs.state import Step
 from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
 from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.waking import waiting_since
 
 _NO_TIMES = Times()
 _LATE = Ignored(reason="the question is not open any more")
@@ -33,7 +34,7 @@ def due_at(turn: Turn, node: Node) -> str:
 def asked_at(turn: Turn, node: Node) -> str:
     """From when the times of a question count that is asked now; empty if it has none."""
     assert isinstance(node.op, Human)
-    return "" if node.op.times is None else turn.moment.now.isoformat()
+    return waiting_since(turn) if node.op.times is None else turn.moment.now.isoformat()
 
 
 def begin(turn: Turn, step: Step, node: Node) -> None:

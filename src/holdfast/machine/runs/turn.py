@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Timer
 from holdfast.kernel.moment import Moment
@@ -26,6 +26,8 @@ from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_
 
 Ending = Literal["undo", "drop", "abort"]
 """How work is stopped: it will be undone, and its end is waited for; it is not wanted any more; or everything ends at once."""
+
+E = TypeVar("E", bound=Event)
 
 _NOW = timedelta(0)
 _CALLING: frozenset[Execution] = frozenset({"effect", "transactional"})
@@ -125,6 +127,10 @@ class Turn:
             records=records,
             state=self.state,
         )
+
+    def latest(self, type_: type[E]) -> E:
+        """The last event of a type that has happened in this turn."""
+        return next(each for each in reversed(self._events) if isinstance(each, type_))
 
     @property
     def has_happened(self) -> bool:

@@ -71,10 +71,17 @@ def moved_header(
         ended_at=(old.ended_at or now) if status.is_terminal else None,
         partition=old.partition,
         started_by=old.started_by,
-        paused_at=(old.paused_at or now) if status.word == "paused" else None,
+        paused_at=_paused_at(old, status, now),
         deadline_at=deadline_at,
         search=search,
     )
+
+
+def _paused_at(old: Header, status: Status, now: datetime) -> datetime | None:
+    """Since when it is paused: what goes on and is paused again in one decision says so itself."""
+    if status.word != "paused":
+        return None
+    return old.paused_at if status.since in {None, old.paused_at} and old.paused_at else status.since or now
 
 
 def merged_search(search: str, laid_over: Mapping[str, Attribute | None]) -> str:

@@ -77,9 +77,10 @@ class PostgresPausedInstances:
     def paused(self, query: PausedQuery) -> list[InstanceId]:
         """A page of paused instances, those that were paused last first."""
         paused_at, identity = query.after or (None, None)
+        late_kind, late_before = query.late or (None, None)
         values: list[object] = [
             self._tenant, query.definition, Texts(query.kinds), query.since, query.before, paused_at, identity, query.resumable,
-            Int8(query.limit),
+            Int8(query.limit), late_kind, late_before,
         ]  # fmt: skip
         statement = _sql.paused_for if query.reason else _sql.paused
         found = self._all(statement, [*values, query.reason] if query.reason else values)

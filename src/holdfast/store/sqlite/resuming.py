@@ -82,6 +82,8 @@ class SQLitePausedInstances:
             "since": text_or_none(query.since),
             "before": text_or_none(query.before),
             "resumable": query.resumable,
+            "late_kind": None if query.late is None else query.late[0],
+            "late_before": None if query.late is None else text(query.late[1]),
             "after": None if query.after is None else text(query.after[0]),
             "after_id": None if query.after is None else str(query.after[1]),
             "limit": query.limit,

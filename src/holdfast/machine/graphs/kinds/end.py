@@ -17,7 +17,9 @@ class End(NodeOp, frozen=True, kw_only=True, tag="end"):
 
     status: Literal["completed", "failed", "cancelled"] = "completed"
     outcome: str = ""
-    """What the run came to, where it ends well, in a word of its author's: `allowed`, `blocked`. It is the reason of the run's status."""
+    """What the run came to, where it ends well, in a word of its author's: `allowed`, `blocked`."""
+    reason: str = ""
+    """Why, as a word; empty means that the outcome is the reason of the run's status."""
 
     word: ClassVar[str] = "end"
     shape: ClassVar[Shape] = Shape(('(["', '"])'), 'shape=box, style="filled,rounded", peripheries=2')
@@ -46,4 +48,11 @@ class End(NodeOp, frozen=True, kw_only=True, tag="end"):
             yield from name_findings(node, "outcomes", f"the outcome of {node!r}", self.outcome)
         if self.outcome and self.status != "completed":
             message = f"{node!r} ends the run as {self.status}, so it has no outcome; drop {self.outcome!r}, or let it end well"
+            yield Diagnostic("outcomes", message, node)
+        if self.reason:
+            yield from name_findings(node, "outcomes", f"the reason of {node!r}", self.reason)
+        if self.reason and not self.outcome:
+            message = (
+                f"{node!r} has a reason, {self.reason!r}, for an outcome that it does not name; name one, or drop it"
+            )
             yield Diagnostic("outcomes", message, node)

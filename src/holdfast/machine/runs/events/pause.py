@@ -76,5 +76,7 @@ class WorkflowResumed(Happening, frozen=True, kw_only=True):
     """What tells this request from others, so that the same one twice is one."""
     data: Data | None = None
     """What conditions find from now on under `resume`."""
+    told: Data | None = None
+    """The decision or the event that the run has waited for; conditions find it under `approval` or `event`."""
     shift_ms: int = 0
     """How long the clocks of the run stood still; 0 if they ran on."""

@@ -34,6 +34,8 @@ class TokenEnded(Happening, frozen=True, kw_only=True):
     reason: Literal["finished", "failed", "cancelled"] = "finished"
     outcome: str = ""
     """What the run came to, where the definition has a word for it."""
+    why: str = ""
+    """Why it came to that, where the definition has a word for that too."""
 
 
 @message(name="branches_opened")

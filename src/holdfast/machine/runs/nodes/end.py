@@ -27,4 +27,4 @@ class EndKind(Kind):
         if node.op.status == "cancelled":
             cancel(turn, SYSTEM.id, f"the run ended at {node.id!r}")
         else:
-            end(turn, token, node.op.outcome)
+            end(turn, token, node.op.outcome, node.op.reason)

@@ -33,6 +33,7 @@ from holdfast.machine.runs.published import PUBLICATION, AnswerOffer, Published
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.waking import waiting_since
 
 _LATE = Ignored(reason="nobody waits for this any more")
 
@@ -51,7 +52,7 @@ class WaitEventsKind(Kind):
         except ExpressionError as error:
             self.fail(turn, token, node, f"{node.id!r} has no key to wait for: {error}")
             return
-        turn.send_out(_search(turn, turn.open_step(token, node), node.op))
+        turn.send_out(_search(turn, turn.open_step(token, node, asked_at=waiting_since(turn)), node.op))
 
     def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """The waits, one for each event; those of a step that has no key go with it in the same commit."""

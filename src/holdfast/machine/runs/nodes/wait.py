@@ -30,6 +30,7 @@ from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.timers import step_timer
 from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.waking import waiting_since
 
 MOST_KEPT = 1000
 """Signals that a run keeps until a step waits for them, all names together: they are part of its state, which has to stay small."""
@@ -44,7 +45,7 @@ class WaitTimerKind(Kind):
         """Set the timer."""
         assert isinstance(node.op, WaitTimer)
         if node.op.duration_ms is not None:
-            number = turn.open_step(token, node).number
+            number = turn.open_step(token, node, asked_at=waiting_since(turn)).number
             turn.set_timer(step_timer(number), node.op.duration_ms, TimeOut(step=number))
             return
         try:
@@ -52,7 +53,7 @@ class WaitTimerKind(Kind):
         except ExpressionError as error:
             self.fail(turn, token, node, f"{node.id!r} waits for what is no instant: {error}")
             return
-        step = turn.open_step(token, node)
+        step = turn.open_step(token, node, asked_at=waiting_since(turn))
         turn.set_alarm(step_timer(step.number), due, TimeOut(step=step.number))
 
     def time_out(self, turn: Turn, step: Step) -> None:
@@ -82,7 +83,7 @@ class WaitEventKind(Kind):
         """Take a signal that came early, or wait."""
         assert isinstance(node.op, WaitEvent)
         kept = turn.state.signals.get(node.op.signal)
-        step = turn.open_step(token, node)
+        step = turn.open_step(token, node, asked_at=waiting_since(turn))
         if kept:
             payload = kept[0]
             turn.emit(SignalTaken(name=node.op.signal))

@@ -27,7 +27,7 @@ where tenant = :tenant and paused_at is not null and (:definition = '' or defini
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:since is null or paused_at >= :since) and (:before is null or paused_at < :before)
     and (:after is null or (paused_at, id) < (:after, :after_id))
-    and (not :resumable or reason = 'approved' or exists (
+    and (not :resumable or reason = 'approved' or (reason = 'requested' and kind = :late_kind and paused_at < :late_before) or exists (
         select 1 from resume_requests r where r.instance = instances.id and r.outcome = 'open'
     ))
 order by paused_at desc, id desc limit :limit;
@@ -38,7 +38,7 @@ where tenant = :tenant and reason = :reason and paused_at is not null and (:defi
     and (:kinds is null or kind in (select value from json_each(:kinds)))
     and (:since is null or paused_at >= :since) and (:before is null or paused_at < :before)
     and (:after is null or (paused_at, id) < (:after, :after_id))
-    and (not :resumable or reason = 'approved' or exists (
+    and (not :resumable or reason = 'approved' or (reason = 'requested' and kind = :late_kind and paused_at < :late_before) or exists (
         select 1 from resume_requests r where r.instance = instances.id and r.outcome = 'open'
     ))
 order by paused_at desc, id desc limit :limit;
