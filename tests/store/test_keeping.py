@@ -13,6 +13,7 @@ import pytest
 from holdfast.kernel.ids import InstanceId, WorkerId
 from holdfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
 from holdfast.store.findings import Backlog, Remains, Unhandled
+from holdfast.store.notifications import NewNotification, Recipient
 from holdfast.store.port import Keeper, LostRaceError, NeededError, Store
 from holdfast.store.ranks import rank_of
 from holdfast.store.shapes import DeadLetter, Header, Maintenance, Snapshot, Wanted
@@ -215,6 +216,27 @@ def test_a_finished_instance_is_deleted_whole(desk: Desk) -> None:
     assert (rows_of(desk, gone.id), rows_of(desk, kept.id)) == ({"receipts": 1}, before)
     assert not desk.keeper.delete(gone.id, tenant="default", force=True)
     assert desk.writer.load([by_id(gone.id)]) == [None]
+
+
+def test_who_has_read_its_notices_goes_with_an_instance(desk: Desk) -> None:
+    """What people were told of it goes, and so does who of a role has read that; nothing of its neighbour's does."""
+    side, clerks = desk.store.notifications(), Recipient("role", "clerk")
+    gone, kept = ended(desk), ended(desk)
+    for head in (gone, kept):
+        fields: dict[str, Any] = {
+            "tenant": "default",
+            "kind": "role",
+            "recipient": "clerk",
+            "step": 1,
+            "subject": "s",
+            "body": "",
+        }
+        side.add(NewNotification(key=str(head.id), instance=head.id, **fields), NOW)
+    assert side.mark_all_read("default", clerks, NOW, reader="ann") == 2
+    assert desk.keeper.delete(gone.id, tenant="default")
+    left = side.page("default", clerks, reader="ann", unread=False, before=2**63 - 1, limit=9)
+    assert [(each.instance, each.read_at) for each in left] == [(kept.id, NOW)]
+    assert desk.query("select notification from {}notification_reads") == [(left[0].id,)]
 
 
 def ended(desk: Desk, *, at: datetime = LATER, key: str = "", **rest: Any) -> Header:

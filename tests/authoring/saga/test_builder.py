@@ -192,6 +192,14 @@ def test_a_condition_needs_no_way_of_no(otherwise: Any) -> None:
     assert (asked.next, asked.otherwise) == (("yes",), "")
 
 
+def test_a_question_may_be_asked_only_if_a_condition_holds() -> None:
+    """The condition is a step of its own before it; both ways meet behind the question, and what is wrong with it is found."""
+    saga = Saga("s").step("a", H).human("ask", role="r", when="n > 5").then("b", H).build()
+    assert ways(saga) == {"a": ("ask?",), "ask?": ("ask",), "ask": ("b",), "b": ()}
+    assert saga.steps["ask?"].otherwise == "b"
+    assert findings(Saga("s").human("ask", when="n >")) == {("bad_expression", "ask")}
+
+
 @pytest.mark.row("F-013", "F-014", "F-080")
 def test_save_points_and_people_are_steps() -> None:
     """`save_point` and `human` stand in the chain; the seed's long name of the latter is the same."""
