@@ -296,11 +296,12 @@ def test_a_request_names_its_actor() -> None:
 def test_tenants_do_not_see_one_another_by_any_face(place: Place) -> None:
     """To the calls of another tenant there is nothing: no run, no list, no question, no letter; and no way to a third tenant."""
     engine = place.engine().register(asking()).register(Saga("broken", dlq=True).step("a", refused).build())
-    red = engine.acting(RequestContext(tenant="red", actor=Actor(id="ann")))
+    ann, eve = (Actor(id=name, capabilities=frozenset({"execution:*"})) for name in ("ann", "eve"))
+    red = engine.acting(RequestContext(tenant="red", actor=ann))
     asked, dead = red.start("asking"), red.start("broken")
     engine.drain()
     (question,), (letter,) = red.tasks.list(), red.dead_letters.list()
-    for other in (engine, engine.as_tenant("blue", actor="eve"), engine.as_tenant("blue").acting("eve")):
+    for other in (engine, engine.as_tenant("blue", actor=eve), engine.as_tenant("blue").acting(eve)):
         assert (other.runs.list().items, other.instances.list(), other.tasks.list()) == ([], [], [])
         assert (other.dead_letters.list(), other.dead_letters.count(), other.inbox.list()) == ([], 0, [])
         handle = other.futures.run(asked)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from holdfast import (
+    Actor,
     ConfigurationError,
     Decision,
     EffectContext,
@@ -364,7 +365,8 @@ def test_retention_deletes_what_ended_long_ago(place: Place) -> None:
 def test_tenants_do_not_see_one_another(place: Place) -> None:
     """The same type and key for two tenants are two instances, and each tenant's calls find its own only."""
     engine = place.engine().register(Counter())
-    acme, bolt = engine.as_tenant("acme", actor="ann"), engine.as_tenant("bolt")
+    ann = Actor(id="ann", capabilities=frozenset({"execution:*"}))
+    acme, bolt = engine.as_tenant("acme", actor=ann), engine.as_tenant("bolt")
     acme.deciders.execute(Counter, Add("c-1", 1))
     bolt.deciders.execute(Counter, Add("c-1", 10))
     assert acme.deciders.state(Counter, "c-1") == 1

@@ -53,6 +53,30 @@ def held(engine: ManualEngine) -> list[tuple[int, int]]:
     return [(each.held_effects, each.held_timers) for each in engine.pauses.list(tenant="*")]
 
 
+def test_what_the_engine_does_for_paused_runs_is_held_too(place: Place) -> None:
+    """Nobody is told and nothing is looked for while a definition is paused; what others bring is taken. Afterwards all of it is done."""
+    engine = place.engine()
+    engine.register(Saga("telling").notify("tell", to="ann", subject="x", channel="in_app").build())
+    engine.register(Saga("paying").wait_for_event("paid", "payment").build())
+    engine.publish("payment", event_id="early")
+    engine.drain()
+    engine.pauses.pause("telling")
+    engine.pauses.pause("paying")
+    told, paid = engine.start("telling"), engine.start("paying")
+    engine.drain()
+    notices = engine.acting("ann").notifications
+    assert (notices.mine(), paid.describe().status) == ([], "running")
+    engine.publish("payment", event_id="late")
+    engine.drain()
+    assert paid.describe().status == "completed"
+    other = engine.start("paying")
+    engine.pauses.resume("telling")
+    engine.pauses.resume("paying")
+    engine.drain()
+    assert other.describe().status == "completed"
+    assert [each.instance for each in notices.mine()] == [told.id]
+
+
 @pytest.mark.row("G-26")
 def test_nothing_of_a_paused_definition_begins_and_afterwards_all_of_it_does(place: Place) -> None:
     """What waited when it was paused, and what is started meanwhile, waits until it is resumed; others go on."""

@@ -20,6 +20,7 @@ from holdfast.store.opening import open_store
 from holdfast.store.shapes import Change, InstanceQuery
 from holdfast.store.sqlite.store import SQLiteStore
 from support.desks import Desk
+from support.inside import connections_of
 from support.rows import (
     NOW,
     born,
@@ -147,6 +148,7 @@ sys.path.insert(0, {tests!r})
 from holdfast.errors import StoreUnavailableError
 from holdfast.store.opening import open_store
 from support.desks import Desk
+from support.inside import connections_of
 from support.rows import born
 desk = Desk(open_store(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
@@ -256,6 +258,22 @@ def test_threads_take_turns(desk: Desk) -> None:
     together(*(partial(work, mine) for mine in changes))
     found = desk.writer.load([by_id(change.header.id) for mine in changes for change in mine])
     assert all(each is not None for each in found)
+
+
+def test_whoever_reads_while_a_store_is_closed_comes_to_an_end(path: Path) -> None:
+    """A thread that outlives its engine keeps the connection that it reads with until it leaves it: to close it under its hands ends the process."""
+    store = SQLiteStore(str(path), codec="json")
+    database: Any = store._database
+    with database.reading() as connection:
+        rows = connection.execute(
+            "with recursive n(i) as (select 1 union all select i + 1 from n where i < 9) select i from n"
+        )
+        assert rows.fetchone() == (1,)
+        store.close()
+        assert len(rows.fetchall()) == 8
+    assert connections_of(store) == 0
+    with pytest.raises(StoreUnavailableError, match="was stopped"), database.reading():
+        pass
 
 
 def test_a_closed_store_says_so(path: Path) -> None:

@@ -105,7 +105,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     resume_timeout: timedelta = timedelta(hours=24)
     """How long a workflow of rules may be paused before it fails; other kinds are paused for as long as nobody resumes them."""
     resume_auto_escalate: bool = False
-    """Whether a question of a workflow of rules that nobody decides in time is put to others, once, before the workflow fails."""
+    """Whether a question of a workflow of rules that nobody decides in time is put to others, once, before the workflow fails; sagas say so themselves (`escalate`)."""
     auto_resume_after_approval: bool = True
     """Whether a workflow of rules goes on as soon as its question is decided; otherwise it waits for `resume`, or for the resume worker."""
     resume_worker_interval: timedelta | None = timedelta(minutes=5)

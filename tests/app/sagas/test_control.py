@@ -17,6 +17,7 @@ import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, person, run, status, step
 from holdfast import (
+    Actor,
     Calls,
     HoldfastError,
     NotFoundError,
@@ -343,6 +344,10 @@ def test_a_nonsensical_cursor_is_refused(place: Place) -> None:
 # -- tenants
 
 
+EVE = Actor(id="eve", capabilities=frozenset({"execution:*"}))
+"""Somebody who may do everything in a tenant of her own."""
+
+
 class Theirs:
     """What belongs to tenant `a`: an instance that waits for a person, one with a dead letter, one that could not be undone."""
 
@@ -353,7 +358,7 @@ class Theirs:
         engine.register(Saga("dead", dlq=True).step("bad", stage.does("bad"), attempts=1).build())
         stuck = Saga("stuck").step("bad", stage.does("bad"), attempts=1)
         engine.register(stuck.on_failure("worse", stage.does("worse", BROKEN), attempts=1).build())
-        self.owner = engine.as_tenant("a", actor="ann")
+        self.owner = engine.as_tenant("a", actor=Actor(id="ann", capabilities=frozenset({"execution:*"})))
         self.waiting = self.owner.start("simple", key="o-1", idempotency_key="click").id
         self.dead = self.owner.start("dead").id
         self.stuck = self.owner.start("stuck").id
@@ -401,7 +406,7 @@ def test_nobody_touches_what_belongs_to_another_tenant(place: Place, what: str) 
     engine = place.engine()
     them = Theirs(engine)
     before = [history(them.owner, each) for each in (them.waiting, them.dead, them.stuck)]
-    for stranger in (engine.as_tenant("b", actor="eve"), engine):
+    for stranger in (engine.as_tenant("b", actor=EVE), engine):
         with pytest.raises(NotFoundError):
             TOUCHES[what](stranger, them).result(1)
     engine.drain()
@@ -413,7 +418,7 @@ def test_a_tenant_does_not_see_others_in_lists(place: Place) -> None:
     """Instances, questions and dead letters of others are in no list; keys are each tenant's own."""
     engine = place.engine()
     them = Theirs(engine)
-    stranger = engine.as_tenant("b", actor="eve")
+    stranger = engine.as_tenant("b", actor=EVE)
     assert stranger.runs.list().items == []
     assert stranger.runs.list(key="o-1").items == []
     assert stranger.runs.list(is_active=True).items == []

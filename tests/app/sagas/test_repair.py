@@ -16,6 +16,7 @@ from support.engines import Live, Place
 from support.inside import claim_one
 from support.waiting import LONG_SECONDS, eventually
 
+PAT = Actor(id="pat", capabilities=frozenset({"execution:read"}))
 OLGA = Actor(id="olga", capabilities=frozenset({"execution:read", "execution:repair", "execution:override"}))
 WHY = "ticket 7"
 
@@ -505,7 +506,7 @@ def test_a_repair_needs_a_reason_and_a_right(place: Place, name: str) -> None:
             REPAIRS[name](saga, charge, why)
         assert refusal.value.reason == "no_reason"
     with pytest.raises(ForbiddenError, match="execution:repair"):
-        REPAIRS[name](engine.acting("pat").run(saga.id), charge, WHY)
+        REPAIRS[name](engine.acting(PAT).run(saga.id), charge, WHY)
     with pytest.raises(NotFoundError):
         REPAIRS[name](engine.as_tenant("other").run(saga.id), charge, WHY)
     assert engine.run(saga).history() == there

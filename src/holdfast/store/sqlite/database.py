@@ -292,22 +292,24 @@ class Database:
             self.call_back(loan)
 
     def close(self) -> None:
-        """Close all connections. Whoever hangs with the writer loses it, or, where there is no other, keeps it."""
+        """Close all connections that nobody uses. Whoever hangs with the writer loses it, or, where there is no other, keeps it.
+
+        Whoever reads closes what he reads with when he leaves it: SQLite does not survive it if that is done under his hands.
+        """
         self._is_closed = True
         self.take_back()
+        self._close_idle()
         if not self._lock.acquire(timeout=_CLOSING_SECONDS):
             _log.warning("%s is left open: a call that does not come back holds its only connection", self.url)
             return
         try:
-            for connection in (*self._readers, self._writer):
-                connection.close()
+            self._writer.close()
         finally:
             self._lock.__exit__()
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         for left in range(self._rounds, 0, -1):
-            if self._is_closed:
-                raise StoreUnavailableError(f"{self.url} cannot be used any more: the engine that used it was stopped")
+            self._check_open()
             asked_at = time.monotonic()
             try:
                 connection.execute("begin immediate")
@@ -391,7 +393,12 @@ class Database:
             else:
                 return
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreUnavailableError(f"{self.url} cannot be used any more: the engine that used it was stopped")
+
     def _take_reader(self) -> sqlite3.Connection:
+        self._check_open()
         try:
             return self._idle.pop()  # The last one that was used has the statements at hand.
         except IndexError:
@@ -401,11 +408,24 @@ class Database:
         return connection
 
     def _leave_reader(self, connection: sqlite3.Connection) -> None:
-        if len(self._idle) < _MOST_IDLE and not self._is_closed and not connection.in_transaction:
+        if len(self._idle) < _MOST_IDLE and not connection.in_transaction:
             self._idle.append(connection)
+            if self._is_closed:
+                self._close_idle()
         else:
-            self._readers.discard(connection)
-            connection.close()
+            self._close_reader(connection)
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # Another thread has it.
+                return
+            self._close_reader(connection)
+
+    def _close_reader(self, connection: sqlite3.Connection) -> None:
+        self._readers.discard(connection)
+        connection.close()
 
 
 def _too_long(limit: float) -> TimeoutError:
