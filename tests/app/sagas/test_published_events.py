@@ -289,6 +289,20 @@ def test_a_run_takes_an_event_once_also_in_a_loop(place: Place) -> None:
     assert list(state.taken) == ["e-3"]
 
 
+def test_an_event_that_is_met_both_ways_counts_once(place: Place) -> None:
+    """It is published when the run waits already but has not looked yet: it is told of it, finds it too, and takes it for one of two."""
+    engine = place.engine()
+    twice = (event("payment", key="order", name="a"), event("payment", key="order", name="b"))
+    engine.register(Saga("twice").wait_for_events("both", *twice).build())
+    found = engine.start("twice", {"order": "o-1"})
+    engine.publish("payment", "o-1", 1)
+    engine.drain()
+    assert (len(history(engine, found.id, "event_received")), status(engine, found.id)) == (1, "running")
+    engine.publish("payment", "o-1", 2)
+    engine.drain()
+    assert found.result(timeout=0) == {"order": "o-1", "both": {"a": 1, "b": 2}}
+
+
 def test_the_same_id_is_the_same_event(place: Place) -> None:
     """What is delivered twice counts once; another content under the same id is refused, and changes nothing."""
     stage = Stage()
