@@ -33,6 +33,7 @@ from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.context import EngineContext, Languages
 from holdfast.runtime.forks import INHERITED, belongs_here
 from holdfast.runtime.health import Watched
+from holdfast.runtime.lives import tell_lives
 from holdfast.runtime.loop import Loop, Step, Turns
 from holdfast.runtime.loops.walker import Walker
 from holdfast.runtime.maintenance import Watch
@@ -40,7 +41,6 @@ from holdfast.runtime.pauses import Standing
 from holdfast.runtime.replies import Reply
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.sides import NoWorker, WorkingSide
-from holdfast.runtime.telemetry import InstanceEnded, InstanceStarted
 from holdfast.runtime.work.call import key_of
 from holdfast.store.port import LostRaceError, Parts, Store, Writer
 from holdfast.store.shapes import Address, Change, Claim, EffectClaim, Header, Maintenance, ReceiptKey, StoredMessage
@@ -245,7 +245,7 @@ class Service:
         if any(map(self._stops_others, changes)):  # Asked before the worker of this process lets go of anything.
             self._must_stop = True
         if self.shared.telemetry.is_heard:
-            self._tell_lives(batch)
+            tell_lives(self.shared.telemetry, batch)
         self._working.written(batch)
         if self._hearers:
             self._tell_ended(batch)
@@ -407,28 +407,6 @@ class Service:
             return False
         numbers = [*change.withdrawn, *(recall.number for recall in change.recalls if recall.stop)]
         return any(not self._working.holds(key_of(change.header.id, number)) for number in numbers)
-
-    def _tell_lives(self, batch: Batch) -> None:
-        """Which instances began and which ended, for whoever measures it."""
-        for draft in batch.written:
-            header, tell = draft.header, self.shared.telemetry.tell
-            if draft.before is None:
-                tell(
-                    InstanceStarted(
-                        definition=header.definition, tenant=header.tenant, instance=header.id, kind=header.kind
-                    )
-                )
-            if draft.ends and header.ended_at is not None:
-                tell(
-                    InstanceEnded(
-                        definition=header.definition,
-                        tenant=header.tenant,
-                        instance=header.id,
-                        kind=header.kind,
-                        status=header.status,
-                        took=header.ended_at - header.created_at,
-                    )
-                )
 
     def _tell_ended(self, batch: Batch) -> None:
         ended = [Ended(draft.header, draft.state) for draft in batch.written if draft.ends]

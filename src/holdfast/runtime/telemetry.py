@@ -48,6 +48,17 @@ class InstanceEnded(msgspec.Struct, frozen=True, kw_only=True):
     """From its first commit to its last."""
 
 
+class InstancePaused(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance stands still until somebody lets it go on."""
+
+    definition: str
+    tenant: str
+    instance: InstanceId
+    kind: str
+    reason: str
+    """Why, in a word: of workflows `requested` if somebody wanted it, `dlq` if steps gave up, `no_approver` if nobody can decide."""
+
+
 class CommandRefused(msgspec.Struct, frozen=True, kw_only=True):
     """A command was rejected or failed; nothing of it was written, or nobody knows."""
 
@@ -165,6 +176,7 @@ Happening: TypeAlias = (
     Committed
     | InstanceStarted
     | InstanceEnded
+    | InstancePaused
     | CommandRefused
     | EffectEnded
     | EffectBuried

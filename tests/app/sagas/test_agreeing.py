@@ -24,6 +24,7 @@ from holdfast import (
     ask,
 )
 from holdfast.kernel.ids import InstanceId
+from holdfast.runtime.telemetry import Happening, InstancePaused
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -381,15 +382,18 @@ def test_four_eyes_see_more_than_two(place: Place, option: dict[str, Any]) -> No
 @pytest.mark.row("E-682")
 @pytest.mark.parametrize("mended", ["granted", "added", "reassigned"])
 def test_a_role_without_holders_fails_closed(place: Place, mended: str) -> None:
-    """The run stands still with a reason and a remedy, is found by it, and nobody decides; once there is somebody it goes on."""
+    """The run stands still with a reason and a remedy, operators are alerted, and nobody decides; once there is somebody it goes on."""
     stage = Stage()
-    engine = place.engine()
+    heard: list[Happening] = []
+    engine = place.engine().listen(heard.append)
     engine.directory.put("ann")
     instance = asked(engine, stage, ask=ask("role:finance", pick="all"))
     shown = engine.run(instance).describe()
     assert (shown.status, shown.reason) == ("dlq", "no_approver")
     assert "nobody can decide 'ok'" in shown.error
     assert [each.id for each in engine.runs.paused(reason="no_approver")] == [instance]
+    alert = InstancePaused(definition="spend", tenant="default", instance=instance, kind="saga", reason="no_approver")
+    assert [each for each in heard if isinstance(each, InstancePaused)] == [alert]
     assert refused(engine, instance, lambda: decide(engine, instance, ANN)) == "not_allowed"
     match mended:
         case "granted":

@@ -70,12 +70,15 @@ class GraphIndex:
             for edge in graph.edges
             if edge.assign
         }
+        self.reads_event = any(_first(name) == EVENT for each in self._expressions() for name in each.variables)
+        """Whether the last signal or event has to be remembered; most graphs find what it brought in the data, and nowhere else."""
+
+    def _expressions(self) -> list[Expression]:
+        """All that is computed over the data; not what an event that comes is compared with."""
         formulas = (
             each for some in self._formulas.values() for name, each in some.items() if not name.startswith(MATCH)
         )
-        expressions = [*self._guards.values(), *_flat(self._assigns), *formulas]
-        self.reads_event = any(_first(name) == EVENT for each in expressions for name in each.variables)
-        """Whether the last signal or event has to be remembered; most graphs find what it brought in the data, and nowhere else."""
+        return [*self._guards.values(), *_flat(self._assigns), *formulas]
 
     def ways(self, node: str, outcome: str) -> tuple[Edge, ...]:
         """The edges that an outcome may take, in the order in which they are tried."""

@@ -60,6 +60,7 @@ class Draft:
         "header",
         "is_tainted",
         "observations",
+        "pauses",
         "program",
         "state",
         "timers",
@@ -79,6 +80,8 @@ class Draft:
         self.observations: Sequence[Observation] = ()
         self.ends = False
         """Whether the change ends the instance."""
+        self.pauses = False
+        """Whether the change lets the instance stand still."""
         self.is_tainted = False
         """Whether the decider failed on it: a state that it may have spoilt is not kept."""
 
@@ -460,6 +463,7 @@ class Draft:
             old.paused_at is not new.paused_at or old.deadline_at is not new.deadline_at or old.search is not new.search
         )
         self.ends = new.ended_at is not None and (old is None or old.ended_at is None)
+        self.pauses = new.paused_at is not None and (old is None or old.paused_at is None)
 
     def _events_since(self) -> int:
         return len(self.change.events) + (self.before.events_since if self.before else 0)
