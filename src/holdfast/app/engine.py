@@ -167,8 +167,7 @@ class Engine(EngineCalls):
             """Who finds the people that runs ask for."""
             self.errands.add(FindPeople, self.office.finder.find)
             self.runtime = Runtime(self.service)
-            self.runtime.housekeeping.resuming.resumption = RESUMPTION
-            self.runtime.housekeeping.incidents.kinds = KINDS
+            self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._readers_of_all = Readers(self.settings.readers, limit=self._limit) if threads else None
             self.registry.library.attach(self.service)
             endings = Endings(self.service, self._headers, final_state, has_threads=threads)

@@ -11,7 +11,7 @@ from holdfast.runtime.context import EngineContext
 from holdfast.runtime.loop import Turns
 from holdfast.runtime.loops.incidents import IncidentLook
 from holdfast.runtime.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
-from holdfast.runtime.loops.resuming import Resuming
+from holdfast.runtime.loops.resuming import Resuming, Resumption
 from holdfast.runtime.work.unreadable import Throttle, UnreadWork
 from holdfast.store.port import NeededError, Parts
 from holdfast.store.shapes import Address
@@ -38,6 +38,11 @@ class Housekeeping:
         self.unread = UnreadWork(parts, shared)
         self.resuming = Resuming(parts, shared)
         self.incidents = IncidentLook(parts, shared)
+
+    def heed(self, resumption: Resumption, kinds: tuple[str, ...]) -> None:
+        """What is said to instances that are to go on, and which kinds of instances must never stand still for good."""
+        self.resuming.resumption = resumption
+        self.incidents.kinds = kinds
 
     def step(self) -> float:
         """One round."""
