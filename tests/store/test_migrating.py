@@ -230,6 +230,16 @@ def test_only_what_is_missing_is_applied(empty: Empty) -> None:
     assert empty.execute("select count(*) from good")[0][0] == 1
 
 
+@pytest.mark.row("R-097", "R-129")
+def test_rows_outlive_a_migration(empty: Empty) -> None:
+    """A database of an older version is brought forward with what it holds; a new column that may be empty is, in old rows."""
+    with empty.schema() as schema:
+        bring_up(schema, [GOOD], may_migrate=True)
+        empty.execute("insert into good values (7)")
+        bring_up(schema, steps("alter table good add column paused_at text"), may_migrate=True)
+    assert [tuple(row) for row in empty.execute("select a, paused_at from good")] == [(7, None)]
+
+
 def test_steps_are_applied_once_by_any_number_of_processes(empty: Empty) -> None:
     """Whoever comes second finds the work done."""
 

@@ -15,9 +15,10 @@ from holdfast.kernel.records import ResumeTrigger
 from holdfast.machine.graphs.graph import OK, Graph, Human, WaitEvent, WaitEvents, WaitTimer
 from holdfast.machine.runs.law import OVERRIDE, REPAIR, RESUME
 from holdfast.machine.runs.state import State, Step
+from holdfast.machine.runs.task_times import can_go_higher
 from holdfast.store import resuming
 
-Action = Literal["resume", "decide", "override", "signal", "publish", "requeue", "retry_compensation"]
+Action = Literal["resume", "decide", "override", "escalate", "signal", "publish", "requeue", "retry_compensation"]
 
 
 class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ class ResumeOption(msgspec.Struct, frozen=True, kw_only=True):
     """Something that would bring a run on."""
 
     action: Action
-    """`resume`, `decide` a question, `override` it, send a `signal`, `publish` an event, `requeue` a dead letter, or `retry_compensation`."""
+    """`resume`, `decide` a question, `override` or `escalate` it, send a `signal`, `publish` an event, `requeue` a dead letter, or `retry_compensation`."""
     step_id: str = ""
     """Names the step that it is about, in calls such as `tasks.decide`; empty if it is about the run."""
     step_name: str = ""
@@ -182,6 +183,10 @@ def _about_steps(instance: InstanceId, state: State, graph: Graph) -> Iterator[R
                 capability=node.capability,
             )
             yield ResumeOption(action="override", step_id=name, step_name=step.node, capability=OVERRIDE)
+            if (higher := can_go_higher(node.op, step)) is not None:
+                yield ResumeOption(
+                    action="escalate", step_id=name, step_name=step.node, choices=(higher,), role=node.op.role
+                )
         elif isinstance(node.op, WaitEvent):
             yield ResumeOption(
                 action="signal",

@@ -251,15 +251,34 @@ def test_a_wait_can_be_resumed_by_hand(place: Place) -> None:
     assert engine.run(run).resume_options() == []
 
 
-@pytest.mark.row("R-070")
-def test_an_approval_has_its_options(place: Place) -> None:
-    """To approve or to reject, for those with the role, or to override it."""
-    engine, run = begun(place)
+@pytest.mark.row("R-070", "G-39")
+def test_an_approval_can_be_approved_rejected_or_escalated(place: Place) -> None:
+    """The options say so, and to whom; escalated by one who may, those are asked besides and all have the whole time again, once."""
+    asked = {"type": "approval", "role": "sales_manager", "timeout": "24h", "escalate_to": "director"}
+    engine, run = begun(place, rules(BLOCK | {"requires": asked}, CALL, ALLOW))
     (task,) = engine.run(run).tasks()
-    decide, override = engine.run(run).resume_options()
+    decide, override, escalate = engine.run(run).resume_options()
     assert (decide.action, decide.choices, decide.role) == ("decide", ("approved", "rejected"), "sales_manager")
     assert (override.action, override.capability) == ("override", "execution:override")
-    assert {decide.step_id, override.step_id} == {task.step_id}
+    assert (escalate.action, escalate.choices) == ("escalate", ("role:director",))
+    assert {each.step_id for each in (decide, override, escalate)} == {task.step_id}
+    director = engine.acting(person("dora", "director"))
+    with pytest.raises(ForbiddenError):
+        director.tasks.decide(task.step_id, "approved")
+    with pytest.raises(ForbiddenError):
+        director.tasks.escalate(task.step_id)
+    engine.advance(hours=23)
+    engine.acting(MANAGER).tasks.escalate(task.step_id, "I am away")
+    (told,) = history(engine, run, "task_escalated")
+    assert (told.actor, told.data["reason"]) == ("mia", "I am away")
+    assert [each.action for each in engine.run(run).resume_options()] == ["decide", "override"]
+    before = engine.run(run).history()
+    assert refused(lambda: engine.acting(MANAGER).tasks.escalate(task.step_id)) == "nobody_named"
+    assert engine.run(run).history() == before
+    engine.advance(hours=23)
+    director.tasks.decide(task.step_id, "approved")
+    engine.drain()
+    assert status(engine, run) == "completed"
 
 
 @pytest.mark.row("R-037", "R-060", "R-072", "C-48")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.sagas.acting import Stage, history, person, run, status, statuses
-from holdfast import DefinitionError, Escalation, ForbiddenError, RejectedError, Saga, SagaDefinition
+from holdfast import Actor, DefinitionError, Escalation, ForbiddenError, RejectedError, Saga, SagaDefinition
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine, Scenario
 from support.crashing import NewStore, tried
@@ -153,6 +153,27 @@ def test_escalation_can_give_a_fresh_deadline_once_and_then_it_fails(place: Plac
     assert (task.status, task.decision) == ("expired", "timeout")
     with pytest.raises(RejectedError):
         engine.acting(HEAD).tasks.approve(f"{instance}:1")
+
+
+@pytest.mark.row("G-39")
+def test_a_question_escalates_when_somebody_wants_it_to(place: Place) -> None:
+    """By one who is asked or who may, rung by rung: the next one keeps its time, and the last one ends the question."""
+    ladder = [Escalation(HOUR, to="bob"), Escalation(3 * HOUR, outcome="rejected")]
+    engine, instance = begun(place, escalate=ladder)
+    with pytest.raises(ForbiddenError, match="task:escalate"):
+        engine.acting(BOB).tasks.escalate(f"{instance}:1")
+    engine.acting(CLERK).tasks.escalate(f"{instance}:1", "urgent")
+    engine.drain()
+    assert (told(engine, BOB), timers(engine, instance)) == (["Escalated: Pay 5?"], ["task:1:escalate"])
+    engine.advance(hours=2)
+    assert statuses(engine, instance) == {"ask": "waiting_decision"}
+    boss = Actor(id="boss", capabilities=frozenset({"task:escalate"}))
+    engine.acting(boss).tasks.escalate(f"{instance}:1")
+    engine.drain()
+    assert (status(engine, instance), timers(engine, instance)) == ("aborted", [])
+    assert [each.actor for each in history(engine, instance, "task_escalated")] == ["ann", "boss"]
+    with pytest.raises(RejectedError):
+        engine.acting(boss).tasks.escalate(f"{instance}:1")
 
 
 @pytest.mark.parametrize("ending", ["answer", "timeout", "cancel"])

@@ -208,6 +208,13 @@ class FutureTasks:
 
         return self._do(task, command)
 
+    def escalate(self, task: StepLike, reason: str = "") -> Reply[None]:
+        """Have a question escalate now, as it would by itself if nobody answered: by the next rung of its ladder, or to its last resort.
+
+        Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`.
+        """
+        return self._do(task, lambda step: c.PutHigher(step=step, reason=checked_text(reason, "reason")))
+
     # -- what is said about it
 
     def comment(self, task: StepLike, text: str, *, on_behalf_of: str = "") -> Reply[None]:

@@ -525,6 +525,13 @@ class Tasks:
         """Ask somebody else as well, a user or `role:<name>`. It takes the capability `task:add_approver`."""
         self._futures.add_approver(task, person, weight=weight, reason=reason).result()
 
+    def escalate(self, task: StepLike, reason: str = "") -> None:
+        """Have a question escalate now, as it would by itself if nobody answered: by the next rung of its ladder, or to its last resort.
+
+        Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`.
+        """
+        self._futures.escalate(task, reason).result()
+
     def comment(self, task: StepLike, text: str, *, on_behalf_of: str = "") -> None:
         """Say something about a question, or answer one that was asked back: those who are asked can, and who wanted the run."""
         self._futures.comment(task, text, on_behalf_of=on_behalf_of).result()

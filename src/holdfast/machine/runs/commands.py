@@ -295,6 +295,13 @@ class WithdrawDecision(_Command, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class PutHigher(_Command, frozen=True, kw_only=True):
+    """Somebody does not want to wait until a question escalates by itself."""
+
+    step: int
+    reason: str = ""
+
+
 class WithdrawTask(_Command, frozen=True, kw_only=True):
     """Nobody is to decide any more: the question is taken back."""
 
@@ -303,7 +310,15 @@ class WithdrawTask(_Command, frozen=True, kw_only=True):
 
 
 TaskCommand: TypeAlias = (
-    ClaimTask | ReleaseTask | DelegateTask | ReassignTask | AddApprover | CommentTask | WithdrawDecision | WithdrawTask
+    ClaimTask
+    | ReleaseTask
+    | DelegateTask
+    | ReassignTask
+    | AddApprover
+    | CommentTask
+    | PutHigher
+    | WithdrawDecision
+    | WithdrawTask
 )
 """What people do to a question besides answering it."""
 

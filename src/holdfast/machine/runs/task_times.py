@@ -64,29 +64,56 @@ def escalate(turn: Turn, command: EscalateTask) -> Answer | None:
     step = turn.state.open.get(command.step)
     if step is None or turn.moment.fired_timer != escalation_timer(command.step):
         return _LATE
+    _go_up(turn, step)
+    return None
+
+
+def can_go_higher(op: Human, step: Step) -> str | None:
+    """To whom, or to which outcome, a question can escalate next; None if it cannot."""
+    ladder = (op.times or _NO_TIMES).escalation
+    if step.level < len(ladder):
+        rung = ladder[step.level]
+        return rung.outcome or rung.user or f"role:{rung.role}"
+    return f"role:{op.last_resort}" if op.last_resort and not step.level else None
+
+
+def put_higher(turn: Turn, step: Step, reason: str) -> bool:
+    """Escalate before it is time: to the next rung, or to the last resort. Whether there is any."""
+    node = turn.routes.node(step.node)
+    if step.level < len(_times(node).escalation):
+        turn.cancel_timer(escalation_timer(step.number))
+        _go_up(turn, step, reason)
+        return True
+    return _ask_last_resort(turn, step, node, reason)
+
+
+def _go_up(turn: Turn, step: Step, reason: str = "") -> None:
     level = step.level + 1
     rung = _times(turn.routes.node(step.node)).escalation[step.level]
     if rung.outcome:
-        turn.emit(TaskEscalated(step=step.number, level=level, outcome=rung.outcome))
+        turn.emit(TaskEscalated(step=step.number, level=level, outcome=rung.outcome, reason=reason))
         conclude(turn, step, rung.outcome, _verdict(turn, rung.outcome))
-        return None
+        return
     people = [_person(rung, level)]
-    turn.emit(TaskEscalated(step=step.number, level=level, people=people))
+    turn.emit(TaskEscalated(step=step.number, level=level, people=people, reason=reason))
     if rung.timeout_ms is not None:
         turn.set_timer(step_timer(step.number), rung.timeout_ms, TimeOut(step=step.number))
     tell_of_task(turn, step, people, "escalated", count=level)
     _set_escalation(turn, step)
-    return None
 
 
 def put_to_others(turn: Turn, step: Step) -> bool:
     """The time of a question is over: ask its last resort, in a run that escalates. Whether that was done."""
-    node = turn.routes.node(step.node)
+    return turn.state.escalates and _ask_last_resort(turn, step, turn.routes.node(step.node))
+
+
+def _ask_last_resort(turn: Turn, step: Step, node: Node, reason: str = "") -> bool:
+    """Ask those who are asked last, once; they have as much time as the others had."""
     assert isinstance(node.op, Human)
-    if not turn.state.escalates or not node.op.last_resort or step.level:
+    if not node.op.last_resort or step.level:
         return False
     people = [Person(kind="role", name=node.op.last_resort, via="escalation 1")]
-    turn.emit(TaskEscalated(step=step.number, level=1, people=people))
+    turn.emit(TaskEscalated(step=step.number, level=1, people=people, reason=reason))
     limit = turn.limit_of(node)
     if limit is not None:
         turn.set_timer(step_timer(step.number), limit, TimeOut(step=step.number))

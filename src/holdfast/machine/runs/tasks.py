@@ -42,9 +42,11 @@ from holdfast.machine.runs.notices import tell_of_task
 from holdfast.machine.runs.question import Question, person_named, shown
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import Step
+from holdfast.machine.runs.task_times import put_higher
 from holdfast.machine.runs.turn import Turn
 
 REASSIGN, ADD_APPROVER, WITHDRAW = "task:reassign", "task:add_approver", "task:withdraw"
+ESCALATE = "task:escalate"
 """The capabilities that it takes to change who is asked, or whether anybody is, without being asked oneself."""
 
 
@@ -215,6 +217,18 @@ def _comment(task: _Task, command: c.CommentTask) -> Answer | None:
     return None
 
 
+def _put_higher(task: _Task, command: c.PutHigher) -> Answer | None:
+    turn, step = task.turn, task.step
+    if not turn.state.requester or person(task.actor) != turn.state.requester:
+        barred = answer_refusal(turn.routes, turn.state, step, task.actor)
+        if barred is not None and not task.actor.may(ESCALATE):
+            return task_refusal(task.actor, ESCALATE, f"escalate {step.node!r}")
+    if not put_higher(turn, step, command.reason):
+        told = f"{step.node!r} names nobody to escalate to, or was put to all of them; reassign it, or add an approver"
+        return refused(Refusal.NOBODY_NAMED, told)
+    return None
+
+
 def _withdraw_decision(task: _Task, command: c.WithdrawDecision) -> Answer | None:
     turn, step, _, question = task
     who = person(task.actor)
@@ -270,6 +284,7 @@ _TABLE: dict[type[c.TaskCommand], Callable[..., Answer | None]] = {
     c.ReassignTask: _reassign,
     c.AddApprover: _add_approver,
     c.CommentTask: _comment,
+    c.PutHigher: _put_higher,
     c.WithdrawDecision: _withdraw_decision,
     c.WithdrawTask: _withdraw,
 }

@@ -27,6 +27,8 @@ class TaskEscalated(Happening, frozen=True, kw_only=True):
     """Who is asked besides."""
     outcome: str = ""
     """What the question ends by; empty if it goes on."""
+    reason: str = ""
+    """Why, if somebody did not want to wait until it would by itself."""
 
 
 @message(name="notifications_sent")
