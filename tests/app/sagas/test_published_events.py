@@ -595,6 +595,17 @@ def test_a_trigger_says_which_events_count_and_what_the_run_gets(place: Place) -
     assert len(engine.events.get("keyless").failures) == 1
 
 
+def test_each_trigger_of_a_workflow_is_a_start_of_its_own(place: Place) -> None:
+    """An event that two of them wait for starts two runs, each once, however often it is published."""
+    saga = Saga("order").trigger("order.created", input={"n": "1"}).trigger("order.created", input={"n": "2"})
+    engine = place.engine().register(saga.wait_for("rest", "go").build())
+    for _ in range(2):
+        engine.publish("order.created", event_id="e-1")
+        engine.drain()
+    given = [engine.run(each.id).describe().input for each in engine.runs.list().items]
+    assert sorted(each["n"] for each in given) == [1, 2]  # type: ignore[index]
+
+
 def test_the_newest_version_of_a_workflow_is_triggered(place: Place) -> None:
     """Also in a process that has met neither; one whose newest version has no trigger is not started."""
     first = place.engine()
