@@ -312,6 +312,21 @@ def test_an_event_whose_time_is_over_is_not_found_although_it_is_there(place: Pl
     assert (status(engine, instance), history(engine, instance, "event_received")) == ("running", [])
 
 
+def test_what_follows_an_event_is_its_publishers_doing(place: Place) -> None:
+    """Conditions behind the wait read who published it, also where it came early."""
+    saga = Saga("paying").wait_for_event("paid", "payment", key="order")
+    saga = saga.condition("finance?", '"finance" in actor.roles', lambda way: way.save_point("other"))
+    engine = place.engine().register(saga.save_point("books").build())
+    fay = Actor(id="fay", roles=frozenset({"finance"}))
+    for order, actor in (("o-1", fay), ("o-2", Actor(id="bob"))):
+        late = begun(engine, order)
+        engine.acting(actor).publish("payment", order)
+        engine.drain()
+        for instance in (late, begun(engine, order)):
+            passed = {each.name for each in engine.run(instance).steps()}
+            assert ("books" in passed, "other" in passed) == (actor is fay, actor is not fay)
+
+
 def test_the_time_of_a_wait_ends_with_it(place: Place) -> None:
     """Once the event is there no timer is left, although the run goes on."""
     saga = Saga("paying").wait_for_event("paid", "payment", key="order", timeout=60).wait_for("rest", "go").build()
