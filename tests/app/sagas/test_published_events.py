@@ -303,6 +303,45 @@ def test_an_event_that_is_met_both_ways_counts_once(place: Place) -> None:
     assert found.result(timeout=0) == {"order": "o-1", "both": {"a": 1, "b": 2}}
 
 
+def test_an_event_whose_time_is_over_is_not_found_although_it_is_there(place: Place) -> None:
+    """Nobody has worked since, so that its row is there still."""
+    engine = place.engine().register(paying(Stage()))
+    engine.publish("payment", "o-1", ttl=60)
+    engine.drain()
+    place.clock.move(timedelta(seconds=60))
+    instance = engine.start("paying", {"order": "o-1"}).id
+    while engine.execute_next():
+        pass
+    engine.drain()
+    assert (status(engine, instance), history(engine, instance, "event_received")) == ("running", [])
+
+
+def test_what_follows_an_event_is_its_publishers_doing(place: Place) -> None:
+    """Conditions behind the wait read who published it, also where it came early."""
+    saga = Saga("paying").wait_for_event("paid", "payment", key="order")
+    saga = saga.condition("finance?", '"finance" in actor.roles', lambda way: way.save_point("other"))
+    engine = place.engine().register(saga.save_point("books").build())
+    fay = Actor(id="fay", roles=frozenset({"finance"}))
+    for order, actor in (("o-1", fay), ("o-2", Actor(id="bob"))):
+        late = begun(engine, order)
+        engine.acting(actor).publish("payment", order)
+        engine.drain()
+        for instance in (late, begun(engine, order)):
+            passed = {each.name for each in engine.run(instance).steps()}
+            assert ("books" in passed, "other" in passed) == (actor is fay, actor is not fay)
+
+
+def test_the_time_of_a_wait_ends_with_it(place: Place) -> None:
+    """Once the event is there no timer is left, although the run goes on."""
+    saga = Saga("paying").wait_for_event("paid", "payment", key="order", timeout=60).wait_for("rest", "go").build()
+    engine = place.engine().register(saga)
+    instance = begun(engine)
+    engine.publish("payment", "o-1")
+    engine.drain()
+    assert status(engine, instance) == "running"
+    assert store_of(engine).reader("default").work(instance)[1] == []
+
+
 def test_the_same_id_is_the_same_event(place: Place) -> None:
     """What is delivered twice counts once; another content under the same id is refused, and changes nothing."""
     stage = Stage()
@@ -618,6 +657,17 @@ def test_a_trigger_says_which_events_count_and_what_the_run_gets(place: Place) -
     assert "order" in failure
     assert "was started before" in failure
     assert len(engine.events.get("keyless").failures) == 1
+
+
+def test_each_trigger_of_a_workflow_is_a_start_of_its_own(place: Place) -> None:
+    """An event that two of them wait for starts two runs, each once, however often it is published."""
+    saga = Saga("order").trigger("order.created", input={"n": "1"}).trigger("order.created", input={"n": "2"})
+    engine = place.engine().register(saga.wait_for("rest", "go").build())
+    for _ in range(2):
+        engine.publish("order.created", event_id="e-1")
+        engine.drain()
+    given = [engine.run(each.id).describe().input for each in engine.runs.list().items]
+    assert sorted(map(str, given)) == ["{'n': 1}", "{'n': 2}"]
 
 
 def test_the_newest_version_of_a_workflow_is_triggered(place: Place) -> None:
