@@ -660,10 +660,10 @@ def test_the_place_of_whom_it_escalated_to_is_handed_on_as_it_is() -> None:
 def test_everybody_but_the_requester_is_asked() -> None:
     """A question that asks nobody in particular and keeps the requester out can be decided by anybody else."""
     host = running(human(self_approval=False))
-    assert host.state.status == "running"
+    assert status(host) == "running"
     assert code(decide(host, RITA)) == Refusal.SELF_APPROVAL
     decide(host, ANN)
-    assert host.state.status == "completed"
+    assert status(host) == "completed"
 
 
 def test_a_question_is_not_taken_back_with_a_reason_that_has_no_room() -> None:
