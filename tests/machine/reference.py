@@ -515,7 +515,7 @@ class Reference:
         if isinstance(command, OF_PEOPLE):
             return self._take_of_people(step, command)
         if step is None:
-            return self._bar("not_waiting" if isinstance(command, c.AnswerStep) else "")
+            return self._let_wait(command)
         match command:
             case c.CompleteStep(output=output) if step.is_calling:
                 self._complete(step, output)
@@ -534,13 +534,17 @@ class Reference:
             case c.NoteMissingHandler() if step.is_calling and not step.is_stopping and not step.is_missed:
                 step.is_missed = True
             case _:
-                return self._bar("not_waiting" if isinstance(command, c.AnswerStep) else "")
+                return self._let_wait(command)
         return True
 
+    def _let_wait(self, command: object) -> bool:
+        """Nobody waits for this; people are told."""
+        return self._bar("not_waiting" if isinstance(command, (c.AnswerStep, *TASK_COMMANDS)) else "")
+
     def _take_of_people(self, step: Step | None, command: object) -> bool:
-        """What is about a question; people are told if that is not open."""
+        """What is about a question."""
         if step is None or not self.is_asked(step):
-            return self._bar("not_waiting" if isinstance(command, TASK_COMMANDS) else "")
+            return self._let_wait(command)
         match command:
             case c.PeopleFound():
                 return self._find_people(step, command)
