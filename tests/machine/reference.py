@@ -503,19 +503,16 @@ class Reference:
             case c.PauseWorkflow() | c.ResumeWorkflow() | c.ExpirePause():
                 return self._take_of_operator(command)
             case _:
-                return self._take_for_step(command)
+                step = next((each for each in self.steps if each.number == getattr(command, "step", 0)), None)
+                take = self._take_of_people if isinstance(command, OF_PEOPLE) else self._take_for_step
+                return self._let_wait(command) if step is None else take(step, command)
 
     def _take_of_operator(self, command: c.PauseWorkflow | c.ResumeWorkflow | c.ExpirePause) -> bool:
         if isinstance(command, c.ExpirePause):
             return self.hold is not None and self._roll_back(None, ANYTHING)
         return self._hold_on(command) if isinstance(command, c.PauseWorkflow) else self._resume(command)
 
-    def _take_for_step(self, command: object) -> bool:
-        step = next((each for each in self.steps if each.number == getattr(command, "step", 0)), None)
-        if isinstance(command, OF_PEOPLE):
-            return self._take_of_people(step, command)
-        if step is None:
-            return self._let_wait(command)
+    def _take_for_step(self, step: Step, command: object) -> bool:
         match command:
             case c.CompleteStep(output=output) if step.is_calling:
                 self._complete(step, output)
@@ -541,9 +538,9 @@ class Reference:
         """Nobody waits for this; people are told."""
         return self._bar("not_waiting" if isinstance(command, (c.AnswerStep, *TASK_COMMANDS)) else "")
 
-    def _take_of_people(self, step: Step | None, command: object) -> bool:
+    def _take_of_people(self, step: Step, command: object) -> bool:
         """What is about a question."""
-        if step is None or not self.is_asked(step):
+        if not self.is_asked(step):
             return self._let_wait(command)
         match command:
             case c.PeopleFound():
