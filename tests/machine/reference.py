@@ -1,4 +1,4 @@
-"""A slow and obvious interpreter of a graph, written from docs/concepts/graphs.md and from nothing else.
+"""A slow and obvious interpreter of a graph, written from docs/concepts/graphs.md and, as to people, waits and pauses, from the pages in docs/how-to.
 
 A run is a list of tokens, a list of splits and a list of steps. Every question (what is open, who is alive, what must be undone) is
 answered by walking over them again. It takes the commands of the real machine, so that the two can be compared after each of them.
