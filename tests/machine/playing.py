@@ -258,14 +258,20 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
     for step in play.run.steps:
         if play.run.is_asked(step):
             yield from _on_question(play, step, rng, failing)
-        if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvent):
-            yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
-        if step.is_open and step.of is None and play.run.is_at(step, g.WaitEvents):
-            yield Say(_published(play, step.number, rng))
-            yield Say(_published(play, step.number, rng))
-        if step.is_open and step.of is None and play.run.waits_of(step) and rng.random() < 0.2:
-            answer = c.AnswerStep(step=step.number, outcome=g.OK, data=random_output(rng))
-            yield Say(answer, rng.choice(ACTORS))
+        elif step.is_open and step.of is None:
+            yield from _on_wait(play, step, rng)
+
+
+def _on_wait(play: Play, step: Step, rng: Random) -> Iterator[Act]:
+    """What a step waits for comes, or something like it."""
+    if play.run.is_at(step, g.WaitEvent):
+        yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
+    elif play.run.is_at(step, g.WaitEvents):
+        yield Say(_published(play, step.number, rng))
+        yield Say(_published(play, step.number, rng))
+    if play.run.waits_of(step) and rng.random() < 0.2:
+        answer = c.AnswerStep(step=step.number, outcome=g.OK, data=random_output(rng))
+        yield Say(answer, rng.choice(ACTORS))
 
 
 def _published(play: Play, number: int, rng: Random) -> c.TakeEvents:
@@ -407,11 +413,12 @@ def _pause(play: Play, rng: Random) -> c.PauseWorkflow:
 def _resume(play: Play, rng: Random) -> c.ResumeWorkflow:
     """Somebody lets the run go on, or wants to; now and then past a question, or what does not fit."""
     asked = [step.number for step in play.run.steps if play.run.is_asked(step)]
+    given: object = rng.choice((None, None, rng.randint(0, 8), "ü" * 200))
     return c.ResumeWorkflow(
         reason="again",
         trigger=rng.choice(("manual", "manual", "event")),
         trigger_id=rng.choice(("", "", "t1", "t2")),
-        data=rng.choice((None, None, {"x": rng.randint(0, 8)}, {"x": "ü" * 200})),
+        data=None if given is None else {"x": given},
         override=rng.random() < 0.2,
         step=rng.choice((None, None, 1, *asked)),
     )

@@ -1,4 +1,4 @@
-"""A slow and obvious interpreter of a graph, written from docs/concepts/graphs.md and from nothing else.
+"""A slow and obvious interpreter of a graph, written from docs/concepts/graphs.md and, as to people, waits and pauses, from the pages in docs/how-to.
 
 A run is a list of tokens, a list of splits and a list of steps. Every question (what is open, who is alive, what must be undone) is
 answered by walking over them again. It takes the commands of the real machine, so that the two can be compared after each of them.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import get_args
+from typing import cast, get_args
 
 from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
@@ -26,6 +26,8 @@ Data = dict[str, object]
 MOST_SIGNALS = 1000
 """Signals that are kept."""
 TASK_COMMANDS: tuple[type[c.TaskCommand], ...] = get_args(c.TaskCommand)
+OF_PEOPLE = (c.PeopleFound, c.RemindTask, c.EscalateTask, *TASK_COMMANDS)
+"""Commands about questions that are open, besides answers."""
 MENDING = (c.AnswerStep, c.TimeOut, c.ResumeWorkflow, c.EscalateTask, *TASK_COMMANDS)
 """Commands after which a question may have somebody again who can decide it."""
 STUCK = "compensation_failed"
@@ -255,68 +257,72 @@ class Hold:
     """Whether its timers have as much time left afterwards as they had before."""
 
 
+@dataclass(eq=False)
 class Reference:
     """A run of a graph, told one command at a time."""
 
-    def __init__(self, graph: g.Graph, limit: int) -> None:
-        self.graph = graph
-        self.limit = limit
-        self.policies = graph.policies
-        self.status = "new"
-        self.reason = ""
-        self.error = ""
-        self.steps: list[Step] = []
-        self.tokens: list[Token] = []
-        """All there have been, in the order in which they set out."""
-        self.scopes: list[Scope] = []
-        self.timers: dict[str, datetime] = {}
-        """Of the run as a whole, and when each is due: `start`, `deadline`, `grace`."""
-        self.signals: list[tuple[str, object]] = []
-        """Kept until somebody waits for them."""
-        self.taken: dict[str, datetime] = {}
-        """Events that the run has had, by id, and until when they can be met."""
-        self.offers: list[tuple[str, int, bool]] = []
-        """What was told to events that are for one taker alone: (event, step, whether it was taken)."""
-        self.searches: list[tuple[int, list[tuple[str, str | None]], list[str]]] = []
-        """How often somebody was sent to look for events: (step, what to look for, what the run has had)."""
-        self.requester = ""
-        """Who wanted the run."""
-        self.lookups: list[tuple[int, list[str]]] = []
-        """How often somebody was sent to find people: (step, whom)."""
-        self.answered: dict[int, list[tuple[str, str, object]]] = {}
-        """What people and the world have answered, by step: (outcome, who, with what)."""
-        self.deciders: dict[str, set[str]] = {}
-        """Who has decided which human step, by its name."""
-        self.letters: dict[tuple[str, int], str] = {}
-        """Dead letters: (source, step) and the error."""
-        self.hold: Hold | None = None
-        self.held_back: list[Step] = []
-        """Steps that gave up meanwhile, in the order in which they did."""
-        self.resume_data: Data = {}
-        """What the last resume has brought that brought anything."""
-        self.triggers: list[str] = []
-        """What has had the run go on."""
-        self.back = ""
-        """`failure` or `cancel` while the run is on its way back."""
-        self.failed: Step | None = None
-        self.chain: list[Step] | None = None
-        """Steps still to be undone; None until nothing runs any more."""
-        self.stuck: Step | None = None
-        """The compensation that gave up."""
-        self.dropped: list[Token] = []
-        """Branches whose work is undone while the run goes on."""
-        self.handler_calls = 0
-        """Since the last word from outside."""
-        self.ends = 0
-        self.moves: list[tuple[Token, str, bool]] = []
-        """Tokens on their way into a node, in the order in which they set out, and whether an operator sent them."""
-        self.now = NOW
-        self.has_parent = False
-        self.actor = OLGA
-        """Who sent the present command."""
-        self.barred = ""
-        """The code of the law by which it is refused."""
-        self.told_parent: list[tuple[str, object, str, str]] = []
+    graph: g.Graph
+    limit: int
+    status: str = "new"
+    reason: str = ""
+    error: str = ""
+    steps: list[Step] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
+    """All there have been, in the order in which they set out."""
+    scopes: list[Scope] = field(default_factory=list)
+    timers: dict[str, datetime] = field(default_factory=dict)
+    """Of the run as a whole, and when each is due: `start`, `deadline`, `grace`."""
+    signals: list[tuple[str, object]] = field(default_factory=list)
+    """Kept until somebody waits for them."""
+    taken: dict[str, datetime] = field(default_factory=dict)
+    """Events that the run has had, by id, and until when they can be met."""
+    offers: list[tuple[str, int, bool]] = field(default_factory=list)
+    """What was told to events that are for one taker alone: (event, step, whether it was taken)."""
+    searches: list[tuple[int, list[tuple[str, str | None]], list[str]]] = field(default_factory=list)
+    """How often somebody was sent to look for events: (step, what to look for, what the run has had)."""
+    requester: str = ""
+    """Who wanted the run."""
+    lookups: list[tuple[int, list[str]]] = field(default_factory=list)
+    """How often somebody was sent to find people: (step, whom)."""
+    answered: dict[int, list[tuple[str, str, object]]] = field(default_factory=dict)
+    """What people and the world have answered, by step: (outcome, who, with what)."""
+    deciders: dict[str, set[str]] = field(default_factory=dict)
+    """Who has decided which human step, by its name."""
+    letters: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Dead letters: (source, step) and the error."""
+    hold: Hold | None = None
+    held_back: list[Step] = field(default_factory=list)
+    """Steps that gave up meanwhile, in the order in which they did."""
+    resume_data: Data = field(default_factory=dict)
+    """What the last resume has brought that brought anything."""
+    triggers: list[str] = field(default_factory=list)
+    """What has had the run go on."""
+    back: str = ""
+    """`failure` or `cancel` while the run is on its way back."""
+    failed: Step | None = None
+    chain: list[Step] | None = None
+    """Steps still to be undone; None until nothing runs any more."""
+    stuck: Step | None = None
+    """The compensation that gave up."""
+    dropped: list[Token] = field(default_factory=list)
+    """Branches whose work is undone while the run goes on."""
+    handler_calls: int = 0
+    """Since the last word from outside."""
+    ends: int = 0
+    moves: list[tuple[Token, str, bool]] = field(default_factory=list)
+    """Tokens on their way into a node, in the order in which they set out, and whether an operator sent them."""
+    now: datetime = NOW
+    has_parent: bool = False
+    actor: Actor = OLGA
+    """Who sent the present command."""
+    barred: str = ""
+    """The code of the law by which it is refused."""
+    told_parent: list[tuple[str, object, str, str]] = field(default_factory=list)
+
+    @property
+    def policies(self) -> g.Policies:
+        """What happens when no edge says it."""
+        return self.graph.policies
 
     @property
     def is_over(self) -> bool:
@@ -333,8 +339,6 @@ class Reference:
     def tell(self, command: object, actor: Actor = OLGA, now: datetime = NOW) -> bool:
         """Take a command; False if it is refused or there is nothing to do."""
         self.actor, self.barred, self.now = actor, "", now
-        if isinstance(command, c.ResumeWorkflow) and command.trigger_id in self.triggers:
-            return False  # It was carried out before.
         if isinstance(command, c.StartWorkflow):
             return (
                 self._may_start(command)
@@ -344,32 +348,44 @@ class Reference:
             )
         if self.status == "new":
             return self._bar("not_started")
-        if isinstance(command, c.AnswerStep) and command.step in self.answered:
-            given = (command.outcome, actor.id, command.data)
-            return False if given in self.answered[command.step] else self._bar("already_decided")
-        if isinstance(command, c.CompleteStep | c.FailStep | c.ReturnStep):
-            late = [step for step in self.steps if step.number == command.step and step.is_late]
-            for step in late:
-                step.is_late = False
-            if late:
-                return False
+        if self._is_repeated(command) or self._is_late(command):
+            return False
         if self.is_over and isinstance(command, c.CompleteStep | c.FailStep | c.EndNotice):
             return self._note_late_end(command)
-        if isinstance(command, c.TakeEvents):
-            taken = self._take_events(command)
-        elif isinstance(command, c.RetryCompensation):
-            taken = self._stuck_step() == command.step and self._retry_compensation()
-        elif self.status == "failed" and isinstance(command, c.EndChild):
-            taken = any(each.number == command.step and self._hear_of_child(each, command) for each in self.steps)
-        elif self.is_over:
-            taken = self._bar("already_terminal")
-        else:
-            taken = self._take(command)
+        taken = self._take_anyhow(command)
         if taken and isinstance(command, MENDING):
             self._mend()
         if taken and not self.is_over:
             self._settle()
         return taken
+
+    def _is_repeated(self, command: object) -> bool:
+        """Whether a resume was carried out before, or a question is answered: the same again is no news, anything else a conflict."""
+        if isinstance(command, c.ResumeWorkflow):
+            return command.trigger_id in self.triggers
+        if not isinstance(command, c.AnswerStep) or command.step not in self.answered:
+            return False
+        given = (command.outcome, self.actor.id, command.data)
+        return given in self.answered[command.step] or not self._bar("already_decided")
+
+    def _is_late(self, command: object) -> bool:
+        """Whether a handler comes back for which nobody waits any more."""
+        late: list[Step] = []
+        if isinstance(command, c.CompleteStep | c.FailStep | c.ReturnStep):
+            late = [step for step in self.steps if step.number == command.step and step.is_late]
+            for step in late:
+                step.is_late = False
+        return bool(late)
+
+    def _take_anyhow(self, command: object) -> bool:
+        """What is heard of also when the run has ended; the rest is not."""
+        if isinstance(command, c.TakeEvents):
+            return self._take_events(command)
+        if isinstance(command, c.RetryCompensation):
+            return self._stuck_step() == command.step and self._retry_compensation()
+        if self.status == "failed" and isinstance(command, c.EndChild):
+            return any(each.number == command.step and self._hear_of_child(each, command) for each in self.steps)
+        return self._bar("already_terminal") if self.is_over else self._take(command)
 
     def _in(self, after_ms: int) -> datetime:
         return self.now + timedelta(milliseconds=after_ms)
@@ -484,29 +500,20 @@ class Reference:
                 return self._end_grace()
             case c.SendSignal():
                 return self._signal(command)
-            case c.PauseWorkflow():
-                return self._hold_on(command)
-            case c.ResumeWorkflow():
-                return self._resume(command)
-            case c.ExpirePause():
-                return self.hold is not None and self._roll_back(None, ANYTHING)
+            case c.PauseWorkflow() | c.ResumeWorkflow() | c.ExpirePause():
+                return self._take_of_operator(command)
             case _:
-                return self._take_for_step(command)
+                step = next((each for each in self.steps if each.number == getattr(command, "step", 0)), None)
+                take = self._take_of_people if isinstance(command, OF_PEOPLE) else self._take_for_step
+                return self._let_wait(command) if step is None else take(step, command)
 
-    def _take_for_step(self, command: object) -> bool:
-        step = next((each for each in self.steps if each.number == getattr(command, "step", 0)), None)
-        if isinstance(command, TASK_COMMANDS):
-            is_asked = step is not None and self.is_asked(step)
-            return self._do_to_task(step, command) if is_asked and step is not None else self._bar("not_waiting")
-        if step is None:
-            return self._bar("not_waiting" if isinstance(command, c.AnswerStep) else "")
+    def _take_of_operator(self, command: c.PauseWorkflow | c.ResumeWorkflow | c.ExpirePause) -> bool:
+        if isinstance(command, c.ExpirePause):
+            return self.hold is not None and self._roll_back(None, ANYTHING)
+        return self._hold_on(command) if isinstance(command, c.PauseWorkflow) else self._resume(command)
+
+    def _take_for_step(self, step: Step, command: object) -> bool:
         match command:
-            case c.PeopleFound():
-                return self._find_people(step, command)
-            case c.RemindTask() if "remind" in step.times and self.hold is None:
-                self._remind(step)
-            case c.EscalateTask() if "escalate" in step.times and self.hold is None:
-                self._escalate(step)
             case c.CompleteStep(output=output) if step.is_calling:
                 self._complete(step, output)
             case c.FailStep() if step.is_calling:
@@ -524,7 +531,28 @@ class Reference:
             case c.NoteMissingHandler() if step.is_calling and not step.is_stopping and not step.is_missed:
                 step.is_missed = True
             case _:
-                return self._bar("not_waiting" if isinstance(command, c.AnswerStep) else "")
+                return self._let_wait(command)
+        return True
+
+    def _let_wait(self, command: object) -> bool:
+        """Nobody waits for this; people are told."""
+        return self._bar("not_waiting" if isinstance(command, (c.AnswerStep, *TASK_COMMANDS)) else "")
+
+    def _take_of_people(self, step: Step, command: object) -> bool:
+        """What is about a question."""
+        if not self.is_asked(step):
+            return self._let_wait(command)
+        match command:
+            case c.PeopleFound():
+                return self._find_people(step, command)
+            case c.RemindTask() if "remind" in step.times and self.hold is None:
+                self._remind(step)
+            case c.EscalateTask() if "escalate" in step.times and self.hold is None:
+                self._escalate(step)
+            case c.RemindTask() | c.EscalateTask():
+                return False
+            case _:
+                return self._do_to_task(step, cast("c.TaskCommand", command))
         return True
 
     def _hear_of(self, step: Step, command: c.EndNotice | c.EndChild) -> bool:
@@ -762,8 +790,8 @@ class Reference:
         said = command.outcome
         if ending.is_alone:
             vote.outcome = ending.outcome
-            for each in poll.free if len(poll.asked) == 1 else []:
-                each.decided = ending.outcome
+            for place in poll.free if len(poll.asked) == 1 else []:
+                place.decided = ending.outcome
         poll.record(None if ending.is_alone else seat, vote)
         if ending.is_stage_over:
             poll.end_stage()
@@ -1081,19 +1109,27 @@ class Reference:
                 self._resume_call(step)
         for token in list(self.tokens):
             if token.held is not None and not token.is_over:
-                (node, last), token.held = token.held, None
-                if node and hold is None and self._edge(node, last, token.data) is None:
-                    self._end_token(token)
-                elif node:
-                    self._leave(token, node, last)
-                else:
-                    self.moves.append((token, last, hold is None))
+                self._let_go(token, *token.held, is_decided=hold is None)
         for step in failed:
             if step.is_held_back:
                 step.is_held_back = False
                 self._fail(step, step.error)
         for scope in self.scopes:
             self._look_at(scope)
+        self._ask_again()
+
+    def _let_go(self, token: Token, node: str, last: str, *, is_decided: bool) -> None:
+        """A token goes on that was held; if no edge leads on and an operator has seen that, its way is over."""
+        token.held = None
+        if node and is_decided and self._edge(node, last, token.data) is None:
+            self._end_token(token)
+        elif node:
+            self._leave(token, node, last)
+        else:
+            self.moves.append((token, last, is_decided))
+
+    def _ask_again(self) -> None:
+        """Somebody may be found by now who can decide."""
         for step in self.steps:
             if step.poll is not None and step.poll.is_in_trouble and self.is_asked(step):
                 self._ask_people(step)
@@ -1176,24 +1212,29 @@ class Reference:
                 self._ask(step, node.op)
             case g.Split():
                 self._split(step, node.op)
-            case g.WaitEvent(signal=signal):
-                self._wait_for(step, signal)
+            case g.Human() | g.WaitTimer() | g.WaitEvent() | g.WaitEvents():
+                self._wait(step, node.op)
             case g.Call():
                 step.child = "started"
             case g.End(status=status):
                 self._end_way(step, status)
             case g.SavePoint() | g.NoReturn() | g.Notice():
                 self._pass(step, node.op)
-            case g.WaitTimer():
-                self._sleep(step, node.op)
-            case g.WaitEvents():
-                self._wait_for_events(step, node.op)
-            case g.Human():
-                self._put_question(step, node.op)
             case g.Join():
                 pass
         if step.is_open and not step.is_calling and node.timeout_ms is not None:
             step.due = self._in(node.timeout_ms)
+
+    def _wait(self, step: Step, op: g.Human | g.WaitTimer | g.WaitEvent | g.WaitEvents) -> None:
+        match op:
+            case g.Human():
+                self._put_question(step, op)
+            case g.WaitTimer():
+                self._sleep(step, op)
+            case g.WaitEvent(signal=signal):
+                self._wait_for(step, signal)
+            case g.WaitEvents():
+                self._wait_for_events(step, op)
 
     def _pass(self, step: Step, op: g.SavePoint | g.NoReturn | g.Notice) -> None:
         """Nothing to wait for, unless it is that people are told."""

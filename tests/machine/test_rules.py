@@ -18,7 +18,7 @@ from holdfast.machine.runs.events import BranchesDropped, HandlerMissing
 from holdfast.machine.runs.nodes.wait import MOST_KEPT
 from machine.generating import stored
 from machine.hosting import RUN, Host
-from machine.playing import Act, Answer, Begin, Deliver, Fire, Play, Say
+from machine.playing import Act, Answer, Begin, Deliver, Fire, Pass, Play, Say
 
 DLQ, PAUSE = g.Policies(on_failure="dlq"), g.Policies(on_no_edge="pause")
 START = Say(c.StartWorkflow(input={"x": 1}))
@@ -78,7 +78,7 @@ def can_happen(played: Play, act: Act) -> bool:
             return command in host.timers.values()
         case Deliver():
             return bool(host.inbox)
-        case Say():
+        case Say() | Pass():
             return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -736,10 +737,10 @@ def test_the_place_of_whom_it_escalated_to_is_handed_on_as_it_is() -> None:
 def test_everybody_but_the_requester_is_asked() -> None:
     """A question that asks nobody in particular and keeps the requester out can be decided by anybody else."""
     host = running(human(self_approval=False))
-    assert host.state.status == "running"
+    assert status(host) == "running"
     assert code(decide(host, RITA)) == Refusal.SELF_APPROVAL
     decide(host, ANN)
-    assert host.state.status == "completed"
+    assert status(host) == "completed"
 
 
 def test_a_question_is_not_taken_back_with_a_reason_that_has_no_room() -> None:
@@ -747,6 +748,29 @@ def test_a_question_is_not_taken_back_with_a_reason_that_has_no_room() -> None:
     host = running(human(*USERS), ways=(("withdrawn", "end"),), limit=200)
     assert code(host.tell(c.WithdrawTask(step=1, reason="x" * 150), RITA)) == Refusal.TOO_LARGE
     assert isinstance(host.tell(c.WithdrawTask(step=1), RITA), Decision)
+
+
+def test_a_claim_ends_with_its_stage() -> None:
+    """Those whom the next stage asks can decide it, whoever had the one before for himself."""
+    host = running(g.Human(chain="spend"))
+    stages = [Stage(asks=[Ask(by="user", of="ann")]), Stage(asks=[Ask(by="user", of="bob")])]
+    host.tell(c.PeopleFound(step=1, stages=stages))
+    host.tell(c.ClaimTask(step=1), ANN)
+    decide(host, ANN)
+    assert task(host).claimed_by == ""
+    assert isinstance(decide(host, BOB), Decision)
+
+
+def test_a_ladder_stands_still_with_the_clocks_of_a_pause() -> None:
+    """The rungs behind a pause are as much later as it was long, and not only the next one."""
+    rungs = (g.Rung(after_ms=1000, user="eve"), g.Rung(after_ms=2000, user="carl"))
+    host = running(human(*USERS, times=g.Times(escalation=rungs)))
+    host.tell(c.PauseWorkflow(clock="stand_still"))
+    host.now += timedelta(hours=1)
+    host.tell(c.ResumeWorkflow())
+    host.now = host.due["task:1:escalate"]
+    host.tell(c.EscalateTask(step=1), timer="task:1:escalate")
+    assert host.due["task:1:escalate"] == NOW + timedelta(hours=1, seconds=2)
 
 
 # -- votes
