@@ -143,6 +143,8 @@ class Step:
     """How long to wait before it."""
     was_called: bool = False
     """Whether any call of the handler may have begun."""
+    is_expired: bool = False
+    """Whether it is a question whose time has passed."""
     is_open: bool = False
     """Whether the token is still there."""
     is_dead: bool = False
@@ -637,6 +639,7 @@ class Reference:
             self._resume_call(step)
 
     def _time_out(self, step: Step) -> None:
+        step.is_expired = True
         step.due = None
         if isinstance(self._op(step), g.WaitTimer):
             self._finish(step, g.OK, None)
@@ -851,8 +854,8 @@ class Reference:
                 return _poll(step).withdraw(self.actor) or self._bar("nothing_decided")
             case c.WithdrawTask(reason=reason):
                 return self._withdraw_task(step, reason)
-            case c.CommentTask():
-                raise AssertionError("nobody talks here")
+            case c.CommentTask() | c.PutHigher():
+                raise AssertionError("nobody talks here, or wants it to escalate")
 
     def _is_kept_out(self, step: Step) -> bool:
         poll = _poll(step)
@@ -1371,6 +1374,7 @@ class Reference:
         step.due, step.times = None, {}
         if step.poll is not None:
             word = {"skipped": "cancelled", "failed": "failed"}.get(status, step.outcome)
+            word = g.TIMEOUT if step.is_expired else word
             step.poll.close(word if word in {"cancelled", "failed"} else "expired", word)
 
     def _leave(self, token: Token, node: str, outcome: str) -> None:

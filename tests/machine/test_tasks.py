@@ -750,17 +750,6 @@ def test_a_question_is_not_taken_back_with_a_reason_that_has_no_room() -> None:
     assert isinstance(host.tell(c.WithdrawTask(step=1), RITA), Decision)
 
 
-def test_a_claim_ends_with_its_stage() -> None:
-    """Those whom the next stage asks can decide it, whoever had the one before for himself."""
-    host = running(g.Human(chain="spend"))
-    stages = [Stage(asks=[Ask(by="user", of="ann")]), Stage(asks=[Ask(by="user", of="bob")])]
-    host.tell(c.PeopleFound(step=1, stages=stages))
-    host.tell(c.ClaimTask(step=1), ANN)
-    decide(host, ANN)
-    assert task(host).claimed_by == ""
-    assert isinstance(decide(host, BOB), Decision)
-
-
 def test_a_ladder_stands_still_with_the_clocks_of_a_pause() -> None:
     """The rungs behind a pause are as much later as it was long, and not only the next one."""
     rungs = (g.Rung(after_ms=1000, user="eve"), g.Rung(after_ms=2000, user="carl"))
