@@ -1027,7 +1027,7 @@ class Reference:
                 return self._may_answer(self.graph.nodes[step.node]) and self._bring(step, command.payload)
         takers = [node for node in self.graph.nodes.values() if isinstance(node.op, g.WaitEvent)]
         takers = [node for node in takers if node.op.signal == command.name]  # type: ignore[union-attr]
-        ways = [way for way in self.graph.edges for node in takers if way.source == node.id and way.on in {"ok", "*"}]
+        ways = [way for node in takers for way in self._edges(node.id, g.OK) or self._edges(node.id, "*")]
         if not all(map(self._may_answer, takers)):
             return False
         if not all(_may(self.actor, way.capability) for way in ways):
