@@ -135,7 +135,7 @@ def told(**fields: object) -> g.Notice:
 
 def timed(**fields: object) -> g.Human:
     """A question with these times."""
-    return g.Human(times=g.Times(**fields))  # type: ignore[arg-type]
+    return g.Human(role="r", times=g.Times(**fields))  # type: ignore[arg-type]
 
 
 ENDLESS: dict[str, object] = {"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}
@@ -276,7 +276,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         alone(told(templates={"to.1": parse("input.x", spelling="mapping").to_data()})),
     ),
     "a template that cannot be read": ("expression", "a", alone(told(templates={"body": {}}))),
-    "a question by a channel without a name": ("channel", "a", alone(g.Human(channels=("",)))),
+    "a question by a channel without a name": ("channel", "a", alone(g.Human(role="r", channels=("",)))),
     "a form that is none": ("form", "a", alone(g.Human(form={"type": "wish"}))),
     "a form from elsewhere": ("form", "a", alone(g.Human(form={"$ref": "https://example.com/form.json"}))),
     "a form that refers to nothing": ("form", "a", alone(g.Human(form={"$ref": "#/$defs/x"}))),
