@@ -141,6 +141,8 @@ class Step:
     """Number of the present call."""
     wait: Wait = field(default_factory=Wait)
     """How long to wait before it."""
+    call_at: tuple[datetime, datetime] | None = None
+    """The earliest and the latest time that it was put off to; None if it was not."""
     was_called: bool = False
     """Whether any call of the handler may have begun."""
     is_expired: bool = False
@@ -384,10 +386,15 @@ class Reference:
         if isinstance(command, c.TakeEvents):
             return self._take_events(command)
         if isinstance(command, c.RetryCompensation):
-            return self._stuck_step() == command.step and self._retry_compensation()
+            return self._may_repair() and self._stuck_step() == command.step and self._retry_compensation()
         if self.status == "failed" and isinstance(command, c.EndChild):
             return any(each.number == command.step and self._hear_of_child(each, command) for each in self.steps)
-        return self._bar("already_terminal") if self.is_over else self._take(command)
+        if self.is_over:
+            return self._bar("already_terminal")
+        return (not isinstance(command, c.RequeueStep) or self._may_repair()) and self._take(command)
+
+    def _may_repair(self) -> bool:
+        return _may(self.actor, "execution:repair") or self._bar("not_allowed")
 
     def _in(self, after_ms: int) -> datetime:
         return self.now + timedelta(milliseconds=after_ms)
@@ -1143,6 +1150,7 @@ class Reference:
         for step in self.steps:
             step.due = None if step.due is None else step.due + time
             step.times = {name: due + time for name, due in step.times.items()}
+            step.call_at = step.call_at and (step.call_at[0] + time, step.call_at[1] + time)
             if self.is_asked(step) and step.asked_at is not None and step.poll is not None:
                 step.asked_at += time
                 step.poll.due = None if step.poll.due is None else step.poll.due + time
@@ -1260,14 +1268,16 @@ class Reference:
     def _call(self, step: Step, wait: Wait | None = None) -> None:
         """Have the handler called, as soon as anything may begin."""
         step.wait = wait or Wait()
+        step.call_at = (self.now + step.wait.shortest, self.now + step.wait.longest) if step.wait.longest else None
         if self.status == "paused" and step.of is None:
             step.is_frozen = True
         else:
             step.is_calling, step.is_missed = True, False
 
     def _resume_call(self, step: Step) -> None:
-        """A call that was taken back is made after all."""
-        self._call(step, self._start_delay(step) if step.call == 1 else None)
+        """A call that was taken back is made after all, when it would have been made."""
+        left = [max(at - self.now, timedelta(0)) for at in step.call_at or ()]
+        self._call(step, Wait(*left))
 
     def _start_delay(self, step: Step) -> Wait:
         """How long the first call waits; what an operator asks for does not."""

@@ -59,9 +59,11 @@ def people_found(turn: Turn, command: PeopleFound) -> Answer | None:
     step, question = turn.state.open.get(command.step), turn.state.questions.get(command.step)
     if step is None or (question is not None and question.trouble):
         return _LATE
-    op = _op(turn, step)
     if question is None or not question.is_looking:
-        return _look_at(turn, step, command) if op.is_settled else _LATE
+        op = turn.routes.node(step.node).op
+        was_sought = turn.state.looks_up and isinstance(op, Human) and op.is_settled
+        return _look_at(turn, step, command) if was_sought else _LATE
+    op = _op(turn, step)
     if command.stages and not question.stages:
         found = ChainFound(step=step.number, stages=command.stages, version=command.chain_version, why=command.why)
         turn.emit(found)
