@@ -35,8 +35,8 @@ def stored(source: str, spelling: Spelling = "native") -> dict[str, g.Plain]:
 
 def random_graph(rng: Random) -> g.Graph:
     """A graph that the checks find no fault with."""
-    kind: g.Kind = "process" if rng.random() < 0.25 else "saga"
-    maker = _Maker(rng, is_process=kind == "process", undoes=kind != "process" or rng.random() < 0.6)
+    kind: g.Kind = "rules" if rng.random() < 0.25 else "saga"
+    maker = _Maker(rng, may_loop=kind == "rules", undoes=kind != "rules" or rng.random() < 0.6)
     exits = maker.sequence([], rng.randint(1, 6), depth=0)
     if rng.random() < 0.6:
         maker.end(exits)
@@ -103,7 +103,7 @@ def _policies(rng: Random) -> g.Policies:
 @dataclass
 class _Maker:
     rng: Random
-    is_process: bool
+    may_loop: bool
     undoes: bool
     """Whether any step has a compensation."""
     nodes: list[g.Node] = field(default_factory=list)
@@ -128,7 +128,7 @@ class _Maker:
                 break
             make = self.rng.choice(makers if len(self.nodes) < MAX_NODES else [self.task, self.save_point])
             exits = make(exits, depth)
-        if self.is_process and exits and len(self.nodes) > first and self.rng.random() < 0.5:
+        if self.may_loop and exits and len(self.nodes) > first and self.rng.random() < 0.5:
             self._go_back(exits[0], self.nodes[first])
         return exits
 

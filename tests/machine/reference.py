@@ -303,9 +303,9 @@ class Reference:
         return (is_asked and _may(self.actor, node.capability)) or self._bar("not_allowed")
 
     def _may_leave(self, step: Step, outcome: str, data: Data) -> bool:
-        """An answer that leads on, but only for others, is not taken."""
-        open_ways = self._open_edges(step.node, outcome, data)
-        is_free = not open_ways or any(_may(self.actor, edge.capability) for edge in open_ways)
+        """An answer that leads on, but not for this actor or not with this data, is not taken."""
+        ways = self._edges(step.node, outcome) or self._edges(step.node, "*")
+        is_free = not ways or self._edge(step.node, outcome, data) is not None
         return is_free or self._bar("no_transition")
 
     def _note_late_end(self, command: c.CompleteStep | c.FailStep) -> bool:

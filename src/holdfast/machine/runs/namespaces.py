@@ -5,7 +5,7 @@ The types are what front ends check expressions against when they compile; the v
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from holdfast.expressions import schema_type
@@ -13,9 +13,20 @@ from holdfast.expressions.schemas import Type
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Kind
 from holdfast.machine.graphs.index import DATA
-from holdfast.machine.runs.state import Token
 
 Values = dict[str, object]
+
+
+class Asked(NamedTuple):
+    """What there is to read when an expression is asked."""
+
+    moment: Moment
+    requester: str
+    """Who wanted the run."""
+    node: str
+    data: Mapping[str, object]
+    answer: object = None
+    """What the node was just left with; None if it was not, or with nothing."""
 
 
 class Namespaces(NamedTuple):
@@ -23,41 +34,75 @@ class Namespaces(NamedTuple):
 
     schema: Type
     """Their types."""
-    values: Callable[[Moment, Token, str], Values]
-    """What they stand for when a token is at a node."""
+    values: Callable[[Asked], Values]
+    """What they stand for."""
 
 
-def _saga_values(moment: Moment, token: Token, node: str) -> Values:
+_ACTOR: Final = {"id": "string", "kind": "string", "roles": ["string"], "capabilities": ["string"]}
+
+
+def _actor(moment: Moment) -> Values:
     actor = moment.actor
     return {
-        DATA: token.data,
-        "instance_id": str(moment.instance),
-        "step_name": node,
-        "now": moment.now,
-        "actor": {
-            "id": actor.id,
-            "kind": actor.kind,
-            "roles": sorted(actor.roles),
-            "capabilities": sorted(actor.capabilities),
-        },
+        "id": actor.id,
+        "kind": actor.kind,
+        "roles": sorted(actor.roles),
+        "capabilities": sorted(actor.capabilities),
+    }
+
+
+def _saga_values(asked: Asked) -> Values:
+    return {
+        DATA: asked.data,
+        "instance_id": str(asked.moment.instance),
+        "step_name": asked.node,
+        "now": asked.moment.now,
+        "actor": _actor(asked.moment),
     }
 
 
 SAGA: Final = Namespaces(
-    schema_type(
-        {
-            DATA: "object",
-            "instance_id": "string",
-            "step_name": "string",
-            "now": "datetime",
-            "actor": {"id": "string", "kind": "string", "roles": ["string"], "capabilities": ["string"]},
-        }
-    ),
+    schema_type({DATA: "object", "instance_id": "string", "step_name": "string", "now": "datetime", "actor": _ACTOR}),
     _saga_values,
 )
 """The data as `input`, and what the engine knows about the moment. What nobody asked for is decided by the actor `system`."""
 
-_BY_KIND: Final[dict[Kind, Namespaces]] = {"saga": SAGA, "process": SAGA, "rules": SAGA, "envelope": SAGA}
+
+def _process_values(asked: Asked) -> Values:
+    moment = asked.moment
+    return {
+        "workflow": asked.data,
+        DATA: asked.answer if isinstance(asked.answer, dict) else {},
+        "context": {
+            "tenant_id": moment.tenant,
+            "partition_id": moment.partition,
+            "subject_id": asked.requester,
+            "instance_id": str(moment.instance),
+            "business_key": moment.key,
+            "step_id": asked.node,
+        },
+        "now": moment.now,
+        "actor": _actor(moment),
+    }
+
+
+PROCESS: Final = Namespaces(
+    schema_type(
+        {
+            "workflow": "object",
+            DATA: "object",
+            "context": dict.fromkeys(
+                ("tenant_id", "partition_id", "subject_id", "instance_id", "business_key", "step_id"), "string"
+            ),
+            "now": "datetime",
+            "actor": _ACTOR,
+        }
+    ),
+    _process_values,
+)
+"""The data as `workflow`, what an answer has just brought as `input`, and the instance as `context`: the same for whoever moves it on."""
+
+_BY_KIND: Final[dict[Kind, Namespaces]] = {"saga": SAGA, "process": PROCESS, "rules": SAGA, "envelope": SAGA}
 
 
 def namespaces_of(kind: Kind) -> Namespaces:

@@ -39,6 +39,10 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     """What the person sees of the data: stored mapping expressions, by the names under which their values are shown."""
     role: str = ""
     """Who may answer: those who have this role. Empty means anybody who has the capability of the node."""
+    lays_over: bool = False
+    """Whether what is given with an answer is laid over the data, name by name; otherwise the whole answer is found under the name of the node."""
+    signs: dict[str, str] = {}  # noqa: RUF012 - every struct gets one of its own
+    """Where the data takes who answered, if answers are laid over it: for an outcome, a name. What the answer itself gives by this name stands."""
     on_reject: OnReject | None = None
     """What follows a rejection that no edge leads on from; None means what the policies say."""
 

@@ -63,17 +63,17 @@ class HumanKind(Kind):
         assert isinstance(op, Human)
         token, outcome = turn.state.tokens[step.token], command.outcome
         event = answer_of(turn, step, command)
-        answer = decision_of(event)
+        answer = _laid(op, event) if op.lays_over else decision_of(event)
         data = merged(turn.routes, token.data, step.node, answer)
         is_bare = command.data is None and not command.comment
         # A bare rejection is taken even where there is no room for it: nobody may be left with an answer that cannot be given.
         if not (is_bare and outcome == REJECTED) and not is_within(turn.routes, data):
             return too_large(turn.routes, f"the answer to {step.node!r}")
-        if is_barred(turn, token, step.node, outcome, data=data):
+        if is_barred(turn, token, step.node, outcome, data=data, answer=answer):
             return no_transition(step.node, outcome, turn.moment.actor.id)
         turn.cancel_step_timer(step)
         turn.emit(event)
-        if outcome != REJECTED or way_out(turn, token, step.node, REJECTED, data=data) is not None:
+        if outcome != REJECTED or way_out(turn, token, step.node, REJECTED, data=data, answer=answer) is not None:
             finish(turn, step, outcome, answer)
         elif (op.on_reject or turn.routes.policies.on_reject) == "fail":
             give_up(turn, step, f"{step.node!r} was rejected")
@@ -89,6 +89,12 @@ class HumanKind(Kind):
     def closed(self, node: Node, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - the outcome tells
         """A question that nobody answered; an answer has closed it already."""
         return [TaskClosed(number=step, outcome=outcome)]
+
+
+def _laid(op: Human, event: StepAnswered) -> Data:
+    """What an answer lays over the data: what was given with it, and who gave it."""
+    name = op.signs.get(event.outcome)
+    return {**({name: event.actor} if name else {}), **(event.data if isinstance(event.data, dict) else {})}
 
 
 def _subject(routes: GraphIndex, node: Node, data: Data) -> str:
