@@ -15,6 +15,7 @@ import ast
 import importlib
 import inspect
 import io
+import json
 import pkgutil
 import re
 import sys
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import holdfast
+from holdfast.authoring.process import process_schema
 from holdfast.errors import HoldfastError
 from holdfast.machine.runs.refusals import Refusal
 
@@ -312,11 +314,21 @@ def rejections_page() -> str:
     return "\n".join(lines + table(("code", "meaning"), body)) + "\n"
 
 
+# The JSON Schema of process files, on a page and in the package.
+
+
+def process_schema_page() -> str:
+    """What editors complete process files by."""
+    return json.dumps(process_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "requirements.md": requirements_page,
     "reference/errors.md": errors_page,
     "reference/settings.md": settings_page,
     "reference/rejections.md": rejections_page,
+    "reference/process.schema.json": process_schema_page,
+    "../src/holdfast/authoring/process/process.schema.json": process_schema_page,
 }
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, HumanTask, InstanceSummary, Page, Step, WorkflowInstance
 from holdfast.authoring.definition import Definition, TypedDefinition
+from holdfast.authoring.process import load_processes
 from holdfast.authoring.rules import load_rules
 from holdfast.authoring.saga import Branch, Saga, SagaDefinition, StepDefinition, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
@@ -143,6 +144,7 @@ __all__ = [
     "WorkflowFailedError",
     "WorkflowInstance",
     "handler",
+    "load_processes",
     "load_rules",
     "message",
     "task",

@@ -157,14 +157,19 @@ def _reachable(draft: Draft) -> Iterator[Diagnostic]:
 
 def _cycles(draft: Draft) -> Iterator[Diagnostic]:
     """One finding for each knot of steps that lead back to themselves, with a shortest circle of it."""
-    out = _out([edge for edge in draft.sure if not edge.rework])
-    for knot in _knots(out):
-        names = _circle(min(knot), knot, out)
+    for names in circles([edge for edge in draft.sure if not edge.rework]):
         steps = [repr(name) for name in names]
         if len(steps) > LONGEST_CIRCLE:
             steps[LONGEST_CIRCLE - 2 : -1] = [f"({len(steps) - LONGEST_CIRCLE + 1} more)"]
         message = f"{' → '.join(steps)} goes in a circle; remove the edge that leads back, or mark it as rework"
         yield Diagnostic("cycle", message, names[0])
+
+
+def circles(edges: Sequence[Edge]) -> Iterator[list[str]]:
+    """For each knot of nodes that lead back to themselves a shortest circle of it, from a node to that node."""
+    out = _out(edges)
+    for knot in _knots(out):
+        yield _circle(min(knot), knot, out)
 
 
 def _knots(out: Out) -> Iterator[set[str]]:
