@@ -50,7 +50,7 @@ Condition: TypeAlias = str | dict[str, Plain]
 """An expression, or the same as an object with field, operator and value."""
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """What is an object in the file."""
 
 

@@ -174,7 +174,8 @@ class _Composer:
             self._root = tree
             return
         frame = self._open[-1]
-        frame.height = max(frame.height, height + 1)
+        if height >= frame.height:
+            frame.height = height + 1
         match frame.tree, frame.key:
             case Items(items=items), _:
                 items.append(tree)
