@@ -68,8 +68,11 @@ def _decoded(given: str | bytes) -> str:
         read = before.decode(errors="replace") if isinstance(before, bytes) else before
         raise _Refused("encoding", f"this is no UTF-8: {error}; save the file as UTF-8", _mark_in(read)) from error
     text = text.removeprefix("\ufeff")
-    # JSON may write a character beyond the first 65,536 as two halves, which YAML does not know.
-    return _PAIR.sub(_whole, text) if text.lstrip().startswith(("{", "[")) else text
+    body = text.lstrip()
+    if not body.startswith(("{", "[")):
+        return text
+    # JSON may begin with tabs, and write a character beyond the first 65,536 as two halves; YAML knows neither.
+    return text[: len(text) - len(body)].replace("\t", " ") + _PAIR.sub(_whole, body)
 
 
 def _whole(pair: re.Match[str]) -> str:

@@ -210,10 +210,14 @@ class Reader:
         return self._wrong_type(tree, what, " or ".join(dict.fromkeys([*wanted, *([others] if others else [])])))
 
     def _wrong_type(self, tree: Tree, what: str, wanted: str) -> object:
-        value = plain(tree)
-        given = {Fields: "an object", Items: "a list"}.get(type(tree), shown(value))
-        remedy = "; quote it" if wanted == "a text" and isinstance(value, bool | int | float) else ""
-        remedy = remedy or ("; write true or false" if value in {"yes", "no", "on", "off"} and "true" in wanted else "")
+        match tree:
+            case Fields():
+                given, remedy = "an object", ""
+            case Items():
+                given, remedy = "a list", ""
+            case Scalar(value=value):
+                is_number = isinstance(value, bool | int | float)
+                given, remedy = shown(value), "; quote it" if wanted == "a text" and is_number else ""
         self._findings.add("wrong_type", f"{what} is {given}, and must be {wanted}{remedy}", tree.at)
         return WRONG
 
