@@ -57,7 +57,9 @@ def test_every_part_knows_its_place() -> None:
     assert [str(each) for each in places] == ["1:1", "1:1", "2:3", "2:5", "3:5", "3:6", "3:9"]
 
 
-@pytest.mark.parametrize("text", ['{"a":"\\ud83d\\ude00\\/\\n","b":[1,{"c":null}]}', '\t{"a":\t"😀/\\n",\n\t"b":[1,{"c":null}]}'])
+@pytest.mark.parametrize(
+    "text", ['{"a":"\\ud83d\\ude00\\/\\n","b":[1,{"c":null}]}', '\t{"a":\t"😀/\\n",\n\t"b":[1,{"c":null}]}']
+)
 def test_json_is_read_too(text: str) -> None:
     """All of it: halves of characters, escaped slashes, tabs, and no space behind a colon."""
     assert plain(parsed(text)) == json.loads(text)
@@ -74,7 +76,9 @@ def test_yaml_and_json_make_the_same_graph(subtests: pytest.Subtests) -> None:
     assert len(hashes) == 1
 
 
-LAUGHS = "\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))])
+LAUGHS = "\n".join(
+    ["a0: &a0 [x, x, x, x, x, x, x, x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))]
+)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +131,11 @@ def test_a_file_at_the_limits_is_read() -> None:
 
 def test_all_names_that_come_twice_are_found_with_what_else_is_wrong() -> None:
     """They do not hide other mistakes: the first one of them is read."""
-    assert codes("domain: a\ndomain: b\nworkflows: 7\nworkflows: 8\n") == ["duplicate_key", "wrong_type", "duplicate_key"]
+    assert codes("domain: a\ndomain: b\nworkflows: 7\nworkflows: 8\n") == [
+        "duplicate_key",
+        "wrong_type",
+        "duplicate_key",
+    ]
 
 
 def test_whoever_made_very_many_mistakes_sees_the_first_hundred() -> None:

@@ -41,6 +41,8 @@ class Checks:
         written = reader.items(self._workflow, "steps")
         self._ids = dict(_written_ids(written))
         """All ids that were written, also those of steps that could not be read."""
+        self._has_ids = len(list(_written_ids(written))) == len(written)
+        """Whether every step has one; otherwise no name is said to be none."""
         self._is_whole = len(self._workflow.steps) == len(written)
         self._is_whole &= len(self._workflow.transitions) == len(reader.items(self._workflow, "transitions"))
         """Whether every step and every transition could be read; otherwise nothing is said about ways that may be missing."""
@@ -86,7 +88,7 @@ class Checks:
 
     def _step(self, name: str, what: str, part: object, field: str) -> None:
         """A name that must be that of a step."""
-        if name in self._ids:
+        if name in self._ids or not self._has_ids:
             return
         known = list(self._ids)
         told = suggestion(name, known) or (f"; there are {', '.join(known)}" if len(known) <= _UNLISTED else "")

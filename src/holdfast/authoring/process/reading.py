@@ -173,6 +173,7 @@ class Reader:
             return self._wrong_type(tree, what, "a list")
         if kind.min_length and len(tree.items) < kind.min_length:
             self._findings.add("empty", f"{what} is empty; give at least {kind.min_length}", tree.at)
+            return WRONG
         name = _singular(what)
         read = [self._read(kind.item_type, each, name) for each in tree.items]
         return [each for each in read if each is not WRONG]
