@@ -12,7 +12,7 @@ from msgspec import Meta, field
 
 from holdfast.kernel.durations import duration_of
 
-_NUMBER: Final = r"[0-9]{1,9}(\.[0-9]{1,6})?"
+_NUMBER: Final = r"[0-9]{1,7}(\.[0-9]{1,6})?"
 DURATION: Final = "^(?=.)" + "".join(f"({_NUMBER}{unit})?" for unit in ("w", "d", "h", "m", "s", "ms")) + "$"
 """Times as `kernel.durations` reads them: parts from large to small, each unit once."""
 
