@@ -35,6 +35,7 @@ from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Page, Step, WorkflowInstance
 from holdfast.authoring.definition import Definition, TypedDefinition
+from holdfast.authoring.process import load_processes
 from holdfast.authoring.rules import load_rules
 from holdfast.authoring.saga import Branch, Escalation, Saga, SagaDefinition, StepDefinition, ask, event, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
@@ -199,6 +200,7 @@ __all__ = [
     "ask",
     "event",
     "handler",
+    "load_processes",
     "load_rules",
     "message",
     "task",

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
+from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import StepAnswered
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -32,6 +33,15 @@ def decision_of(event: StepAnswered) -> Data:
     if event.decisions:
         told["decisions"] = event.decisions
     return told
+
+
+def answer_found(routes: GraphIndex, node: str, event: StepAnswered) -> Data:
+    """What the answer to a question does to the data: all that was answered, or what was given with it and who gave it."""
+    op = routes.node(node).op
+    if not isinstance(op, Human) or not op.lays_over:
+        return decision_of(event)
+    name = op.signs.get(event.outcome)
+    return {**({name: event.actor} if name else {}), **(event.data if isinstance(event.data, dict) else {})}
 
 
 def name_of(routes: GraphIndex, node: str, output: object) -> str:

@@ -23,9 +23,9 @@ def conclude(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
     data = merged(turn.routes, token.data, step.node, answer)
     turn.cancel_step_timer(step)
     told = f"{step.node!r} was {outcome}"
-    if outcome == WITHDRAWN and way_out(turn, token, step.node, WITHDRAWN, data=data) is None:
+    if outcome == WITHDRAWN and way_out(turn, token, step.node, WITHDRAWN, data=data, answer=answer) is None:
         outcome = op.rejects
-    if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data) is not None:
+    if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data, answer=answer) is not None:
         finish(turn, step, outcome, answer)
     elif (op.on_reject or turn.routes.policies.on_reject) == "fail":
         give_up(turn, step, told)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import cast, get_args
 from uuid import UUID
 
-from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Message, Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
@@ -14,6 +14,7 @@ from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.asking import NO_APPROVER, people_found
+from holdfast.machine.runs.deadline import pass_deadline
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import (
     ChildUndone,
@@ -30,7 +31,7 @@ from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
 from holdfast.machine.runs.nodes.events import decline, take_events
-from holdfast.machine.runs.nodes.task import failed, returned
+from holdfast.machine.runs.nodes.task import failed, kept, returned
 from holdfast.machine.runs.nodes.wait import signal
 from holdfast.machine.runs.notices import end_notice
 from holdfast.machine.runs.pauses import REPEATED, expire, go_on, hold_answered, is_repeated, pause, resume
@@ -231,7 +232,7 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
         undone(turn, step)
     else:
         turn.cancel_step_timer(step)
-        take_answer(turn, step, command.output)
+        take_answer(turn, step, kept(turn, step, command.output))
     return None
 
 
@@ -321,7 +322,7 @@ def _time_out(turn: Turn, command: c.TimeOut) -> Answer | None:
 def _pass_deadline(turn: Turn, _command: c.PassDeadline) -> Answer | None:
     if turn.moment.fired_timer != DEADLINE:
         return LATE
-    cancel(turn, SYSTEM.id, "the deadline has passed")
+    pass_deadline(turn)
     return None
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.machine.graphs.graph import Human, Kind
-from holdfast.machine.runs.answers import decision_of, fits, is_within, too_large
+from holdfast.machine.runs.answers import answer_found, fits, is_within, too_large
 from holdfast.machine.runs.asking import look_again
 from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
 from holdfast.machine.runs.events import (
@@ -144,8 +144,8 @@ def _unresumable(turn: Turn, command: ResumeWorkflow, question: Step | None, *, 
     if command.data is not None and not is_within(turn.routes, command.data):
         return too_large(turn.routes, "what the resume brings along")
     if question is not None:
-        data, answer = state.tokens[question.token].data, decision_of(_answer(turn, question, command))
-        if not fits(turn.routes, data, question.node, answer):
+        data, answer = state.tokens[question.token].data, _answer(turn, question, command)
+        if not fits(turn.routes, data, question.node, answer_found(turn.routes, question.node, answer)):
             return too_large(turn.routes, f"the answer to {question.node!r}")
     return None
 
@@ -256,7 +256,7 @@ def _override(turn: Turn, step: Step, answer: StepAnswered) -> None:
     """Take a question as approved. Its task is closed with the name of whoever did that, and the reason."""
     turn.cancel_step_timer(step)
     turn.emit(answer)
-    finish(turn, step, answer.outcome, decision_of(answer))
+    finish(turn, step, answer.outcome, answer_found(turn.routes, step.node, answer))
 
 
 # -- a pause that lasted too long
