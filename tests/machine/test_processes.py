@@ -68,7 +68,6 @@ _OPTIONS = Options(namespaces=frozenset({"workflow", "context", "response"}))
 # -- tasks
 
 
-@pytest.mark.row("P-046", "P-047", "P-082")
 def test_a_handler_is_given_what_the_mapping_names() -> None:
     """Values come from the state and from the instance, and the rest of the state stays at home."""
     given = mapped(
@@ -85,7 +84,6 @@ def test_what_cannot_be_told_is_a_failure_of_the_step() -> None:
     assert host.state.status == "paused"
 
 
-@pytest.mark.row("P-045", "P-086")
 def test_only_what_the_mapping_names_is_kept_of_an_answer() -> None:
     """The response is read by paths, and what nobody asked for is dropped; no mapping at all keeps nothing."""
     for output, kept in (
@@ -110,7 +108,6 @@ def asking(ways: Sequence[g.Edge]) -> Host:
 WAYS = (g.Edge(source="ask", target="end", on="approved"), g.Edge(source="ask", target="end", on="sent"))
 
 
-@pytest.mark.row("P-044", "P-048")
 @pytest.mark.parametrize(
     ("outcome", "given", "left"),
     [
@@ -127,7 +124,6 @@ def test_an_answer_is_laid_over_the_data(outcome: str, given: object, left: dict
     assert host.state.result == {"total": 5, **left}
 
 
-@pytest.mark.row("P-067", "P-068", "P-069", "P-070")
 @pytest.mark.parametrize(
     ("total", "given", "way"),
     [(50, {}, "small"), (500, {"sure": True}, "large"), (500, {}, ""), (50, {"sure": True}, "small")],
@@ -178,7 +174,6 @@ ASK = g.Node(id="ask", op=g.Human(outcomes=("approved",)))
 APPROVED = g.Edge(source="ask", target="end", on="approved")
 
 
-@pytest.mark.row("P-103", "P-106")
 def test_a_passed_deadline_leads_where_the_definition_says() -> None:
     """A run that waits for a person goes there, and the deadline has then been used up."""
     host = expiring(ASK, APPROVED)
@@ -187,7 +182,6 @@ def test_a_passed_deadline_leads_where_the_definition_says() -> None:
     assert [type(each) for each in host.history if isinstance(each, TimedOut)] == [TimedOut]
 
 
-@pytest.mark.row("P-106")
 def test_the_timeout_of_the_step_wins_over_that_of_the_run() -> None:
     """A step that says where to go when time is over goes there, although it was the run's time."""
     host = expiring(ASK, APPROVED, g.Edge(source="ask", target="late", on="timeout"))
@@ -212,7 +206,6 @@ def test_a_passed_deadline_ends_whatever_is_under_way(op: g.Task | g.WaitTimer |
     assert not any(isinstance(each, StepCompleted) and each.step == 1 for each in host.history)
 
 
-@pytest.mark.row("P-105")
 def test_a_run_that_waits_for_an_operator_does_not_expire() -> None:
     """Its step has failed, and nobody is moved on behind the operator's back."""
     host = expiring(task(), g.Edge(source="call", target="end"))

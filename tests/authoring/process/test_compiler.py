@@ -21,7 +21,6 @@ def edges(graph: g.Graph, source: str) -> list[tuple[str, str, str, str]]:
     ]
 
 
-@pytest.mark.row("P-009", "P-019", "P-023")
 def test_a_workflow_becomes_a_definition() -> None:
     """Its id is the name, it begins at its first step, and what it says of itself is kept."""
     definition = load(changed(description="What it is for."))
@@ -32,7 +31,6 @@ def test_a_workflow_becomes_a_definition() -> None:
     assert definition.graph.rights == g.Rights(start="orders:start", cancel="orders:cancel")
 
 
-@pytest.mark.row("P-093", "P-100", "P-119")
 def test_what_holds_for_all_processes() -> None:
     """A failure suspends, a cancellation undoes nothing, a missing way fails, and ten automatic steps in a row are the limit."""
     policies = GRAPH.policies
@@ -41,7 +39,6 @@ def test_what_holds_for_all_processes() -> None:
     assert load(changed(chain_limit=3)).graph.policies.chain_limit == 3
 
 
-@pytest.mark.row("P-013", "P-014", "P-069", "P-165")
 def test_a_question_is_answered_by_the_events_of_its_transitions() -> None:
     """Conditions and guards are asked in the order of the file; the role, the form and the labels go along."""
     node = GRAPH.nodes["review"]
@@ -62,7 +59,6 @@ def test_a_question_is_answered_by_the_events_of_its_transitions() -> None:
     ]
 
 
-@pytest.mark.row("P-015", "P-082", "P-083", "P-092")
 def test_a_system_step_calls_its_operation() -> None:
     """It is given what it maps, keeps what it maps, and leads on by `completed` and `error`; `retry` is no way of its own."""
     node = GRAPH.nodes["process"]
@@ -104,7 +100,6 @@ def test_what_a_call_may_take() -> None:
     )
 
 
-@pytest.mark.row("P-017", "P-094")
 def test_a_notification_goes_on_whatever_becomes_of_it() -> None:
     """Its error leads where its end leads, and it keeps nothing."""
     node = GRAPH.nodes["notify"]
@@ -113,7 +108,6 @@ def test_a_notification_goes_on_whatever_becomes_of_it() -> None:
     assert edges(GRAPH, "notify") == [("error", "approved", "", ""), ("ok", "approved", "", "")]
 
 
-@pytest.mark.row("P-016")
 def test_a_wait_is_for_a_time_or_an_event() -> None:
     """The way of the event itself stands before the one for any end."""
     lead = {"from": "pause", "event": "completed", "to": "rejected"}
@@ -131,14 +125,83 @@ def test_a_wait_is_for_a_time_or_an_event() -> None:
     )
 
 
-@pytest.mark.row("P-018")
+def waiting(**fields: Any) -> g.Node:
+    """The node of a wait with these fields."""
+    lead = {"from": "pause", "event": "completed", "to": "notify"}
+    return load(changed(steps__3={"id": "pause", "type": "wait", **fields}, transitions__6=lead)).graph.nodes["pause"]
+
+
+def test_a_wait_is_for_an_instant_or_for_published_events() -> None:
+    """With a key or a condition an event is one that is published; several have to come, or the first of them."""
+    assert waiting(cron="0 9 * * MON", time_zone="Europe/Berlin").op == g.WaitTimer(
+        cron="0 9 * * MON", time_zone="Europe/Berlin"
+    )
+    assert waiting(until="workflow.due_at").op.detail == "until workflow.due_at"
+    keyed = waiting(event="paid", key="workflow.order_id", condition="event.amount > workflow.total", timeout="1d")
+    assert isinstance(keyed.op, g.WaitEvents)
+    (awaited,) = keyed.op.events
+    assert awaited.event == "paid"
+    assert (awaited.key or {})["source"] == "workflow.order_id"
+    assert (awaited.match or {})["source"] == "event.amount > workflow.total"
+    assert keyed.timeout_ms == 86_400_000
+    several = waiting(events=[{"event": "paid", "name": "first"}, {"event": "paid", "name": "second"}], need="any").op
+    assert isinstance(several, g.WaitEvents)
+    assert ([each.title for each in several.events], several.need) == (["first", "second"], "any")
+
+
+@pytest.mark.parametrize(
+    ("assignees", "asked"),
+    [
+        ([{"role": "clerk"}], ("clerk", [])),
+        ([{"user": "ann"}, {"role": "clerk", "weight": 2}], ("", ["user:ann", "role:clerk"])),
+        ([{"expression": "workflow.boss"}], ("", ["rule:workflow.boss"])),
+        ([{"resolver": "manager"}], ("", ["manager"])),
+        ([{"resolver": "owner", "of": "house", "pick": "all"}], ("", ["owner:house"])),
+    ],
+)
+def test_those_who_are_asked_are_found_in_every_way(
+    assignees: list[dict[str, Any]], asked: tuple[str, list[str]]
+) -> None:
+    """People and roles by name, whoever an expression names, and whoever a resolver finds."""
+    graph = load(changed(steps__0__assignee=None, steps__0__assignees=assignees)).graph
+    op = graph.nodes["review"].op
+    assert isinstance(op, g.Human)
+    assert (op.role, [each.words for each in op.asks]) == asked
+    assert [each.weight for each in op.asks] == [each.get("weight", 1) for each in assignees][: len(op.asks)]
+
+
+def test_what_has_to_be_agreed_goes_along() -> None:
+    """A chain, how many are needed, and who may not decide."""
+    more = {"agree": "n", "least": 2, "requires_reason": True, "self_approval": False, "form_for": ["approved"]}
+    changes = {f"steps__0__{name}": value for name, value in more.items()}
+    people = [{"user": name} for name in ("ann", "bob", "cat")]
+    op = load(changed(steps__0__assignee=None, steps__0__assignees=people, **changes)).graph.nodes["review"].op
+    assert isinstance(op, g.Human)
+    assert (op.agree, op.least, op.requires_reason, op.self_approval) == ("n", 2, True, False)
+    assert (op.approval, op.rejects, op.form_for) == ("approved", "rejected", ("approved",))
+    chained = load(changed(steps__0__assignee=None, steps__0__chain="large")).graph.nodes["review"].op
+    assert isinstance(chained, g.Human)
+    assert chained.chain == "large"
+
+
+def test_events_start_workflows() -> None:
+    """Their key, their condition and what they give are expressions over the event and its key."""
+    trigger = {"event": "order.placed", "key": "key", "condition": "event.total > 5", "input": {"id": "event.id"}}
+    (made,) = load(changed(triggers=[trigger])).graph.triggers
+    assert (made.event, (made.key or {})["source"], (made.when or {})["source"]) == (
+        "order.placed",
+        "key",
+        "event.total > 5",
+    )
+    assert list(made.input or {}) == ["id"]
+
+
 def test_a_terminal_says_what_the_workflow_came_to() -> None:
     """Every one of them means that it is completed; the outcome is for reports."""
     assert GRAPH.nodes["approved"].op == g.End(outcome="approved")
     assert GRAPH.nodes["rejected"].op == g.End()
 
 
-@pytest.mark.row("P-103", "P-106", "P-108", "P-111")
 def test_where_time_leads_that_is_over() -> None:
     """A step's own target, else the workflow's, else it has failed; the same for the time of the whole."""
     assert (GRAPH.policies.deadline_ms, GRAPH.policies.on_deadline) == (72 * 3_600_000, "expired")
@@ -162,7 +225,6 @@ def test_time_may_lead_by_transitions() -> None:
     assert ("timeout", "rejected", "", "") in edges(load(changed(steps__0__on_timeout="rejected")).graph, "review")
 
 
-@pytest.mark.row("P-013")
 def test_an_answer_may_lead_to_a_call_first() -> None:
     """An operation of a question is called between the answer and the step it leads to; its failure has a way of its own."""
     failed = {"from": "review", "event": "error", "to": "rejected"}

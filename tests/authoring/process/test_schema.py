@@ -39,7 +39,6 @@ def test_every_field_is_described() -> None:
             assert field == "type" or schema.get("description"), (name, field)
 
 
-@pytest.mark.row("P-009")
 @pytest.mark.parametrize("name", sorted(templates()))
 def test_it_takes_the_templates(name: str) -> None:
     """What the reader takes, it takes."""

@@ -12,7 +12,7 @@ from holdfast import load_processes
 BACK = {"from": "notify", "event": "completed", "to": "process"}
 
 
-@pytest.mark.row("P-020", "P-090")
+@pytest.mark.row("P-020")
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -30,7 +30,7 @@ def test_oddities_are_told(changes: dict[str, Any], expected: list[str]) -> None
     assert [each.code for each in load(changed(**changes)).warnings] == expected
 
 
-@pytest.mark.row("P-020", "P-080")
+@pytest.mark.row("P-020")
 def test_a_circle_that_waits_for_somebody_is_not_odd() -> None:
     """Rework is what processes are for; only steps that run by themselves must not lead back to themselves, and `retry` does not count."""
     again = {"from": "review", "event": "again", "to": "review"}
@@ -43,7 +43,6 @@ def test_a_step_without_a_way_to_it_is_left_out() -> None:
     assert "lost" not in definition.graph.nodes
 
 
-@pytest.mark.row("P-008")
 @pytest.mark.parametrize("name", sorted(templates()))
 def test_templates_are_sound(name: str) -> None:
     """Each one is loaded without a word."""

@@ -10,6 +10,8 @@ from holdfast.authoring.process import formulas as f
 from holdfast.authoring.process.format import (
     Action,
     Approval,
+    Assignee,
+    Awaited,
     Condition,
     Formula,
     Notification,
@@ -17,6 +19,7 @@ from holdfast.authoring.process.format import (
     System,
     Terminal,
     Transition,
+    Trigger,
     Wait,
 )
 from holdfast.authoring.process.outline import AGAIN, EXPIRED, FAILED, Asking, Calling, Outline
@@ -26,6 +29,17 @@ from holdfast.authoring.process.tree import Fields, Mark, Scalar, Tree
 from holdfast.errors import ExpressionError
 from holdfast.expressions.suggestions import suggestion
 
+ASSIGNED: Final = ("role", "user", "expression", "resolver")
+AWAITED: Final = ("duration", "until", "cron", "event", "events")
+_NEEDS: Final = {
+    "key": ("event",),
+    "condition": ("event",),
+    "need": ("events",),
+    "time_zone": ("cron",),
+    "timeout": ("event", "events"),
+    "on_timeout": ("event", "events"),
+}
+"""What a field of a wait is for."""
 _UNLISTED: Final = 20
 """Above so many steps a message does not list them."""
 
@@ -63,7 +77,7 @@ class Checks:
         for transition in self._workflow.transitions:
             self._transition(transition)
         for trigger in self._workflow.triggers:
-            self._unsupported(trigger, "event", "a trigger", "start the workflow by a call")
+            self._trigger(trigger)
         if self._is_whole:
             self._ways()
 
@@ -112,18 +126,25 @@ class Checks:
         self._mappings(step, "output", step.output, "kept")
 
     def _assignees(self, step: Asking) -> None:
-        if step.assignee is not None and step.assignees:
-            message = f"{shown(step.id)} has both `assignee` and `assignees`; keep one"
-            self._find("assignee", message, step, "assignees")
+        given = [name for name in ("assignee", "assignees", "chain") if getattr(step, name)]
+        if len(given) > 1:
+            message = f"{shown(step.id)} says by {' and '.join(f'`{each}`' for each in given)} who is asked; keep one"
+            self._find("assignee", message, step, given[-1])
         for each in [step.assignee, *step.assignees] if step.assignee else step.assignees:
-            given = [name for name in ("role", "user", "expression") if getattr(each, name) is not None]
-            if len(given) != 1:
-                message = f"an assignee is one of `role`, `user` and `expression`, and not {'several' if given else 'none'} of them"
-                self._find("assignee", message, each)
-            elif given != ["role"]:
-                self._unsupported(each, given[0], f"`{given[0]}`", "name a role")
-        if len(step.assignees) > 1:
-            self._unsupported(step, "assignees", "more than one assignee", "name one role")
+            self._assignee(each)
+        for name in step.distinct_from:
+            self._step(name, f"`distinct_from` of {shown(step.id)}", step, "distinct_from")
+
+    def _assignee(self, each: Assignee) -> None:
+        given = [name for name in ASSIGNED if getattr(each, name) is not None]
+        if len(given) != 1:
+            message = f"an assignee is one of {', '.join(f'`{name}`' for name in ASSIGNED)}, and not {'several' if given else 'none'} of them"
+            self._find("assignee", message, each)
+        if each.of is not None and each.resolver is None:
+            self._find("assignee", "`of` is what a `resolver` is given, and there is none; drop it", each, "of")
+        if each.expression is not None:
+            read = partial(f.mapping_of, each.expression, "data")
+            self._expression(read, "`expression`", self._reader.at(each, "expression"))
 
     def _form(self, step: Step, form: dict[str, object]) -> None:
         """What a page needs of a form; that it is a JSON Schema is for the graph to say."""
@@ -165,20 +186,35 @@ class Checks:
             self._mappings(step, "output", step.output, "kept")
 
     def _waiting(self, step: Wait) -> None:
-        given = [name for name in ("duration", "until", "event") if getattr(step, name) is not None]
+        given = [name for name in AWAITED if getattr(step, name)]
         if len(given) != 1:
-            message = f"{shown(step.id)} waits for one of `duration`, `until` and `event`, and not {'several' if given else 'none'} of them"
+            message = f"{shown(step.id)} waits for one of {', '.join(f'`{name}`' for name in AWAITED)}, and not {'several' if given else 'none'} of them"
             self._find("wait", message, step)
-        if step.event is None:
-            for field in ("key", "timeout", "on_timeout"):
-                if self._reader.has(step, field):
-                    message = f"{shown(step.id)} waits for no event, so `{field}` has no meaning; drop it"
-                    self._find("wait", message, step, field)
+        for field, needs in _NEEDS.items():
+            if self._reader.has(step, field) and not any(getattr(step, name) for name in needs):
+                told = " or ".join(f"`{name}`" for name in needs)
+                message = f"{shown(step.id)} has no {told}, so `{field}` has no meaning; drop it"
+                self._find("wait", message, step, field)
         if step.until is not None:
-            self._unsupported(step, "until", "`until`", "wait for a `duration`")
-        if step.key is not None:
-            self._unsupported(step, "key", "`key`", "wait for an `event` that is sent to the instance")
+            read = partial(f.mapping_of, step.until, "given")
+            self._expression(read, "`until`", self._reader.at(step, "until"))
+        self._awaited(step)
+        for each in step.events:
+            self._awaited(each)
         self._expiring(step)
+
+    def _awaited(self, part: Wait | Awaited) -> None:
+        if part.key is not None:
+            self._expression(partial(f.mapping_of, part.key, "data"), "`key`", self._reader.at(part, "key"))
+        if part.condition is not None:
+            self._condition(part, part.condition, "awaited")
+
+    def _trigger(self, trigger: Trigger) -> None:
+        if trigger.key is not None:
+            self._expression(partial(f.mapping_of, trigger.key, "trigger"), "`key`", self._reader.at(trigger, "key"))
+        if trigger.condition is not None:
+            self._condition(trigger, trigger.condition, "trigger")
+        self._mappings(trigger, "input", trigger.input, "trigger")
 
     def _ending(self, step: Terminal) -> None:
         for way in self._outline.ways(step.id):
@@ -236,10 +272,10 @@ class Checks:
 
     # -- expressions
 
-    def _condition(self, part: object, given: Condition) -> None:
-        self._expression(partial(f.condition_of, given), "the condition", self._reader.at(part, "condition"))
+    def _condition(self, part: object, given: Condition, place: f.Place = "condition") -> None:
+        self._expression(partial(f.condition_of, given, place), "the condition", self._reader.at(part, "condition"))
 
-    def _mappings(self, step: Step, field: str, given: dict[str, Formula], place: f.Place) -> None:
+    def _mappings(self, step: Step | Trigger, field: str, given: dict[str, Formula], place: f.Place) -> None:
         for name, value in given.items():
             at = self._reader.inner(step, field, name)
             self._expression(partial(f.mapping_of, value, place), f"`{name}` in `{field}`", at)
@@ -251,9 +287,6 @@ class Checks:
             self._findings.add("expression", f"{what} is wrong: {error}", at)
 
     # -- findings
-
-    def _unsupported(self, part: object, field: str, what: str, remedy: str) -> None:
-        self._find("unsupported", f"{what} cannot be run yet; {remedy}", part, field)
 
     def _find(self, code: str, message: str, part: object, field: str = "", *, inner: str = "") -> None:
         at = self._reader.inner(part, field, inner) if inner else self._reader.at(part, field)

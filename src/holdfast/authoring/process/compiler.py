@@ -15,6 +15,8 @@ from holdfast.authoring.process.format import (
     SDK,
     Action,
     Approval,
+    Assignee,
+    Awaited,
     Formula,
     Notification,
     Operation,
@@ -23,16 +25,20 @@ from holdfast.authoring.process.format import (
     System,
     Terminal,
     Transition,
+    Trigger,
     Wait,
     milliseconds,
 )
 from holdfast.authoring.process.outline import AGAIN, COMPLETED, EXPIRED, FAILED, Asking, Calling, Outline
 from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.asks import ROLE, RULE, USER, Ask
+from holdfast.machine.graphs.calendars import UTC_ZONE
 from holdfast.machine.graphs.compiler import compile_graph
 
 UNANSWERED: Final = "#timeout"
 """The end of a workflow whose time is over and that says nothing of it: it has failed."""
-SIGNS: Final = {"approved": "approved_by", "rejected": "rejected_by"}
+APPROVED: Final = "approved"
+SIGNS: Final = {APPROVED: "approved_by", "rejected": "rejected_by"}
 """Where the state takes who decided."""
 
 _Metadata = dict[str, object]
@@ -81,6 +87,7 @@ class _Compiler:
                 chain_limit=workflow.chain_limit,
             ),
             rights=g.Rights(start=rights.start or "", cancel=rights.cancel or ""),
+            triggers=[_trigger(each) for each in workflow.triggers],
         )
 
     def _step(self, step: Step) -> None:
@@ -101,12 +108,21 @@ class _Compiler:
         ways = self._outline.ways(step.id)
         answers = [way for way in ways if way.event not in {EXPIRED, FAILED}]
         outcomes = tuple(dict.fromkeys(way.event for way in answers))
-        people = step.assignees[0] if step.assignees else step.assignee
+        role, asks = _people(step)
         op = g.Human(
             outcomes=outcomes,
             form=step.form,
+            form_for=tuple(step.form_for),
             subject=step.title,
-            role=(people.role or "") if people is not None else "",
+            role=role,
+            asks=asks,
+            chain=step.chain or "",
+            agree=step.agree,
+            least=step.least,
+            approves=APPROVED if APPROVED in outcomes else "",
+            requires_reason=step.requires_reason,
+            self_approval=step.self_approval,
+            distinct_from=tuple(step.distinct_from),
             lays_over=True,
             signs={event: name for event, name in SIGNS.items() if event in outcomes},
         )
@@ -155,6 +171,8 @@ class _Compiler:
         output = step.output if isinstance(step, System) else {}
         op = _task(step.operation, step.retry, step.input, output, timeout=milliseconds(step.timeout))
         metadata = _told(step) | _arguments(step.operation)
+        if isinstance(step, Notification):
+            metadata["type"] = "notification"
         stuck_after = milliseconds(step.stuck_after)
         if stuck_after is not None:
             metadata["stuck_after_ms"] = stuck_after
@@ -171,18 +189,13 @@ class _Compiler:
         self._nodes.append(g.Node(id=step.id, op=op, metadata=metadata))
 
     def _waiting(self, step: Wait) -> None:
-        if step.event is None:
-            op: g.WaitTimer | g.WaitEvent = g.WaitTimer(duration_ms=milliseconds(step.duration) or 0)
-        else:
-            op = g.WaitEvent(signal=step.event)
         timeout = milliseconds(step.timeout)
-        self._nodes.append(g.Node(id=step.id, op=op, timeout_ms=timeout, metadata=_told(step)))
+        self._nodes.append(g.Node(id=step.id, op=_wait(step), timeout_ms=timeout, metadata=_told(step)))
         ways = [way for way in self._outline.ways(step.id) if way.event != EXPIRED]
-        for way in sorted(
-            ways, key=lambda way: way.event == COMPLETED
-        ):  # The event's own way stands before the one for any end.
-            self._lead(step.id, way, on=g.OK, to=way.to)
-        if step.event is not None:
+        # The event's own way stands before the one for any end.
+        for way in sorted(ways, key=lambda way: way.event == COMPLETED):
+            self._lead(step.id, way, on=g.ERROR if way.event == FAILED else g.OK, to=way.to)
+        if step.event is not None or step.events:
             self._expire(step)
 
     def _lead(self, source: str, way: Transition, *, on: str, to: str) -> None:
@@ -211,6 +224,64 @@ def _task(
         work=g.Work(handler=handler_of(operation), retry=_retry(retry), timeout_ms=timeout),
         input={name: f.mapping_of(value, "given") for name, value in given.items()},
         output={name: f.mapping_of(value, "kept") for name, value in kept.items()},
+    )
+
+
+def _people(step: Asking) -> tuple[str, tuple[Ask, ...]]:
+    """Who is asked: one role, by its name, or all those that the step names."""
+    asked = step.assignees or ([step.assignee] if step.assignee is not None else [])
+    match asked:
+        case [Assignee(role=str(role), weight=1, pick="any")]:
+            return role, ()
+        case _:
+            return "", tuple(map(_ask, asked))
+
+
+def _ask(assignee: Assignee) -> Ask:
+    rule = None if assignee.expression is None else f.mapping_of(assignee.expression, "data")
+    by, of = next(
+        (by, of)
+        for by, of in (
+            (ROLE, assignee.role),
+            (USER, assignee.user),
+            (RULE, assignee.expression),
+            (assignee.resolver or "", assignee.of or ""),
+        )
+        if of is not None
+    )
+    return Ask(by=by, of=of, rule=rule, weight=assignee.weight, pick=assignee.pick)
+
+
+def _wait(step: Wait) -> g.WaitTimer | g.WaitEvent | g.WaitEvents:
+    if step.event is not None and step.key is None and step.condition is None:
+        return g.WaitEvent(signal=step.event)
+    if step.event is not None:
+        return g.WaitEvents(events=(_awaited(step.event, step),))
+    if step.events:
+        return g.WaitEvents(events=tuple(_awaited(each.event, each) for each in step.events), need=step.need)
+    if step.cron is not None:
+        return g.WaitTimer(cron=step.cron, time_zone=step.time_zone or UTC_ZONE)
+    if step.until is not None:
+        return g.WaitTimer(until=f.mapping_of(step.until, "given"))
+    return g.WaitTimer(duration_ms=milliseconds(step.duration) or 0)
+
+
+def _awaited(event: str, part: Wait | Awaited) -> g.Awaited:
+    return g.Awaited(
+        event=event,
+        key=None if part.key is None else f.mapping_of(part.key, "data"),
+        match=None if part.condition is None else f.condition_of(part.condition, "awaited"),
+        name=(part.name or "") if isinstance(part, Awaited) else "",
+    )
+
+
+def _trigger(trigger: Trigger) -> g.Trigger:
+    given = {name: f.mapping_of(value, "trigger") for name, value in trigger.input.items()}
+    return g.Trigger(
+        event=trigger.event,
+        key=None if trigger.key is None else f.mapping_of(trigger.key, "trigger"),
+        when=None if trigger.condition is None else f.condition_of(trigger.condition, "trigger"),
+        input=given or None,
     )
 
 

@@ -80,13 +80,26 @@ class Retry(_Part, frozen=True, kw_only=True):
 
 
 class Assignee(_Part, frozen=True, kw_only=True):
-    """Who is asked: one of the three."""
+    """Who is asked: one of `role`, `user`, `expression` and `resolver`."""
 
     role: Annotated[Name | None, Meta(description="Those who have this role.")] = None
     user: Annotated[Name | None, Meta(description="This person, by id.")] = None
     expression: Annotated[
-        Name | None, Meta(description="Whoever this expression names, such as workflow.manager_id.")
+        Name | None,
+        Meta(
+            description="Whoever this expression over workflow. names, such as workflow.manager_id: a user, role:<name>, or a list."
+        ),
     ] = None
+    resolver: Annotated[
+        Name | None,
+        Meta(description="Whoever this resolver finds, such as manager, or one that the application registers."),
+    ] = None
+    of: Annotated[Name | None, Meta(description="What the resolver is given.")] = None
+    weight: Annotated[int, Meta(ge=1, le=1_000_000, description="What a decision of each of them weighs.")] = 1
+    pick: Annotated[
+        Literal["any", "all", "in_turn"],
+        Meta(description="Of several: they share one question, each of them is asked, or one of them in turn."),
+    ] = "any"
 
 
 class Capabilities(_Part, frozen=True, kw_only=True):
@@ -125,11 +138,23 @@ class _Asking(_Step, frozen=True, kw_only=True):
         None
     )
     assignees: Annotated[list[Assignee], Meta(description="Who is asked, where that is several.")] = []
+    chain: Annotated[Name | None, Meta(description="The approval chain that says who is asked, stage by stage.")] = None
+    agree: Annotated[
+        Literal["any", "all", "n", "weight"] | None,
+        Meta(description="How many of those who are asked have to be for it; `n` and `weight` take `least`."),
+    ] = None
+    least: Annotated[int, Meta(ge=0, le=1_000_000, description="How many, or how much weight.")] = 0
+    requires_reason: Annotated[bool, Meta(description="Whether a rejection needs a comment.")] = False
+    self_approval: Annotated[bool, Meta(description="Whether whoever started the workflow may answer too.")] = True
+    distinct_from: Annotated[list[Target], Meta(description="Steps whose deciders may not decide this one.")] = []
     capability: Annotated[Capability | None, Meta(description="What is needed to answer.")] = None
     form: Annotated[
         dict[str, Plain] | None,
         Meta(description="What is to be given with the answer: a JSON Schema of an object, with titles, and `order`."),
     ] = None
+    form_for: Annotated[
+        list[Name], Meta(description="The events that the form must be filled in for; without it, all but a rejection.")
+    ] = []
     timeout: Annotated[Duration | None, Meta(description="How long the answer is waited for.")] = None
     on_timeout: Annotated[Target | None, Meta(description="Where to go then; without it, where the workflow says.")] = (
         None
@@ -167,13 +192,43 @@ class Notification(_Calling, frozen=True, kw_only=True, tag="notification"):
     operation: Annotated[Operation | Name, Meta(description="What is called; a text is the name of a handler.")]
 
 
+class Awaited(_Part, frozen=True, kw_only=True):
+    """One of several events that are waited for."""
+
+    event: Annotated[Name, Meta(description="The name that it is published under.")]
+    key: Annotated[Name | None, Meta(description="Which of these events: an expression that yields their key.")] = None
+    condition: Annotated[Condition | None, Meta(description="Which of these events, over workflow. and event.")] = None
+    name: Annotated[Name | None, Meta(description="What it is called here, where that is not its own name.")] = None
+
+
 class Wait(_Step, frozen=True, kw_only=True, tag="wait"):
-    """Waits: for a time, until an instant, or for an event. Left by `completed`, or by the name of the event."""
+    """Waits: for a time, until an instant, for the next time of a calendar rule, or for events. Left by `completed`, or by the name of the event."""
 
     duration: Annotated[Duration | None, Meta(description="How long.")] = None
     until: Annotated[Name | None, Meta(description="Until when: an expression that yields an instant.")] = None
-    event: Annotated[Name | None, Meta(description="The event that is waited for, by name.")] = None
+    cron: Annotated[
+        Name | None, Meta(description="The next time of a calendar rule of five fields, such as 0 9 * * MON-FRI.")
+    ] = None
+    time_zone: Annotated[
+        Name | None, Meta(description="Whose clock `cron` means, as Europe/Berlin; without it, UTC.")
+    ] = None
+    event: Annotated[
+        Name | None,
+        Meta(
+            description="The event that is waited for, by name: sent to the instance, or published for a key, if there is one."
+        ),
+    ] = None
     key: Annotated[Name | None, Meta(description="Which of these events: an expression that yields their key.")] = None
+    condition: Annotated[
+        Condition | None, Meta(description="Which of the events of this key, over workflow. and event.")
+    ] = None
+    events: Annotated[
+        list[Awaited], Meta(description="The published events that are waited for, where that is several.")
+    ] = []
+    need: Annotated[
+        Literal["all", "any"],
+        Meta(description="Whether every one of several events has to come, or the first is enough."),
+    ] = "all"
     timeout: Annotated[Duration | None, Meta(description="How long the event is waited for.")] = None
     on_timeout: Annotated[Target | None, Meta(description="Where to go then; without it, where the workflow says.")] = (
         None
@@ -210,10 +265,10 @@ class Trigger(_Part, frozen=True, kw_only=True):
     """An event that starts the workflow."""
 
     event: Annotated[Name, Meta(description="The event, by name.")]
-    condition: Annotated[Condition | None, Meta(description="Which of these events, over event.")] = None
-    key: Annotated[Name | None, Meta(description="The business key of what is started: an expression over event.")] = (
-        None
-    )
+    condition: Annotated[Condition | None, Meta(description="Which of these events, over event. and key.")] = None
+    key: Annotated[
+        Name | None, Meta(description="The business key of what is started: an expression over event. and key.")
+    ] = None
     input: Annotated[
         dict[str, Formula], Meta(description="What it is started with; without it, what the event brings.")
     ] = {}

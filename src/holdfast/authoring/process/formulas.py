@@ -10,6 +10,7 @@ from holdfast.authoring.process.format import Condition, Formula
 from holdfast.expressions import Options, Type, parse
 from holdfast.expressions.options import Spelling
 from holdfast.machine.graphs.graph import Stored
+from holdfast.machine.graphs.index import EVENT, WORKFLOW
 from holdfast.machine.runs.namespaces import PROCESS
 
 RESPONSE: Final = "response"
@@ -18,14 +19,18 @@ _REMEMBERED: Final = 4096
 """Expressions that are kept: many of a domain are the same."""
 
 
-Place = Literal["condition", "given", "kept"]
-"""Where an expression stands, which settles what it can read: on a way, in what an operation is given, in what is kept of its response."""
+Place = Literal["condition", "given", "kept", "data", "awaited", "trigger"]
+"""Where an expression stands, which settles what it can read: on a way, in what an operation is given, in what is kept of its response; where
+nothing but the state is known; where an event is asked whether it is the one; where one starts something."""
 
 _COMMON: Final = ("workflow", "context", "actor", "now")
 _NAMES: Final[dict[Place, tuple[str, ...]]] = {
     "condition": (*_COMMON, "input"),
     "given": _COMMON,
     "kept": (*_COMMON, RESPONSE),
+    "data": (WORKFLOW,),
+    "awaited": (WORKFLOW, EVENT),
+    "trigger": (EVENT, "key"),
 }
 _SCHEMAS: Final = {
     place: Type("object", fields={name: _KNOWN.get(name, Type("any")) for name in names})
@@ -34,11 +39,11 @@ _SCHEMAS: Final = {
 _OPTIONS: Final = {place: Options(namespaces=frozenset(names)) for place, names in _NAMES.items()}
 
 
-def condition_of(given: Condition) -> Stored:
+def condition_of(given: Condition, place: Place = "condition") -> Stored:
     """The stored form of a condition; ExpressionError if it is none."""
     if isinstance(given, str):
-        return _stored(given, "native", "condition")
-    return _stored(json.dumps(given), "json", "condition")
+        return _stored(given, "native", place)
+    return _stored(json.dumps(given), "json", place)
 
 
 def mapping_of(given: Formula, place: Place) -> Stored:

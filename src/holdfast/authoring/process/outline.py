@@ -43,6 +43,10 @@ class Outline:
                 return (COMPLETED, FAILED, AGAIN)
             case Wait(event=str(event)):
                 return (COMPLETED, event, EXPIRED)
+            case Wait(events=[_, *_]):
+                return (COMPLETED, EXPIRED)
+            case Wait(until=str()):
+                return (COMPLETED, FAILED)
             case _:
                 return (COMPLETED,)
 

@@ -142,6 +142,9 @@ class Reader:
         structs = [each for each in map(_bare, types) if isinstance(each, inspect.StructType)]
         if structs and structs[0].tag_field is not None:
             return self._tagged(structs, tree, what)
+        words = next((each for each in map(_bare, types) if isinstance(each, inspect.LiteralType)), None)
+        if words is not None and plain(tree) is not None:
+            return self._read(words, tree, what)
         if isinstance(tree, Fields):
             for each in types:
                 if isinstance(_bare(each), inspect.StructType | inspect.DictType):
