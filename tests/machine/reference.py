@@ -699,11 +699,14 @@ class Reference:
             self._finish(step, g.OK, None)
 
     def _end_way(self, step: Step, status: str) -> None:
-        if status == "failed":
+        if status == "failed" and self.graph.kind != "process":
             self._fail(step, ANYTHING)
             return
         step.outcome = g.OK
         self._end(step, "completed")
+        if status == "failed":
+            self._roll_back(None, ANYTHING)
+            return
         if status == "cancelled":
             self._cancel(ANYTHING)
         else:
@@ -998,7 +1001,8 @@ class Reference:
         token = step.token
         if self.back:
             return
-        told = token.data | {"error": {"step": step.node, "message": error}}
+        name = "_last_error" if self.graph.kind == "process" else "error"
+        told = token.data | {name: {"step": step.node, "message": error}}
         if self._edge(step.node, g.ERROR, told) is not None:
             token.data = told
             self._leave(token, step.node, g.ERROR)

@@ -50,6 +50,9 @@ _AWAITED = {
 }
 """Why a run is paused that waits, by what it waits for."""
 
+_PAUSED_BY: dict[str, frozenset[str]] = {"rules": frozenset(_AWAITED), "process": frozenset({"event", "timer"})}
+"""What a run of a kind is paused by while it waits for nothing else; runs of the others are never paused by a wait."""
+
 GRAPH_LANGUAGE = "$graph"
 """What all graphs speak: whoever can run one of them can read the commands and effects of all."""
 LONGEST_WAIT = timedelta(days=366)
@@ -73,7 +76,7 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         self.definition_version = graph.version
         self.kind = graph.kind
         self._routes = GraphIndex(graph, limit)
-        self._pauses = graph.kind == "rules"
+        self._waits = _PAUSED_BY.get(graph.kind, frozenset())
 
     def initial(self) -> State:
         """A run that has not begun."""
@@ -88,8 +91,8 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         return decide(self._routes, state, command, moment)
 
     def status(self, state: State) -> Status:
-        """Where the run stands. Rules that wait are paused: that is what they are there for."""
-        if self._pauses and state.status == "running" and not state.reason:
+        """Where the run stands. Rules that wait are paused: that is what they are there for. Processes are that wait for no person."""
+        if self._waits and state.status == "running" and not state.reason:
             return self._waiting(state)
         if not state.reason:
             return _STATUSES[state.status]
@@ -98,7 +101,7 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
     def _waiting(self, state: State) -> Status:
         """A run whose open steps all wait is paused, and the first of them says what for."""
         kinds = [kind_of(self._routes.node(step.node)).wait_kind for step in state.open.values()]
-        return Status("paused", _AWAITED[kinds[0]]) if kinds and all(kinds) else _STATUSES["running"]
+        return Status("paused", _AWAITED[kinds[0]]) if kinds and self._waits.issuperset(kinds) else _STATUSES["running"]
 
     def key_of(self, command: Command) -> str:
         """Empty: a run is found by its id, or by the key it was started with; a command does not name it."""

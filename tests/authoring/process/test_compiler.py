@@ -94,7 +94,6 @@ def test_what_a_call_may_take() -> None:
     node = graph.nodes["process"]
     assert isinstance(node.op, g.Task)
     assert node.op.work.timeout_ms == 30_000
-    assert node.metadata["stuck_after_ms"] == 300_000
     assert node.op.work.retry == g.Retry(
         max_calls=5, delay_ms=60_000, backoff="exponential", factor_percent=150, cap_ms=3_600_000, jitter_percent=25
     )

@@ -169,13 +169,11 @@ class _Compiler:
 
     def _calling(self, step: Calling) -> None:
         output = step.output if isinstance(step, System) else {}
-        op = _task(step.operation, step.retry, step.input, output, timeout=milliseconds(step.timeout))
+        limits = [each for each in map(milliseconds, (step.timeout, step.stuck_after)) if each is not None]
+        op = _task(step.operation, step.retry, step.input, output, timeout=min(limits, default=None))
         metadata = _told(step) | _arguments(step.operation)
         if isinstance(step, Notification):
             metadata["type"] = "notification"
-        stuck_after = milliseconds(step.stuck_after)
-        if stuck_after is not None:
-            metadata["stuck_after_ms"] = stuck_after
         for way in self._outline.ways(step.id):
             match way.event:
                 case event if event == AGAIN:

@@ -16,6 +16,9 @@ from holdfast.machine.runs.refusals import Refusal, refused
 
 Data = dict[str, object]
 
+LAST_ERROR = "_last_error"
+"""Where the data of a process tells of the last failure that it went on from; null once the step that failed has succeeded."""
+
 _encode = msgspec.json.Encoder().encode
 
 

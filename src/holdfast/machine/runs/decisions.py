@@ -105,8 +105,9 @@ def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Momen
     if isinstance(command, c.StartWorkflow | ForkWorkflow):
         barred = start_refusal(routes.graph, moment.actor)
         return barred or (None if state.status == "new" else _started_before(moment))
-    if state.status == "new":
-        return refused(Refusal.NOT_STARTED, "there is no such workflow")
+    unseen = _unseen(state, command, moment)
+    if unseen is not None:
+        return unseen
     if state.resumed is not None and is_repeated(state.resumed, command):
         return REPEATED
     if isinstance(command, c.AnswerStep) and command.step in state.decided:
@@ -118,6 +119,15 @@ def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Momen
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
         return LATE
     return already_terminal(state.status) if isinstance(command, _OPERATIONS) else LATE
+
+
+def _unseen(state: State, command: c.Command, moment: Moment) -> Rejection | None:
+    """Why nothing can be asked of a run that is not there, or by somebody who has seen another state of it than this one."""
+    if state.status == "new":
+        return refused(Refusal.NOT_STARTED, "there is no such workflow")
+    if not isinstance(command, c.AnswerStep | c.CancelWorkflow) or command.seen in {None, moment.version}:
+        return None
+    return refused(Refusal.OUTDATED, f"it has {moment.version} events by now, not {command.seen}; look at it again")
 
 
 def _started_before(moment: Moment) -> Rejection:

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from holdfast.errors import ExpressionError
 from holdfast.machine.graphs.graph import Node, Task
+from holdfast.machine.runs.answers import LAST_ERROR
 from holdfast.machine.runs.commands import FailStep, RunStep
 from holdfast.machine.runs.events import StepResumed, StepRetried, StepWithdrawn
 from holdfast.machine.runs.failures import give_up
@@ -111,8 +112,12 @@ def kept(turn: Turn, step: Step, answer: object) -> object:
     named = turn.routes.kept(step.node)
     if named is None:
         return answer
-    asked = {**turn.data_for(turn.state.tokens[step.token], step.node), RESPONSE: answer}
-    return {name: value_of(each, asked) for name, each in named.items()}
+    token = turn.state.tokens[step.token]
+    asked = {**turn.data_for(token, step.node), RESPONSE: answer}
+    last = token.data.get(LAST_ERROR)
+    is_mended = isinstance(last, dict) and last.get("step") == step.node
+    mended: Data = {LAST_ERROR: None} if is_mended else {}
+    return mended | {name: value_of(each, asked) for name, each in named.items()}
 
 
 def _given(turn: Turn, token: Token, node: str) -> Data:
