@@ -75,7 +75,7 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         self.type = graph.name  # type: ignore[misc]
         self.definition_version = graph.version
         self.kind = graph.kind
-        self._routes = GraphIndex(graph, limit)
+        self.routes = GraphIndex(graph, limit)
         self._waits = _PAUSED_BY.get(graph.kind, frozenset())
 
     def initial(self) -> State:
@@ -84,11 +84,11 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
 
     def evolve(self, state: State, event: Event) -> State:
         """The run after an event."""
-        return evolve(self._routes, state, event)
+        return evolve(self.routes, state, event)
 
     def decide(self, state: State, command: Command, moment: Moment) -> Answer:
         """What happens next."""
-        return decide(self._routes, state, command, moment)
+        return decide(self.routes, state, command, moment)
 
     def status(self, state: State) -> Status:
         """Where the run stands. Rules that wait are paused: that is what they are there for. Processes are that wait for no person."""
@@ -100,7 +100,7 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
 
     def _waiting(self, state: State) -> Status:
         """A run whose open steps all wait is paused, and the first of them says what for."""
-        kinds = [kind_of(self._routes.node(step.node)).wait_kind for step in state.open.values()]
+        kinds = [kind_of(self.routes.node(step.node)).wait_kind for step in state.open.values()]
         return Status("paused", _AWAITED[kinds[0]]) if kinds and self._waits.issuperset(kinds) else _STATUSES["running"]
 
     def key_of(self, command: Command) -> str:
@@ -134,4 +134,4 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
 
     def rows_of(self, state: State, event: Event) -> Sequence[Record]:
         """The rows that change with an event."""
-        return Projection(self._routes, kind_of, state).records_of(event)
+        return Projection(self.routes, kind_of, state).records_of(event)

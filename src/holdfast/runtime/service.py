@@ -68,6 +68,7 @@ class Ended(NamedTuple):
 
 
 HearEnded = Callable[[Sequence[Ended]], None]
+HearWritten = Callable[[Batch], None]
 
 
 class Service:
@@ -106,6 +107,7 @@ class Service:
         """Name and number make the id of a command, which its events carry as their cause."""
         self._working: WorkingSide = NoWorker()
         self._hearers: list[HearEnded] = []
+        self._listeners: list[HearWritten] = []
         self._limit = settings.unhealthy_after.total_seconds()
         clock.synchronise(store.now())
         parts = store.line()
@@ -231,6 +233,10 @@ class Service:
         """Call back after each commit that ends instances, on the thread that committed: quickly, because others wait for it."""
         self._hearers.append(hear)
 
+    def when_written(self, hear: HearWritten) -> None:
+        """Call back after each commit, on the thread that committed: at once, and without ever failing."""
+        self._listeners.append(hear)
+
     def lease_to(self, worker: Lessee) -> None:
         """Let commits hand effects over to this worker."""
         self.around.lessee = worker
@@ -249,6 +255,8 @@ class Service:
         self._working.written(batch)
         if self._hearers:
             self._tell_ended(batch)
+        for hear in self._listeners:
+            hear(batch)
         if self._notifier is not None and (self._must_stop or any(map(_concerns_others, changes))):
             self._must_notify = True
             self._notifier.wake()

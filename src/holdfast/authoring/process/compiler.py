@@ -41,6 +41,9 @@ APPROVED: Final = "approved"
 SIGNS: Final = {APPROVED: "approved_by", "rejected": "rejected_by"}
 """Where the state takes who decided."""
 
+STEP: Final = "step"
+"""In the metadata of a node that is no step of its own: the step that it belongs to."""
+
 _Metadata = dict[str, object]
 
 
@@ -147,7 +150,7 @@ class _Compiler:
         number = self._counts[step.id, way.event] + 1
         name = f"{step.id}/{way.event}" if number == 1 else f"{step.id}/{way.event}/{number}"
         op = _task(step.operation, step.retry, step.input, step.output)
-        self._nodes.append(g.Node(id=name, op=op, metadata=_arguments(step.operation)))
+        self._nodes.append(g.Node(id=name, op=op, metadata=_arguments(step.operation) | {STEP: step.id}))
         self._edges.append(g.Edge(source=name, target=way.to))
         for failed in self._outline.ways(step.id):
             if failed.event == FAILED:
