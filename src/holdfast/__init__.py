@@ -19,6 +19,16 @@ from holdfast.app.operator_views import (
     WorkerInfo,
 )
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
+from holdfast.app.process_views import (
+    ProcessChoice,
+    ProcessDescriptor,
+    ProcessEvent,
+    ProcessInstance,
+    ProcessPage,
+    ProcessStep,
+    ProcessSummary,
+)
+from holdfast.app.processes import ProcessCode
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Reason, Why
 from holdfast.app.step_handlers import StepContext
@@ -148,6 +158,14 @@ __all__ = [
     "PayloadError",
     "PeopleRequest",
     "Principal",
+    "ProcessChoice",
+    "ProcessCode",
+    "ProcessDescriptor",
+    "ProcessEvent",
+    "ProcessInstance",
+    "ProcessPage",
+    "ProcessStep",
+    "ProcessSummary",
     "ProjectedEvent",
     "Projection",
     "ProjectionInfo",

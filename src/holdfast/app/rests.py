@@ -60,7 +60,7 @@ class Rests:
             self._waiting.setdefault(instance, []).append(_Waiting(look, bring, time.monotonic() + seconds))
             is_first, self._is_started = not self._is_started, True
         if is_first:
-            self._service.when_written(self._hear)
+            self._service.listeners.append(self._hear)
             self._loop.start()
         self._loop.wake()  # It may rest since before it was waited for.
 

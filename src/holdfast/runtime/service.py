@@ -68,7 +68,6 @@ class Ended(NamedTuple):
 
 
 HearEnded = Callable[[Sequence[Ended]], None]
-HearWritten = Callable[[Batch], None]
 
 
 class Service:
@@ -107,7 +106,8 @@ class Service:
         """Name and number make the id of a command, which its events carry as their cause."""
         self._working: WorkingSide = NoWorker()
         self._hearers: list[HearEnded] = []
-        self._listeners: list[HearWritten] = []
+        self.listeners: list[Callable[[Batch], None]] = []
+        """Called back after each commit, on the thread that committed: they must be quick, and never fail."""
         self._limit = settings.unhealthy_after.total_seconds()
         clock.synchronise(store.now())
         parts = store.line()
@@ -233,10 +233,6 @@ class Service:
         """Call back after each commit that ends instances, on the thread that committed: quickly, because others wait for it."""
         self._hearers.append(hear)
 
-    def when_written(self, hear: HearWritten) -> None:
-        """Call back after each commit, on the thread that committed: at once, and without ever failing."""
-        self._listeners.append(hear)
-
     def lease_to(self, worker: Lessee) -> None:
         """Let commits hand effects over to this worker."""
         self.around.lessee = worker
@@ -255,7 +251,7 @@ class Service:
         self._working.written(batch)
         if self._hearers:
             self._tell_ended(batch)
-        for hear in self._listeners:
+        for hear in self.listeners:
             hear(batch)
         if self._notifier is not None and (self._must_stop or any(map(_concerns_others, changes))):
             self._must_notify = True

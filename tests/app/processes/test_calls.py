@@ -114,7 +114,7 @@ def test_an_approved_order_leaves_seven_events(place: Place) -> None:
     assert backend.calls == ["confirm", "notify"]
     told = engine.processes.events(instance)
     assert [each.comment for each in told if each.event == "approved"] == ["ok"]
-    assert {each.event for each in engine.processes.events(instance, is_whole=True)} >= {"workflow_completed"}
+    assert {each.event for each in engine.processes.events(instance, with_lifecycle=True)} >= {"workflow_completed"}
 
 
 @pytest.mark.row("P-076", "P-079", "P-086", "P-088", "P-163")

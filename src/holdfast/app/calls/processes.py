@@ -134,12 +134,12 @@ class FutureProcesses:
 
         return self._desk.look(read)
 
-    def events(self, instance: InstanceLike, *, is_whole: bool = False) -> Reply[builtins.list[ProcessEvent]]:
-        """The trail of an instance: what happened to its steps, and with `is_whole` also what happened to the instance itself."""
+    def events(self, instance: InstanceLike, *, with_lifecycle: bool = False) -> Reply[builtins.list[ProcessEvent]]:
+        """The trail of an instance: what happened to its steps, and `with_lifecycle` also what happened to the instance itself."""
 
         def read(reader: Reader) -> list[ProcessEvent]:
             trail = p.trail_of(p.known(self._desk, reader, checked_instance(instance)))
-            return [each for each in trail if is_whole or each.category == "step"]
+            return [each for each in trail if with_lifecycle or each.category == "step"]
 
         return self._desk.look(read)
 

@@ -58,7 +58,6 @@ from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.decision import Attribute
 from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 from holdfast.kernel.records import DeadLetterSource, ResumeTrigger
-from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.asks import Stage
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.runs.events import Clock
@@ -386,9 +385,9 @@ class AsyncProcesses:
         """What a front end needs to show an instance to the caller: its step, the form, the events that the caller may advance it by."""
         return await self._futures.get(instance)
 
-    async def events(self, instance: InstanceLike, *, is_whole: bool = False) -> builtins.list[ProcessEvent]:
-        """The trail of an instance: what happened to its steps, and with `is_whole` also what happened to the instance itself."""
-        return await self._futures.events(instance, is_whole=is_whole)
+    async def events(self, instance: InstanceLike, *, with_lifecycle: bool = False) -> builtins.list[ProcessEvent]:
+        """The trail of an instance: what happened to its steps, and `with_lifecycle` also what happened to the instance itself."""
+        return await self._futures.events(instance, with_lifecycle=with_lifecycle)
 
     async def cancel(
         self, instance: InstanceLike, reason: str = "", *, expected_version: int | None = None
