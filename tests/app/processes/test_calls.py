@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
 from app.processes.acting import ANN, BOB, CAT, EVE, INPUT, ORDERS, asking, published
-from holdfast import ForbiddenError, NotFoundError, PayloadError, RejectedError, load_processes
+from holdfast import (
+    ForbiddenError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    Saga,
+    load_processes,
+    load_rules,
+)
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -539,3 +548,30 @@ def test_another_person_goes_on_days_later_in_another_process(place: Place) -> N
     assert [(each.event, each.actor_id) for each in entries][:3] == [(event, actor) for _, event, actor in SEVEN[:3]]
     assert entries[2].timestamp - entries[0].timestamp == timedelta(days=2)
     assert second.instances.verify(instance).is_sound
+
+
+def test_runs_are_listed_by_the_words_of_their_kind(place: Place) -> None:
+    """A word finds the runs of the kinds that have it, as they are shown; one that no kind has is refused."""
+    engine = place.engine()
+    backend = published(engine)
+    engine.register(Saga("plain").human("ask").build())
+    rules = {
+        "workflow_id": "gate",
+        "version": "1",
+        "steps": [{"id": "no", "type": "action", "action": "block", "reason": "no"}],
+    }
+    engine.register(load_rules(json.dumps(rules)))
+    active, suspended, plain = begun(engine), begun(engine), engine.start("plain").id
+    blocked = engine.start("gate").id
+    backend.failing.add("confirm")
+    asking(engine, BOB).processes.advance(suspended, "approved")
+    engine.drain()
+    found = {
+        word: [each.id for each in engine.runs.list(status=word).items] for word in ("active", "suspended", "blocked")
+    }
+    assert found == {"active": [active], "suspended": [suspended], "blocked": [blocked]}
+    assert plain in [each.id for each in engine.runs.list(is_active=True).items]
+    assert [each.id for each in engine.runs.list(status="completed").items] == []
+    assert len(engine.runs.list(status=("active", "blocked")).items) == 2
+    with pytest.raises(PayloadError, match="there is no status 'gone'"):
+        engine.runs.list(status="gone")

@@ -51,14 +51,13 @@ class FutureRuns:
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> Reply[views.Page]:
-        """Runs, newest first, a page at a time; `status` is one or several of the saga's words.
+        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, for those of its own kind.
 
         `is_active` asks for those that have not ended, or only for those that have.
         """
 
         def read(reader: Reader) -> views.Page:
-            words = words_of("saga")
-            wanted = _wanted(words, status, is_active)
+            asked = _asked(status, is_active)
             size = min(checked_limit(limit), LARGEST_PAGE)
             if version != "" and not definition:
                 raise PayloadError(
@@ -78,9 +77,13 @@ class FutureRuns:
             )
             found = [
                 header
+                for words, kinds, wanted in asked
                 for statuses, has_begun in words.stored_statuses(wanted)
                 for header in _listed(
-                    reader, msgspec.structs.replace(query, statuses=statuses, begun=has_begun), words, wanted
+                    reader,
+                    msgspec.structs.replace(query, kinds=kinds, statuses=statuses, begun=has_begun),
+                    words,
+                    wanted,
                 )
             ]
             headers = newest(found, size)
@@ -160,8 +163,8 @@ class FutureRuns:
 
 
 def _listed(reader: Reader, query: InstanceQuery, words: Words, wanted: tuple[str, ...]) -> list[Header]:
-    """A page of instances. Those that are paused have several words, by their reason, which is not what they are found by."""
-    if "paused" not in query.statuses:
+    """A page of instances. Some words share what is stored, and are told apart by the reason, which is not what they are found by."""
+    if not wanted:
         return reader.instances(query)
     found: list[Header] = []
     while True:
@@ -173,16 +176,31 @@ def _listed(reader: Reader, query: InstanceQuery, words: Words, wanted: tuple[st
 
 
 def _is_wanted(header: Header, words: Words, wanted: tuple[str, ...]) -> bool:
-    return header.status != "paused" or words.instance_status("paused", header.reason, has_begun=True) in wanted
+    """Whether an instance is called so; whether anybody has worked on it was asked already."""
+    return words.instance_status(header.status, header.reason, has_begun=True) in {*wanted, "running"}
 
 
-def _wanted(words: Words, status: object, is_active: object) -> tuple[str, ...]:
-    """The words that a list is to show; none means all."""
+def _asked(status: object, is_active: object) -> list[tuple[Words, tuple[str, ...], tuple[str, ...]]]:
+    """What a list is to show: for each kind of words, the kinds of workflows that have them, and which of them are wanted; none means all."""
     given = _several(status)
-    unknown = [word for word in given if word not in {*words.ACTIVE, *words.TERMINAL}]
-    if unknown:
-        known = ", ".join((*words.ACTIVE, *words.TERMINAL))
-        raise PayloadError(f"there is no status {unknown[0]!r}; there are {known}")
+    if not given and is_active is None:
+        return [(words_of(KINDS[0]), KINDS, ())]
+    known = {kind: (*words_of(kind).ACTIVE, *words_of(kind).TERMINAL) for kind in KINDS}
+    every = dict.fromkeys(word for words in known.values() for word in words)
+    unknown = next((word for word in given if word not in every), None)
+    if unknown is not None:
+        raise PayloadError(f"there is no status {unknown!r}; there are {', '.join(every)}")
+    asked = []
+    for words in dict.fromkeys(map(words_of, KINDS)):
+        kinds = tuple(kind for kind in KINDS if words_of(kind) is words)
+        own = tuple(word for word in given if word in known[kinds[0]])
+        if own or not given:
+            asked.append((words, kinds, _wanted(words, own, is_active)))
+    return asked
+
+
+def _wanted(words: Words, given: tuple[str, ...], is_active: object) -> tuple[str, ...]:
+    """The words of a kind that a list is to show; none means all."""
     if is_active is None:
         return given
     group = words.ACTIVE if is_active else words.TERMINAL

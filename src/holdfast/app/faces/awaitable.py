@@ -278,7 +278,7 @@ class AsyncRuns:
         cursor: InstanceLike | None = None,
         limit: int = 100,
     ) -> views.Page:
-        """Runs, newest first, a page at a time; `status` is one or several of the saga's words.
+        """Runs, newest first, a page at a time; `status` is one or several words of any kind of workflow, for those of its own kind.
 
         `is_active` asks for those that have not ended, or only for those that have.
         """
