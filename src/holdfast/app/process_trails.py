@@ -10,7 +10,7 @@ from holdfast.app.process_views import Category, ProcessEvent
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.program import Program
-from holdfast.machine.graphs.graph import End, Graph, Human
+from holdfast.machine.graphs.graph import Graph, Human
 from holdfast.machine.runs import events as e
 
 _LIFECYCLE = (e.WorkflowStarted, e.WorkflowCompleted, e.WorkflowFailed, e.WorkflowPaused, e.WorkflowResumed)
@@ -62,13 +62,13 @@ class Trail:
                 pass
 
     def _enter(self, number: int, node: str) -> bool:
-        """A step has begun; whether it is one that the definition names and that takes time."""
+        """A step has begun; whether it is one that the definition names."""
         self._nodes[number] = node
         found = self._graph.nodes[node]
         own = found.metadata.get(_CALL)
         if not node.startswith("#"):
             self._last = own if isinstance(own, str) else node
-        return own is None and not isinstance(found.op, End)
+        return own is None
 
     def _is_human(self, number: int) -> bool:
         return isinstance(self._graph.nodes[self._nodes[number]].op, Human)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from holdfast.errors import NotFoundError
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.batch import Batch
@@ -79,14 +80,18 @@ class Rests:
                     self._bring(draft.header.id)
 
     def _step(self) -> float:
-        """Look at all of them: at the database, and at the clock."""
-        for instance, waiting in list(self._waiting.items()):
-            if waiting[0].look():
-                self._bring(instance)
+        """Look at all of them: at the clock, and at the database."""
         now = time.monotonic()
         for instance, waiting in list(self._waiting.items()):
             if any(each.until <= now for each in waiting):
                 self._bring(instance, until=now)
+        for instance, waiting in list(self._waiting.items()):
+            try:
+                is_over = waiting[0].look()
+            except NotFoundError:  # Whoever waits is told so when it is read again.
+                is_over = True
+            if is_over:
+                self._bring(instance)
         with self._lock:
             ends = [each.until for waiting in self._waiting.values() for each in waiting]
         return min([self._pause, *(max(0.0, each - now) for each in ends)]) if ends else 60.0

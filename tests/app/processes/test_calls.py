@@ -53,7 +53,20 @@ def stood(engine: ManualEngine, instance: InstanceId) -> tuple[str, str]:
 
 
 @pytest.mark.row(
-    "P-023", "P-024", "P-025", "P-026", "P-027", "P-030", "P-032", "P-034", "P-043", "P-050", "P-056", "P-057"
+    "P-023",
+    "P-024",
+    "P-025",
+    "P-026",
+    "P-027",
+    "P-009",
+    "P-019",
+    "P-030",
+    "P-032",
+    "P-034",
+    "P-043",
+    "P-050",
+    "P-056",
+    "P-057",
 )
 def test_a_start_enters_the_first_step(place: Place) -> None:
     """It waits there for a person, with the input as its state, on behalf of whoever started it."""
@@ -110,7 +123,7 @@ def test_an_idempotency_key_counts_once_for_a_tenant(place: Place) -> None:
 # -- advancing
 
 
-@pytest.mark.row("P-073", "P-075", "P-095", "P-133", "P-163")
+@pytest.mark.row("P-061", "P-073", "P-075", "P-095", "P-133", "P-163")
 def test_an_approved_order_leaves_seven_events(place: Place) -> None:
     """From the review by a system step and a notification to the end, and nothing is told of the terminal itself."""
     engine = place.engine()
@@ -159,7 +172,7 @@ def test_the_state_gathers_what_is_given_and_answered(place: Place) -> None:
     }
 
 
-@pytest.mark.row("P-062", "P-063", "P-064", "P-065", "P-066", "P-068", "P-070", "P-156")
+@pytest.mark.row("P-006", "P-062", "P-063", "P-064", "P-065", "P-066", "P-068", "P-070", "P-156")
 def test_the_earlier_check_wins(place: Place) -> None:
     """Unknown and foreign are the same; then it must be active, then the caller must be asked, then a transition must be open."""
     engine = place.engine()
@@ -217,6 +230,27 @@ def test_a_caller_may_say_which_version_was_seen(place: Place) -> None:
         asking(engine, CAT).processes.cancel(instance, expected_version=1)
     assert (refused.value.reason, too_late.value.reason) == ("VERSION_CONFLICT", "VERSION_CONFLICT")
     assert stood(engine, instance) == ("active", "review")
+
+
+@pytest.mark.row("P-029", "P-031", "P-074", "P-129", "P-132")
+def test_what_is_told_of_an_instance_and_of_its_events(place: Place) -> None:
+    """Times move with every change, nested data comes back as it was, and an entry of the trail says who did what, why and when."""
+    engine = place.engine()
+    published(engine)
+    nested: dict[str, object] = {
+        "lines": [{"sku": "lamp", "count": 2, "gift": None}],
+        "deep": {"a": {"b": [1.5, True]}},
+    }
+    instance = begun(engine, **nested)
+    engine.advance(minutes=5)
+    given: dict[str, object] = {"why": "unclear"}
+    seen = asking(engine, CAT).processes.advance(instance, "returned", given, comment="which lamp?")
+    assert seen.state == {**INPUT, **nested, **given}
+    assert seen.updated_at - seen.created_at == timedelta(minutes=5)
+    told = next(each for each in engine.processes.events(instance) if each.event == "returned")
+    assert (told.workflow_instance_id, told.step_id, told.actor_id) == (instance, "review", "cat")
+    assert (told.data, told.comment, told.timestamp) == (given, "which lamp?", seen.updated_at)
+    assert len({each.id for each in engine.processes.events(instance, with_lifecycle=True)}) == 5
 
 
 def test_names_of_the_engine_cannot_be_given(place: Place) -> None:
@@ -351,7 +385,7 @@ def test_a_step_that_nothing_follows_fails_the_process(place: Place) -> None:
 # -- time
 
 
-@pytest.mark.row("P-103", "P-104", "P-106", "P-113", "P-140", "P-164")
+@pytest.mark.row("P-010", "P-103", "P-104", "P-106", "P-113", "P-140", "P-164")
 def test_a_passed_deadline_moves_to_expired(place: Place) -> None:
     """Once the time of the whole is over, the sweep moves it where the workflow says, and a second one finds nothing."""
     engine = place.engine()
@@ -370,6 +404,7 @@ def test_a_passed_deadline_moves_to_expired(place: Place) -> None:
     [
         ("timeout: 24h, on_timeout: rejected", "timeout: 72h\n    on_timeout: expired", ("completed", "rejected")),
         ("timeout: 24h", "timeout: 72h\n    on_timeout: expired", ("completed", "expired")),
+        ("on_timeout: rejected", "timeout: 24h\n    on_timeout: expired", ("completed", "rejected")),
         ("timeout: 24h", "", ("failed", "ask")),
         ("", "timeout: 24h", ("failed", "ask")),
     ],
@@ -394,6 +429,25 @@ workflows:
     engine.advance(hours=25)
     assert stood(engine, instance) == stands
     assert ("ask", "timeout", "system") in trail(engine, instance)
+
+
+@pytest.mark.row("P-105", "P-114")
+def test_a_suspended_one_does_not_expire(place: Place) -> None:
+    """Of several tenants all are looked at; what waits for an operator stays, and a target that is automatic is done."""
+    late = ORDERS.replace("on_timeout: expired", "on_timeout: notify")
+    engine = place.engine()
+    backend = published(engine, late)
+    first = asking(engine, ANN).processes.start("orders.approval", INPUT).id
+    other = asking(engine, ANN, tenant="t2").processes.start("orders.approval", INPUT).id
+    held = begun(engine)
+    backend.failing.add("confirm")
+    asking(engine, BOB).processes.advance(held, "approved")
+    engine.drain()
+    engine.advance(days=4)
+    assert stood(engine, first) == ("completed", "approved")
+    assert asking(engine, BOB, tenant="t2").processes.get(other).instance.current_step == "approved"
+    assert stood(engine, held) == ("suspended", "process")
+    assert backend.calls == ["confirm", "notify", "notify"]
 
 
 WAITING = """
@@ -445,7 +499,7 @@ def test_a_wait_suspends_until_its_time_or_its_event(place: Place, wait: str) ->
 # -- ending
 
 
-@pytest.mark.row("P-037", "P-041", "P-042", "P-116", "P-117", "P-118", "P-119", "P-121")
+@pytest.mark.row("P-037", "P-041", "P-042", "P-116", "P-117", "P-118", "P-119", "P-120", "P-121")
 def test_a_cancelled_process_undoes_nothing(place: Place) -> None:
     """From active and from suspended, by whoever has the capability; a second time it is not active any more."""
     engine = place.engine()
@@ -467,6 +521,7 @@ def test_a_cancelled_process_undoes_nothing(place: Place) -> None:
         assert refused.value.reason == "WORKFLOW_NOT_ACTIVE"
     engine.advance(days=4)
     assert backend.calls == called
+    assert (stood(engine, active), stood(engine, suspended)) == (("cancelled", "review"), ("cancelled", "process"))
 
 
 @pytest.mark.row("P-018", "P-035", "P-170")
