@@ -82,7 +82,6 @@ class ProcessDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     """What a front end needs to show an instance to one caller."""
 
     instance: ProcessInstance
-    title: str
     step: ProcessStep
     choices: list[ProcessChoice]
     """The events of the step; those that are not allowed too, if the caller is one of those who are asked."""

@@ -241,7 +241,6 @@ def descriptor_of(desk: Desk, reader: Reader, found: Known) -> ProcessDescriptor
     entered = [each.timestamp for each in trail if each.event == "step_entered" and each.step_id == node.id]
     return ProcessDescriptor(
         instance=instance,
-        title=_text(node.metadata.get("title")) or node.id,
         step=ProcessStep(
             id=node.id,
             type=_type(node),

@@ -201,13 +201,19 @@ def test_the_earlier_check_wins(place: Place) -> None:
 
 @pytest.mark.row("P-067", "P-068", "P-069", "P-012")
 def test_conditions_and_guards_say_which_way_is_open(place: Place) -> None:
-    """The first one in the order of the file is taken whose condition holds and whose guard the caller has; conditions see the input."""
+    """The first one in the order of the file is taken whose condition holds and whose guard the caller has.
+
+    Conditions see the input as `input`; what it lays over the state opens no way of its own.
+    """
     engine = place.engine()
     published(engine)
     large = begun(engine, total=500)
     with pytest.raises(RejectedError) as refused:
         asking(engine, BOB).processes.advance(large, "approved")
     assert refused.value.reason == "INVALID_TRANSITION"
+    with pytest.raises(RejectedError) as spoofed:
+        asking(engine, BOB).processes.advance(large, "approved", {"total": 5})
+    assert spoofed.value.reason == "INVALID_TRANSITION"
     with pytest.raises(RejectedError):
         asking(engine, CAT).processes.advance(large, "returned", {"why": "no"})
     asking(engine, CAT).processes.advance(large, "returned", {"why": "unclear"})

@@ -60,6 +60,12 @@ def merged(routes: GraphIndex, data: Data, node: str, output: object) -> Data:
     return {**data, name: output} if name else {**data, **cast("Data", output)}
 
 
+def judged(routes: GraphIndex, data: Data, node: str, output: object) -> Data:
+    """The data by which the ways on from a node are judged. Nobody can open one by what they lay over it with their own answer."""
+    op = routes.node(node).op
+    return data if isinstance(op, Human) and op.lays_over else merged(routes, data, node, output)
+
+
 def without(data: Data, place: Sequence[str]) -> Data:
     """The data without what is found at this place."""
     head, *rest = place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.machine.graphs.graph import WITHDRAWN, Human
-from holdfast.machine.runs.answers import merged
+from holdfast.machine.runs.answers import judged
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import StepCompleted
 from holdfast.machine.runs.failures import give_up
@@ -20,7 +20,7 @@ def conclude(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
     op = turn.routes.node(step.node).op
     assert isinstance(op, Human)
     token = turn.state.tokens[step.token]
-    data = merged(turn.routes, token.data, step.node, answer)
+    data = judged(turn.routes, token.data, step.node, answer)
     turn.cancel_step_timer(step)
     told = f"{step.node!r} was {outcome}"
     if outcome == WITHDRAWN and way_out(turn, token, step.node, WITHDRAWN, data=data, answer=answer) is None:

@@ -9,7 +9,7 @@ from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
-from holdfast.machine.runs.answers import fits, is_within, merged, overflow
+from holdfast.machine.runs.answers import fits, is_within, judged, merged, overflow
 from holdfast.machine.runs.branches import branch_of
 from holdfast.machine.runs.ending import NOT_NEEDED, stop_step, unended
 from holdfast.machine.runs.events import (
@@ -36,7 +36,7 @@ _FAILED = "the branch failed"
 def finish(turn: Turn, step: Step, outcome: str = OK, output: object = None) -> None:
     """An open step ended well: its token moves on."""
     token = turn.state.tokens[step.token]
-    data = merged(turn.routes, token.data, step.node, output)
+    data = judged(turn.routes, token.data, step.node, output)
     edge, to = _choose(turn, token, step.node, outcome, data=data, answer=output)
     turn.emit(StepCompleted(step=step.number, outcome=outcome, output=output, to=to))
     _take(turn, token, edge, node=step.node, outcome=outcome)

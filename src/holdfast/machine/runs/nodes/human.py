@@ -20,7 +20,7 @@ from holdfast.machine.graphs.graph import Human, Node
 from holdfast.machine.graphs.index import names_of
 from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, Vote, reason_against, verdict, vote_of, votes_of
-from holdfast.machine.runs.answers import answer_found, is_within, merged, too_large
+from holdfast.machine.runs.answers import answer_found, is_within, judged, merged, too_large
 from holdfast.machine.runs.asking import ask
 from holdfast.machine.runs.candidates import (
     claim_refusal,
@@ -246,6 +246,6 @@ def _without_room(turn: Turn, step: Step, op: Human, tally: _Tally) -> Rejection
 def _without_way(turn: Turn, step: Step, tally: _Tally) -> Rejection | None:
     event, token = tally.answer, turn.state.tokens[step.token]
     answer = answer_found(turn.routes, step.node, event)
-    data = merged(turn.routes, token.data, step.node, answer)
+    data = judged(turn.routes, token.data, step.node, answer)
     is_closed = tally.is_over and is_barred(turn, token, step.node, event.outcome, data=data, answer=answer)
     return no_transition(step.node, event.outcome, turn.moment.actor.id) if is_closed else None
