@@ -28,6 +28,7 @@ FACES = ROOT / "src/holdfast/app/faces"
 MODULES = (
     "run",
     "runs",
+    "processes",
     "deciders",
     "tasks",
     "notifications",

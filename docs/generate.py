@@ -15,6 +15,7 @@ import ast
 import importlib
 import inspect
 import io
+import json
 import pkgutil
 import re
 import sys
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import holdfast
+from holdfast.authoring.process import process_schema
 from holdfast.errors import HoldfastError
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.people.refusals import PeopleRefusal
@@ -324,11 +326,21 @@ def refusal_rows(module: str, codes: type[StrEnum]) -> list[tuple[str, ...]]:
     return body
 
 
+# The JSON Schema of process files, on a page and in the package.
+
+
+def process_schema_page() -> str:
+    """What editors complete process files by."""
+    return json.dumps(process_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "requirements.md": requirements_page,
     "reference/errors.md": errors_page,
     "reference/settings.md": settings_page,
     "reference/rejections.md": rejections_page,
+    "reference/process.schema.json": process_schema_page,
+    "../src/holdfast/authoring/process/process.schema.json": process_schema_page,
 }
 
 if __name__ == "__main__":

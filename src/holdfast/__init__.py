@@ -19,6 +19,16 @@ from holdfast.app.operator_views import (
     WorkerInfo,
 )
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
+from holdfast.app.process_views import (
+    ProcessChoice,
+    ProcessDescriptor,
+    ProcessEvent,
+    ProcessInstance,
+    ProcessPage,
+    ProcessStep,
+    ProcessSummary,
+)
+from holdfast.app.processes import ProcessCode
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Reason, Why
 from holdfast.app.step_handlers import StepContext
@@ -35,6 +45,7 @@ from holdfast.app.verification import Verification
 from holdfast.app.views import Instance, Recorded
 from holdfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Page, Step, WorkflowInstance
 from holdfast.authoring.definition import Definition, TypedDefinition
+from holdfast.authoring.process import load_processes
 from holdfast.authoring.rules import load_rules
 from holdfast.authoring.saga import Branch, Escalation, Saga, SagaDefinition, StepDefinition, ask, event, handler, task
 from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
@@ -147,6 +158,14 @@ __all__ = [
     "PayloadError",
     "PeopleRequest",
     "Principal",
+    "ProcessChoice",
+    "ProcessCode",
+    "ProcessDescriptor",
+    "ProcessEvent",
+    "ProcessInstance",
+    "ProcessPage",
+    "ProcessStep",
+    "ProcessSummary",
     "ProjectedEvent",
     "Projection",
     "ProjectionInfo",
@@ -199,6 +218,7 @@ __all__ = [
     "ask",
     "event",
     "handler",
+    "load_processes",
     "load_rules",
     "message",
     "task",

@@ -33,6 +33,7 @@ RUNNABLE = [
     "docs/how-to/pause-definitions.md",
     "docs/how-to/wait-for-events.md",
     "docs/how-to/write-rules.md",
+    "docs/how-to/write-processes.md",
 ]
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,14 @@ def test_the_order_of_keys_does_not_matter(value: dict[str, object]) -> None:
 def test_keys_sort_by_utf16_units() -> None:
     """RFC 8785 sorts by UTF-16 code units, so that any verifier of that standard agrees on astral characters."""
     assert canonical_bytes({"\ue000": 1, "\U00010000": 2}) == '{"\U00010000":2,"\ue000":1}'.encode()
+
+
+@pytest.mark.row("E-201")
+@untimed
+@given(plain | st.dictionaries(st.text('abz~_A09\x7f\x00\n"\\/ü\ue000\U00010000'), plain))
+def test_the_bytes_are_those_of_the_standard(value: object) -> None:
+    """Whoever writes them, a quick way or the careful one, they are what RFC 8785 says."""
+    assert canonical_bytes(value) == rfc8785.dumps(value)  # type: ignore[arg-type]
 
 
 @pytest.mark.row("E-202")

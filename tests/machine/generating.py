@@ -122,6 +122,10 @@ class _Maker:
     nodes: list[g.Node] = field(default_factory=list)
     edges: list[g.Edge] = field(default_factory=list)
 
+    def _stored(self, source: str, spelling: Spelling = "native") -> dict[str, g.Plain]:
+        """The stored form of an expression over the data, which processes call by another name."""
+        return stored(source.replace("input.", "workflow.") if self.is_process else source, spelling)
+
     def sequence(self, exits: list[Exit], length: int, *, depth: int) -> list[Exit]:
         """Some nodes in a row behind the exits; gives the new exits."""
         first = len(self.nodes)
@@ -167,7 +171,7 @@ class _Maker:
     def condition(self, exits: list[Exit], depth: int) -> list[Exit]:
         rng = self.rng
         question = UNANSWERABLE if rng.random() < 0.05 else rng.choice(QUESTIONS)
-        name = self._node("if", g.Condition(expression=stored(question)), exits)
+        name = self._node("if", g.Condition(expression=self._stored(question)), exits)
         leads = self.sequence([(name, g.TRUE)], rng.randint(1, 2), depth=depth)
         leads += self._error_way(name, depth, 0.1)
         if rng.random() < 0.15:
@@ -306,7 +310,9 @@ class _Maker:
 
     def each(self, exits: list[Exit], depth: int) -> list[Exit]:
         op = g.Split(
-            items=stored(self.rng.choice(LISTS), "mapping"), limit=self.rng.choice((None, 1, 2)), item=f"it{depth}"
+            items=self._stored(self.rng.choice(LISTS), "mapping"),
+            limit=self.rng.choice((None, 1, 2)),
+            item=f"it{depth}",
         )
         name = self._node("each", op, exits)
         leads = self._join(name, [self._branch(name, 0, depth)], 3)
@@ -343,16 +349,16 @@ class _Maker:
         source, outcome = leaving
         if isinstance(self._op(source), g.Join) or isinstance(target.op, g.Join):
             return
-        when = stored(self.rng.choice(QUESTIONS))
+        when = self._stored(self.rng.choice(QUESTIONS))
         self.edges.append(g.Edge(source=source, target=target.id, on=outcome, when=when, priority=0, rework=True))
 
     def _guard(self, source: str, outcome: str) -> None:
         """Now and then a way has a condition, or adds to the data."""
         for place, edge in enumerate(self.edges):
             if edge.source == source and edge.on == outcome:
-                when = stored(self.rng.choice((*QUESTIONS, UNANSWERABLE))) if self.rng.random() < 0.4 else None
+                when = self._stored(self.rng.choice((*QUESTIONS, UNANSWERABLE))) if self.rng.random() < 0.4 else None
                 given = self.rng.choice(("input.items", "input.k", "input.items > 1"))
-                assign = {"x": stored(given, "mapping"), "y": stored("input.x", "mapping")}
+                assign = {"x": self._stored(given, "mapping"), "y": self._stored("input.x", "mapping")}
                 has_more = self.rng.random() < 0.3
                 self.edges[place] = msgspec.structs.replace(edge, when=when, assign=assign if has_more else {})
 

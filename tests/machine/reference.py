@@ -64,7 +64,7 @@ def _read(stored: dict[str, g.Plain]) -> Expression:
 def _holds(condition: dict[str, g.Plain], data: Data, resume: Data) -> bool:
     """A condition that cannot be answered does not hold."""
     try:
-        return _read(condition).holds({"input": data, "resume": resume})
+        return _read(condition).holds({"input": data, "workflow": data, "resume": resume})
     except ExpressionError:
         return False
 
@@ -72,7 +72,7 @@ def _holds(condition: dict[str, g.Plain], data: Data, resume: Data) -> bool:
 def _value(stored: dict[str, g.Plain], data: Data) -> object:
     """What an edge adds to the data; what cannot be computed is null."""
     try:
-        return _read(stored).evaluate({"input": data})
+        return _read(stored).evaluate({"input": data, "workflow": data})
     except ExpressionError:
         return None
 
@@ -101,7 +101,7 @@ def _matches(awaited: g.Awaited, data: Data, payload: object) -> bool:
 
 def _without_list(data: Data, source: str) -> Data:
     """The data without a list that is found at a path in it."""
-    first, _, rest = source.removeprefix("input.").partition(".")
+    first, _, rest = source.removeprefix("input.").removeprefix("workflow.").partition(".")
     if not rest:
         return {name: value for name, value in data.items() if name != first}
     inner = data[first]
@@ -475,10 +475,10 @@ class Reference:
         return _may(self.actor, node.capability) or self._bar("not_allowed")
 
     def _may_leave(self, step: Step, outcome: str, data: Data) -> bool:
-        """An answer that leads on, but only for others, is not taken."""
-        open_ways = self._open_edges(step.node, outcome, data)
-        is_free = not open_ways or any(_may(self.actor, edge.capability) for edge in open_ways)
-        return is_free or self._bar("no_transition")
+        """An answer that leads on, but only for others, is not taken; nor one that would lead on with other data, where that is fatal."""
+        ways = self._edges(step.node, outcome) or self._edges(step.node, "*")
+        found = ways if self.policies.on_no_edge == "fail" else self._open_edges(step.node, outcome, data)
+        return not found or self._edge(step.node, outcome, data) is not None or self._bar("no_transition")
 
     def _note_late_end(self, command: c.CompleteStep | c.FailStep | c.EndNotice) -> bool:
         """A call that was under way when the run ended has come back; nothing is news but that it was made.
@@ -1255,11 +1255,14 @@ class Reference:
             self._finish(step, g.OK, None)
 
     def _end_way(self, step: Step, status: str) -> None:
-        if status == "failed":
+        if status == "failed" and self.graph.kind != "process":
             self._fail(step, ANYTHING)
             return
         step.outcome = g.OK
         self._end(step, "completed")
+        if status == "failed":
+            self._roll_back(None, ANYTHING)
+            return
         if status == "cancelled":
             self._cancel(ANYTHING)
         else:
@@ -1286,7 +1289,7 @@ class Reference:
 
     def _ask(self, step: Step, op: g.Condition) -> None:
         try:
-            answer = _read(op.expression).holds({"input": step.data, "resume": self.resume_data})
+            answer = _read(op.expression).holds({"input": step.data, "workflow": step.data, "resume": self.resume_data})
         except ExpressionError:
             self._fail(step, ANYTHING)
         else:
@@ -1441,7 +1444,7 @@ class Reference:
         items: object = None
         if op.items is not None:
             try:
-                items = _read(op.items).evaluate({"input": step.data})
+                items = _read(op.items).evaluate({"input": step.data, "workflow": step.data})
             except ExpressionError:
                 items = None
             if not isinstance(items, list):
@@ -1602,7 +1605,8 @@ class Reference:
         token = step.token
         if self.back:
             return
-        told = token.data | {"error": {"step": step.node, "message": error}}
+        name = "_last_error" if self.graph.kind == "process" else "error"
+        told = token.data | {name: {"step": step.node, "message": error}}
         if self._edge(step.node, g.ERROR, told) is not None:
             token.data = told
             self._leave(token, step.node, g.ERROR)

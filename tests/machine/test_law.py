@@ -16,7 +16,7 @@ from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.events import StepAnswered
-from holdfast.machine.runs.namespaces import namespaces_of
+from holdfast.machine.runs.namespaces import Asked, namespaces_of
 from holdfast.machine.runs.refusals import Refusal
 from machine.hosting import NOW, RUN, Host
 
@@ -272,8 +272,8 @@ def test_the_names_of_expressions_have_values_of_their_types(kind: g.Kind) -> No
     """What a front end checks expressions against is what a run gives them."""
     host = asking()
     spaces = namespaces_of(kind)
-    token = host.state.tokens["0"]
-    values = spaces.values(Moment(now=NOW, instance=RUN, actor=ANN), host.state, token, "ask")
+    moment = Moment(now=NOW, instance=RUN, actor=ANN)
+    values = spaces.values(Asked(moment, host.state, "ask", host.state.tokens["0"].data))
     assert values.keys() == (spaces.schema.fields or {}).keys()
     actor = values["actor"]
     assert actor == {"id": "ann", "kind": "user", "roles": ["finance"], "capabilities": ["orders.*"]}

@@ -209,21 +209,21 @@ def test_an_empty_branch_has_no_last_step() -> None:
 
 def test_a_condition_on_an_error_edge_counts() -> None:
     """Where the condition of the only error edge does not hold, no error edge leads on, and the run is rolled back."""
-    ways = [edge("a", "b", g.ERROR, when="input.x > 5")]
+    ways = [edge("a", "b", g.ERROR, when="workflow.x > 5")]
     played = play([task("a"), task("b")], ways, [failed(1)])
     assert seen(played) == "failed: a failed"
 
 
 def test_a_condition_on_a_timeout_edge_counts() -> None:
     """The same for a node that waited too long."""
-    ways = [edge("ask", "b", g.TIMEOUT, when="input.x > 5")]
+    ways = [edge("ask", "b", g.TIMEOUT, when="workflow.x > 5")]
     played = play([node("ask", g.Human(), 5), task("b")], ways, [Fire(c.TimeOut(step=1))])
     assert seen(played) == "failed: ask failed"
 
 
 def test_a_condition_on_a_rejected_edge_counts() -> None:
     """The same for a person who rejects: the run is aborted."""
-    ways = [edge("ask", "b", g.REJECTED, when="input.x > 5")]
+    ways = [edge("ask", "b", g.REJECTED, when="workflow.x > 5")]
     played = play([node("ask", g.Human()), task("b")], ways, [Say(c.AnswerStep(step=1, outcome="rejected"))])
     assert seen(played) == "aborted: ask completed"
 
@@ -270,20 +270,20 @@ def test_an_end_can_cancel_the_run() -> None:
 
 def test_edges_for_any_outcome_count_only_without_edges_of_its_own() -> None:
     """Where the outcome has an edge whose condition does not hold, no edge leads on."""
-    own = edge("a", "b", when="input.x > 5")
+    own = edge("a", "b", when="workflow.x > 5")
     assert seen(play([task("a"), task("b")], [own, edge("a", "b", "*")], [done(1)])) == "completed: a completed"
     assert seen(play([task("a"), task("b")], [edge("a", "b", "*")], [done(1)])) == "running: a completed, b pending"
 
 
 def test_a_condition_that_cannot_be_answered_does_not_hold() -> None:
     """The next edge is tried."""
-    ways = [edge("a", "b", when="input.missing > 5"), edge("a", "d")]
+    ways = [edge("a", "b", when="workflow.missing > 5"), edge("a", "d")]
     assert seen(play([*map(task, "abd")], ways, [done(1)])) == "running: a completed, d pending"
 
 
 def test_what_an_edge_adds_is_computed_from_the_data_before_it() -> None:
     """What cannot be computed is null."""
-    assign = {"x": stored("input.items > 1", "mapping"), "y": stored("input.x", "mapping")}
+    assign = {"x": stored("workflow.items > 1", "mapping"), "y": stored("workflow.x", "mapping")}
     way = g.Edge(source="a", target="e", assign=assign)
     played = play([task("a"), node("e", g.End())], [way], [done(1, {"items": []})])
     assert played.host.state.result == {"x": None, "y": 1, "items": []}
@@ -333,7 +333,7 @@ def test_expressions_may_ask_for_the_step_and_the_instance() -> None:
     """On edges as well as in conditions: the name of the node that is left, and the id of the run."""
     ways = [edge("a", "b", when=f"step_name == 'a' and instance_id == '{RUN}'"), edge("a", "d")]
     graph = compile_graph(
-        kind="process", name="g", version="1", entry="a", nodes=[*map(task, "abd")], edges=ways, policies=g.Policies()
+        kind="saga", name="g", version="1", entry="a", nodes=[*map(task, "abd")], edges=ways, policies=g.Policies()
     )
     told = Host(graph)
     told.tell(c.StartWorkflow(input={"x": 1}))
@@ -410,7 +410,7 @@ def test_an_operator_may_exceed_the_limit_of_visits() -> None:
     policies = g.Policies(on_failure="dlq", max_visits=1)
     played = play([task("a")], [], [failed(1), Say(c.RequeueStep(step=1)), done(2)], policies)
     assert seen(played) == "completed: a failed, a completed"
-    ways = [edge("a", "a", when="input.x == 1"), edge("a", "b")]
+    ways = [edge("a", "a", when="workflow.x == 1"), edge("a", "b")]
     loop = g.Policies(max_visits=1)
     played = play([task("a"), task("b")], ways, [done(1), Say(c.ResumeWorkflow()), done(2, {"x": 2})], loop)
     assert seen(played) == "running: a completed, a completed, b pending"

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.app.desk import Desk, checked_key
 from holdfast.errors import HoldfastError
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_PEOPLE
 from holdfast.kernel.records import TASKS
@@ -60,6 +61,14 @@ def on_question(
     reply: Reply[T] = Reply()
     looked.when_brought(lambda: _pass_on(_sent(looked, send), reply))
     return reply
+
+
+def decider_of(desk: Desk, instance: InstanceId, number: int) -> Actor:
+    """As whom the actor of a desk would decide a question; as themselves where the directory knows nobody."""
+    now = desk.service.shared.clock.now()
+    if desk.request.actor.kind == "system" or desk.directory.is_known_empty(desk.tenant, now):
+        return desk.request.actor
+    return _deciding(desk, instance, number, "", concerned=asked_at).request.actor
 
 
 def asked_at(reader: Reader, instance: InstanceId, number: int) -> list[Person]:

@@ -16,7 +16,7 @@ from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.publications import StoredPublication
 from holdfast.machine.graphs.graph import Graph, Trigger
-from holdfast.machine.graphs.index import DATA, EVENT
+from holdfast.machine.graphs.index import EVENT, names_of
 from holdfast.machine.publications import RouteEvent, RouteOn, SeekEvent
 from holdfast.machine.runs.commands import TakeEvents
 from holdfast.machine.runs.errands import FindEvents, Sought
@@ -164,7 +164,7 @@ def _subscriber(waiter: Waiter, place: int) -> Subscriber:
 
 def _holds(match: Expression | None, errand: FindEvents, event: Published) -> bool:
     try:
-        return match is None or match.holds({DATA: errand.data, EVENT: event.payload})
+        return match is None or match.holds({**names_of(errand.data), EVENT: event.payload})
     except ExpressionError:
         return False
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
+from holdfast.app.rests import Rests
 from holdfast.app.standing import OPERATOR
 from holdfast.errors import NotFoundError, StoppedError
 from holdfast.kernel.ids import InstanceId
@@ -95,6 +96,8 @@ class Endings:
         self._look_at = 0.0
         """When to look at all of them again, in case another process ended one (monotonic time)."""
         self._is_running = service.committer.is_running
+        self.rests = Rests(service, has_threads=has_threads)
+        """Who waits for an instance to rest."""
         service.when_ended(self._ended)
 
     def reply(self, told: Told) -> EndReply[Any]:
@@ -118,8 +121,9 @@ class Endings:
 
     @property
     def loops(self) -> list[Loop]:
-        """The loop that looks, once somebody waits."""
-        return [self._loop] if self._loop is not None and self._is_started else []
+        """The loops that look, once somebody waits."""
+        own = [self._loop] if self._loop is not None and self._is_started else []
+        return [*own, *self.rests.loops]
 
     def _look_soon(self, key: _Key) -> None:
         """Have the loop look, at once if the instance may have ended already."""
@@ -141,6 +145,7 @@ class Endings:
         for loop in self.loops:
             loop.stop()
             loop.join(1.0)
+        self.rests.stop()
         with self._lock:
             waiting, self._waiting = self._waiting, {}
         for replies in waiting.values():

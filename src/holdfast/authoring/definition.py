@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from holdfast.errors import ConfigurationError, indefinite
+from holdfast.errors import ConfigurationError, Diagnostic, indefinite
 from holdfast.machine.graphs.compiler import compile_data
 from holdfast.machine.graphs.graph import Graph
 
@@ -30,6 +30,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """What the source is, such as `application/json`; empty if there is none."""
     description: str = ""
     """What it is for, in the author's words."""
+    warnings: tuple[Diagnostic, ...] = ()
+    """What is odd about it: it can be run, and will most likely not do what its author meant."""
 
     @property
     def name(self) -> str:

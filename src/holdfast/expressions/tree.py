@@ -7,11 +7,11 @@ means: the canonical form and the hash leave it out.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal, TypeAlias, assert_never
 
 import msgspec
-import rfc8785
 from msgspec import Meta
 
 from holdfast.expressions.paths import path_text
@@ -27,6 +27,10 @@ Temporal: TypeAlias = Literal["date", "datetime", "duration"]
 
 Plain: TypeAlias = "bool | str | list[Plain] | dict[str, Plain] | None"
 """What the canonical form is made of. It has no numbers: those are text, so that no platform rounds them."""
+
+
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+"""Canonical JSON (RFC 8785) of what has no numbers and only names of fields for keys."""
 
 
 class Located(msgspec.Struct, frozen=True, kw_only=True, tag_field="node", omit_defaults=True):
@@ -151,7 +155,7 @@ def canonical(node: Node) -> dict[str, Plain]:
 
 def digest(node: Node) -> str:
     """SHA-256 over the canonical JSON (RFC 8785) of the canonical form, in hexadecimal."""
-    return hashlib.sha256(rfc8785.dumps(canonical(node))).hexdigest()
+    return hashlib.sha256(_encode(canonical(node)).encode()).hexdigest()
 
 
 def _without_positions(form: Plain) -> Plain:

@@ -51,6 +51,8 @@ _AWAITED = {
 """Why a run is paused that waits, by what it waits for."""
 
 _RESUMING = Status("running", "resuming")
+_PAUSED_BY: dict[str, frozenset[str]] = {"rules": frozenset(_AWAITED), "process": frozenset({"event", "timer"})}
+"""What a run of a kind is paused by while it waits for nothing else; runs of the others are never paused by a wait."""
 
 GRAPH_LANGUAGE = "$graph"
 """What all graphs speak: whoever can run one of them can read the commands and effects of all."""
@@ -74,9 +76,9 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         self.type = graph.name  # type: ignore[misc]
         self.definition_version = graph.version
         self.kind = graph.kind
-        self._routes = GraphIndex(graph, limit)
-        self._pauses = graph.kind == "rules"
-        self.asks_people = self._routes.asks_people
+        self.routes = GraphIndex(graph, limit)
+        self._waits = _PAUSED_BY.get(graph.kind, frozenset())
+        self.asks_people = self.routes.asks_people
         """Whether a run, or one that it starts, may ask somebody in particular."""
 
     def initial(self) -> State:
@@ -85,15 +87,15 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
 
     def evolve(self, state: State, event: Event) -> State:
         """The run after an event."""
-        return evolve(self._routes, state, event)
+        return evolve(self.routes, state, event)
 
     def decide(self, state: State, command: Command, moment: Moment) -> Answer:
         """What happens next."""
-        return decide(self._routes, state, command, moment)
+        return decide(self.routes, state, command, moment)
 
     def status(self, state: State) -> Status:
-        """Where the run stands. Rules that wait are paused: that is what they are there for."""
-        if self._pauses and state.status == "running" and not state.reason:
+        """Where the run stands. Rules that wait are paused: that is what they are there for. Processes are that wait for no person."""
+        if self._waits and state.status == "running" and not state.reason:
             return self._waiting(state)
         if not state.reason:
             return _STATUSES[state.status]
@@ -101,8 +103,8 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
 
     def _waiting(self, state: State) -> Status:
         """A run whose open steps all wait is paused, and the first of them says what for; one whose last resume led to an open step is resuming."""
-        kinds = [kind_of(self._routes.node(step.node)).wait_kind for step in state.open.values()]
-        if kinds and all(kinds):
+        kinds = [kind_of(self.routes.node(step.node)).wait_kind for step in state.open.values()]
+        if kinds and self._waits.issuperset(kinds):
             since = next(iter(state.open.values())).asked_at
             return Status("paused", _AWAITED[kinds[0]], datetime.fromisoformat(since) if since else None)
         is_resuming = state.resumed is not None and state.resumed.step in state.open
@@ -139,4 +141,4 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
 
     def rows_of(self, state: State, event: Event) -> Sequence[Record]:
         """The rows that change with an event."""
-        return Projection(self._routes, kind_of, state).records_of(event)
+        return Projection(self.routes, kind_of, state).records_of(event)

@@ -106,6 +106,8 @@ class Service:
         """Name and number make the id of a command, which its events carry as their cause."""
         self._working: WorkingSide = NoWorker()
         self._hearers: list[HearEnded] = []
+        self.listeners: list[Callable[[Batch], None]] = []
+        """Called back after each commit, on the thread that committed: they must be quick, and never fail."""
         self._limit = settings.unhealthy_after.total_seconds()
         clock.synchronise(store.now())
         parts = store.line()
@@ -249,6 +251,8 @@ class Service:
         self._working.written(batch)
         if self._hearers:
             self._tell_ended(batch)
+        for hear in self.listeners:
+            hear(batch)
         if self._notifier is not None and (self._must_stop or any(map(_concerns_others, changes))):
             self._must_notify = True
             self._notifier.wake()

@@ -12,6 +12,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.records import DeadLetterSource
 from holdfast.kernel.rows import Record, RowKind
 from holdfast.store.findings import FedEvent, ProjectionState, StepName, Transition
+from holdfast.store.matches import Matches
 from holdfast.store.publications import Publications
 from holdfast.store.resuming import PausedInstances
 from holdfast.store.shapes import (
@@ -121,7 +122,7 @@ class DeadLetters(Protocol):
         ...
 
 
-class Reader(Instances, Work, DeadLetters, PausedInstances, Publications, Tasks, Protocol):
+class Reader(Instances, Matches, Work, DeadLetters, PausedInstances, Publications, Tasks, Protocol):
     """What callers may see, of one tenant. Everything is read without a lock."""
 
     def look(self) -> AbstractContextManager[Reader]:

@@ -279,7 +279,7 @@ def test_a_run_takes_an_event_once_also_in_a_loop(place: Place) -> None:
         engine.advance(seconds=1)
     instance = begun(engine, name="looping")
     assert [each.data["id"] for each in history(engine, instance, "event_received")] == ["e-1", "e-2"]
-    assert status(engine, instance) == "running"
+    assert status(engine, instance) == "suspended"
     engine.advance(2 * DAY)
     engine.publish("payment", "o-1", 3, event_id="e-3", ttl=DAY)
     engine.drain()

@@ -215,11 +215,8 @@ def test_an_engine_takes_definitions_of_any_front_end(place: Place, way: str) ->
     engine.drain()
     assert status(engine, instance) == "completed"
     assert [each.decision for each in engine.run(instance).tasks()] == ["returned", "returned", "approved"]
-    assert [each.data["outcome"] for each in history(engine, instance, "step_answered")] == [
-        "returned",
-        "returned",
-        "approved",
-    ]
+    told = history(engine, instance, "returned", "approved")
+    assert [each.data["outcome"] for each in told] == ["returned", "returned", "approved"]
     assert engine.instances.verify(instance).is_sound
 
 
@@ -241,4 +238,4 @@ def test_words_are_a_matter_of_the_kind() -> None:
     assert saga.instance_status("paused", "requested", has_begun=True) == "paused"
     assert saga.event_name("step_answered", {"outcome": "confirmed"}) == "approved"
     assert saga.event_name("step_answered", {"outcome": "returned"}) == "step_answered"
-    assert words_of("process") is saga
+    assert words_of("envelope") is saga

@@ -18,6 +18,7 @@ from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
 from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
+from holdfast.app.calls.processes import FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
@@ -38,6 +39,8 @@ class FutureCalls:
     """For whom the calls are made."""
     runs: FutureRuns
     """Workflows: listing and finding them."""
+    processes: FutureProcesses
+    """Processes: starting and advancing them, and what a caller can do with one."""
     deciders: FutureDeciders
     """Commands to deciders, and questions about their instances."""
     tasks: FutureTasks
@@ -65,6 +68,7 @@ class FutureCalls:
         self._desk = desk
         self.request = desk.request
         self.runs = FutureRuns(desk)
+        self.processes = FutureProcesses(desk)
         self.deciders = FutureDeciders(desk)
         self.tasks = FutureTasks(desk)
         self.notifications = FutureNotifications(desk)

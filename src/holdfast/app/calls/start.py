@@ -30,7 +30,7 @@ class _Waits(TypedDict, total=False):
     looks_up: bool
 
 
-def started(
+def started(  # noqa: PLR0913 - all that can be said about a start, by name
     desk: Desk,
     definition: DefinitionLike,
     input: object,  # noqa: A002 - the word that everybody uses for it
@@ -40,8 +40,9 @@ def started(
     idempotency_key: str,
     delay: timedelta | float,
     comment: str,
+    scope: str = "",
 ) -> Reply[FutureRun[Any]]:
-    """Have a workflow started; the parameters are those of `engine.start`."""
+    """Have a workflow started; the parameters are those of `engine.start`. Idempotency keys of one `scope` are told apart by nothing else."""
     try:
         name, pinned = desk.registry.library.find(desk.tenant, *checked_definition(definition, version))
         data = plain_data(input, "input", limit=desk.payload_limit)
@@ -54,7 +55,7 @@ def started(
     except HoldfastError as error:
         return failed(error)
     # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
-    receipt = ReceiptKey(desk.tenant, f"%start:{name}", repeated) if repeated else None
+    receipt = ReceiptKey(desk.tenant, scope or f"%start:{name}", repeated) if repeated else None
 
     kind = definition.result if isinstance(definition, TypedDefinition) else object
 

@@ -22,6 +22,7 @@ from holdfast.app.calls.inbox import FutureInbox
 from holdfast.app.calls.instances import FutureInstances
 from holdfast.app.calls.notifications import FutureNotifications
 from holdfast.app.calls.pauses import FuturePauses
+from holdfast.app.calls.processes import PATIENCE, FutureProcesses
 from holdfast.app.calls.projections import FutureProjections
 from holdfast.app.calls.run import FutureRun
 from holdfast.app.calls.runs import FutureRuns
@@ -44,6 +45,7 @@ from holdfast.app.operator_views import (
 )
 from holdfast.app.pause_views import ResumeOption, ResumeRequest
 from holdfast.app.pictures import Format
+from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.publication_views import PublishedEvent
 from holdfast.app.reasons import Why
 from holdfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
@@ -324,6 +326,116 @@ class Runs:
     ) -> builtins.list[views.InstanceSummary]:
         """Paused runs that are about to go on: a request was written down, what they waited for is decided and nobody has resumed them, or they have been paused for too long."""
         return self._futures.resumable(definition=definition, after=after, limit=limit).result()
+
+
+class Processes:
+    """What can be asked of processes. Who acts, and for which tenant and partition, is the request of these calls (`acting`)."""
+
+    def __init__(self, futures: FutureProcesses) -> None:
+        self._futures = futures
+
+    def start(
+        self,
+        workflow_id: str,
+        input: dict[str, object] | None = None,
+        *,
+        version: str | int = "",
+        key: str = "",
+        idempotency_key: str = "",
+        comment: str = "",
+        patience: timedelta | float = PATIENCE,
+    ) -> ProcessInstance:
+        """Start a process; its first step is entered, and automatic steps are done until it waits for somebody.
+
+        `idempotency_key` makes the call safe to repeat: the same key gives the same instance, once for a tenant; another start under
+        it is refused (`IDEMPOTENCY_CONFLICT`). `patience` is how long the call waits for automatic steps, as a timedelta or in
+        seconds: what takes longer, or all of it with 0, is left to the workers, and the answer tells how things stand.
+        """
+        return self._futures.start(
+            workflow_id,
+            input,
+            version=version,
+            key=key,
+            idempotency_key=idempotency_key,
+            comment=comment,
+            patience=patience,
+        ).result()
+
+    def advance(
+        self,
+        instance: InstanceLike,
+        event: str,
+        input: dict[str, object] | None = None,
+        *,
+        comment: str = "",
+        expected_version: int | None = None,
+        patience: timedelta | float = PATIENCE,
+    ) -> ProcessInstance:
+        """Leave the current step by an event, with what its form asks for; automatic steps that follow are done, as in `start`.
+
+        Refused in this order: there is no such instance (NotFoundError), it is not active (`WORKFLOW_NOT_ACTIVE`), the caller lacks the
+        capability or the role of the step (ForbiddenError), no transition is open by this event (`INVALID_TRANSITION`).
+        `expected_version` is that of the instance as the caller has seen it; if it was changed since, `VERSION_CONFLICT`. Without it an
+        advance that others were faster than is judged anew.
+        """
+        return self._futures.advance(
+            instance, event, input, comment=comment, expected_version=expected_version, patience=patience
+        ).result()
+
+    def get(self, instance: InstanceLike) -> ProcessDescriptor:
+        """What a front end needs to show an instance to the caller: its step, the form, the events that the caller may advance it by."""
+        return self._futures.get(instance).result()
+
+    def events(self, instance: InstanceLike, *, with_lifecycle: bool = False) -> builtins.list[ProcessEvent]:
+        """The trail of an instance: what happened to its steps, and `with_lifecycle` also what happened to the instance itself."""
+        return self._futures.events(instance, with_lifecycle=with_lifecycle).result()
+
+    def cancel(
+        self, instance: InstanceLike, reason: str = "", *, expected_version: int | None = None
+    ) -> ProcessInstance:
+        """End an instance that is active or suspended; nothing is undone. It takes the capability that the definition names for that."""
+        return self._futures.cancel(instance, reason, expected_version=expected_version).result()
+
+    def resume(
+        self, instance: InstanceLike, reason: str = "", *, patience: timedelta | float = PATIENCE
+    ) -> ProcessInstance:
+        """Let a suspended instance go on: a step that failed is tried again. It takes the capability `execution:resume`."""
+        return self._futures.resume(instance, reason, patience=patience).result()
+
+    def list(
+        self,
+        *,
+        status: str | Sequence[str] = (),
+        workflow_id: str = "",
+        key: str = "",
+        subject_id: str = "",
+        role: str | None = None,
+        mine: bool = False,
+        cursor: InstanceLike | None = None,
+        limit: int = 100,
+    ) -> ProcessPage:
+        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages.
+
+        `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
+        the caller, by name or by a role; `role` those at a step that asks a role.
+        """
+        return self._futures.list(
+            status=status,
+            workflow_id=workflow_id,
+            key=key,
+            subject_id=subject_id,
+            role=role,
+            mine=mine,
+            cursor=cursor,
+            limit=limit,
+        ).result()
+
+    def process_timeouts(self) -> int:
+        """Do what is due: steps and instances whose time is over go where their definition says. How many timers were due.
+
+        Workers do so by themselves; this is for those who have none, and for tests.
+        """
+        return self._futures.process_timeouts().result()
 
 
 class Deciders:
@@ -1034,6 +1146,8 @@ class Calls:
     """For whom the calls are made."""
     runs: Runs
     """Workflows: listing and finding them."""
+    processes: Processes
+    """Processes: starting and advancing them, and what a caller can do with one."""
     deciders: Deciders
     """Commands to deciders, and questions about their instances."""
     tasks: Tasks
@@ -1065,6 +1179,7 @@ class Calls:
         self.futures = futures
         self.request = futures.request
         self.runs = Runs(futures.runs)
+        self.processes = Processes(futures.processes)
         self.deciders = Deciders(futures.deciders)
         self.tasks = Tasks(futures.tasks)
         self.notifications = Notifications(futures.notifications)

@@ -54,7 +54,7 @@ def check_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     triggers: Sequence[Trigger] = (),
 ) -> list[Diagnostic]:
     """Everything that is wrong, in an order that does not depend on the order of nodes and edges."""
-    draft = Draft(nodes, edges, entry)
+    draft = Draft(nodes, edges, entry, on_deadline=policies.on_deadline)
     found = [
         *_workflow(kind, name, version),
         *_rights(rights),
@@ -98,6 +98,9 @@ def _trigger(trigger: Trigger) -> Iterator[Diagnostic]:
 def _policies(policies: Policies) -> Iterator[Diagnostic]:
     for field, words in POLICY_WORDS.items():
         yield from word_findings("", field, f"the policy {field}", getattr(policies, field), words=words)
+    if policies.on_deadline and policies.deadline_ms is None:
+        message = f"the workflow goes to {policies.on_deadline!r} when its time is over, and has no deadline; give one"
+        yield Diagnostic("deadline", message, policies.on_deadline)
     if policies.deadline_ms is not None:
         yield from time_findings("", "deadline", "the deadline", policies.deadline_ms, low=1)
     yield from time_findings("", "stop_grace", "the time that a cancellation waits", policies.stop_grace_ms)
@@ -130,6 +133,9 @@ def _references(draft: Draft) -> Iterator[Diagnostic]:
     if draft.names and draft.entry not in draft.names:
         message = f"the workflow begins at {draft.entry!r}, which does not exist; name one of its steps"
         yield Diagnostic("unknown_entry", message, draft.entry)
+    if draft.on_deadline and draft.on_deadline not in draft.names:
+        message = f"the workflow goes to {draft.on_deadline!r} when its time is over, which does not exist; name one of its steps"
+        yield Diagnostic("deadline", message, draft.on_deadline)
 
 
 # -- nodes
@@ -197,13 +203,13 @@ def _edge(draft: Draft, edge: Edge) -> Iterator[Diagnostic]:
             f"{edge.id} is a branch, which is taken always and as it is; ask, assign and demand in a step of the branch"
         )
         yield Diagnostic("branch_condition", message, place)
-    yield from _outcome(source, edge)
+    yield from _outcome(draft, source, edge)
 
 
-def _outcome(node: Node, edge: Edge) -> Iterator[Diagnostic]:
+def _outcome(draft: Draft, node: Node, edge: Edge) -> Iterator[Diagnostic]:
     """Ways that no token will ever take."""
     known = node.op.exits
-    possible = known if node.timeout_ms is not None else known - {g.TIMEOUT}
+    possible = known if node.timeout_ms is not None or draft.on_deadline else known - {g.TIMEOUT}
     if edge.on in possible or (edge.on == g.ANY_OUTCOME and possible):
         return
     if edge.on == g.TIMEOUT and g.TIMEOUT in known:
@@ -239,6 +245,11 @@ def _distinct(draft: Draft) -> Iterator[Diagnostic]:
 
 
 def _forks(draft: Draft) -> Iterator[Diagnostic]:
+    if draft.on_deadline and any(isinstance(node.op, Split) for node in draft.nodes.values()):
+        message = (
+            "the workflow has forks, so nobody can say which branch goes on when its time is over; drop `on_deadline`"
+        )
+        yield Diagnostic("deadline", message, draft.on_deadline)
     branches = Counter(edge.source for edge in draft.edges if edge.on == g.BRANCH)
     joins: defaultdict[str, list[str]] = defaultdict(list)
     for node in draft.nodes.values():

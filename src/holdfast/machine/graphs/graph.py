@@ -141,8 +141,9 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     @property
     def id(self) -> str:
-        """Names the edge, in messages and as the last resort of an order."""
-        return f"{self.source}-[{self.on}]->{self.target}"
+        """Names the edge, in messages and as the last resort of an order; of several that differ in what they ask, each by its priority."""
+        name = f"{self.source}-[{self.on}]->{self.target}"
+        return f"{name}#{self.priority}" if self.priority else name
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -153,7 +154,9 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     on_reject: OnReject = "abort"
     on_no_edge: Literal["complete", "pause", "fail"] = "complete"
     deadline_ms: int | None = None
-    """The whole run is cancelled after this long."""
+    """How long the whole run may take."""
+    on_deadline: str = ""
+    """The node that the run goes to then, unless it waits at one that is left by `timeout`; empty means that it is cancelled."""
     stop_grace_ms: int = 30_000
     """How long a cancellation waits for handlers that were told to stop."""
     chain_limit: int | None = None

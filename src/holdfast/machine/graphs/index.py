@@ -8,15 +8,35 @@ from collections.abc import Callable, Iterator, Mapping
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Variable
 from holdfast.machine.graphs.forms import Form
-from holdfast.machine.graphs.graph import ANY_OUTCOME, LOOPING, Call, Edge, Graph, Human, Join, Node, Split, WaitEvent
+from holdfast.machine.graphs.graph import (
+    ANY_OUTCOME,
+    LOOPING,
+    Call,
+    Edge,
+    Graph,
+    Human,
+    Join,
+    Node,
+    Split,
+    Task,
+    WaitEvent,
+)
 from holdfast.machine.graphs.kinds.events import KEY, MATCH
 from holdfast.machine.graphs.kinds.human import RULED, SHOWN, TEMPLATE
+from holdfast.machine.graphs.kinds.task import GIVEN, KEPT
 from holdfast.machine.graphs.kinds.wait import UNTIL
 
 DATA = "input"
 """What expressions call the data of a token."""
+WORKFLOW = "workflow"
+"""What those of processes call it; their `input` is what an answer brings."""
 EVENT = "event"
 """What they call the signal that was taken last."""
+
+
+def names_of(data: object) -> dict[str, object]:
+    """What expressions read that are asked apart from a moment: the data, by either of its names."""
+    return {DATA: data, WORKFLOW: data}
 
 
 class GraphIndex:
@@ -40,16 +60,22 @@ class GraphIndex:
         }
         self._lists = {name: _place(each["items"]) for name, each in self._formulas.items() if "items" in each}
         self._answering = frozenset(node.id for node in graph.nodes.values() if node.op.is_answering)
-        self._named = frozenset(node.id for node in graph.nodes.values() if node.op.is_named)
+        self._named = frozenset(
+            node.id
+            for node in graph.nodes.values()
+            if node.op.is_named and not (isinstance(node.op, Human) and node.op.lays_over)
+        )
         self._answers = {
             node.id: node.op.split if node.op.split in self._lists else node.op.answer or node.id
             for node in graph.nodes.values()
             if isinstance(node.op, Join)
         }
-        self._shown = {
-            name: {each.removeprefix(SHOWN): formulas[each] for each in formulas if each.startswith(SHOWN)}
-            for name, formulas in self._formulas.items()
-        }
+        self._shown = {name: self._beginning(name, SHOWN) for name in graph.nodes}
+        tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
+        self._given = {name: self._beginning(name, GIVEN) for name, op in tasks.items() if op.input is not None}
+        self._kept = {name: self._beginning(name, KEPT) for name, op in tasks.items() if op.output is not None}
+        self.maps_answers = bool(self._kept)
+        """Whether any task keeps less of its handler's answer than all of it."""
         self._forms: dict[str, Form] = {}
         self.remembers = graph.kind not in LOOPING or any(node.compensation for node in graph.nodes.values())
         """Whether a rollback goes back over what was done: a workflow that may go in circles and undoes nothing just ends."""
@@ -153,6 +179,14 @@ class GraphIndex:
         """What yields those whom a part of a question asks, if that is a rule."""
         return self._formulas[node].get(f"{RULED}{place}")
 
+    def given(self, node: str) -> dict[str, Expression] | None:
+        """What the handler of a task is given; None if that is all of the data."""
+        return self._given.get(node)
+
+    def kept(self, node: str) -> dict[str, Expression] | None:
+        """What a task keeps of its handler's answer; None if that is all of it."""
+        return self._kept.get(node)
+
     def waiting_for(self, signal: str) -> tuple[str, ...]:
         """The nodes that wait for a signal of this name."""
         return self._signals.get(signal, ())
@@ -164,6 +198,11 @@ class GraphIndex:
     def assigns(self, edge: Edge) -> dict[str, Expression]:
         """What an edge adds to the data that adds anything."""
         return self._assigns[edge.id]
+
+    def _beginning(self, node: str, prefix: str) -> dict[str, Expression]:
+        """The expressions of a node whose names begin so, by the rest of their names."""
+        formulas = self._formulas[node]
+        return {name.removeprefix(prefix): formulas[name] for name in formulas if name.startswith(prefix)}
 
 
 def _flat(expressions: Mapping[str, Mapping[str, Expression]]) -> Iterator[Expression]:
@@ -177,4 +216,4 @@ def _first(path: str) -> str:
 def _place(expression: Expression) -> tuple[str, ...]:
     """The path into the data that an expression is, if it is nothing but one."""
     tree = expression.tree
-    return tree.path[1:] if isinstance(tree, Variable) and tree.path[0] == DATA else ()
+    return tree.path[1:] if isinstance(tree, Variable) and tree.path[0] in {DATA, WORKFLOW} else ()

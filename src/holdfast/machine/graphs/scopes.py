@@ -26,7 +26,7 @@ Out = defaultdict[str, list[Edge]]
 class Draft:
     """Nodes and edges that may be wrong, indexed once."""
 
-    def __init__(self, nodes: Sequence[Node], edges: Sequence[Edge], entry: str) -> None:
+    def __init__(self, nodes: Sequence[Node], edges: Sequence[Edge], entry: str, *, on_deadline: str = "") -> None:
         counts = Counter(node.id for node in nodes)
         self.names = frozenset(counts)
         self.nodes = {node.id: node for node in nodes if counts[node.id] == 1}
@@ -35,6 +35,7 @@ class Draft:
         self.sure = [edge for edge in self.edges if edge.source in self.nodes and edge.target in self.nodes]
         """Edges of which it is clear from where to where they lead."""
         self.entry = entry
+        self.on_deadline = on_deadline
 
     def split_of(self, op: Join) -> str | None:
         """The split whose branches meet at a join; None if what it names is no split."""
@@ -68,8 +69,7 @@ def _scopes(draft: Draft) -> tuple[Scopes, list[Diagnostic]]:
     found: list[Diagnostic] = []
     out = _out(draft.sure)
     arrivals: deque[tuple[str, str | None, str]] = deque()
-    if draft.entry in draft.nodes:
-        arrivals.append((draft.entry, None, ""))
+    arrivals.extend((name, None, "") for name in (draft.entry, draft.on_deadline) if name in draft.nodes)
     while arrivals:
         name, scope, source = arrivals.popleft()
         op = draft.nodes[name].op
@@ -145,7 +145,8 @@ def _reachable(draft: Draft) -> Iterator[Diagnostic]:
     if draft.entry not in draft.names or any(edge.target not in draft.names for edge in draft.edges):
         return  # A wrong name cuts off all that lies behind it; to list that would hide the cause.
     out = _out(draft.edges)
-    seen, pending = {draft.entry}, [draft.entry]
+    pending = [draft.entry, *([draft.on_deadline] if draft.on_deadline in draft.names else [])]
+    seen = set(pending)
     while pending:
         following = {edge.target for edge in out[pending.pop()]} - seen
         seen |= following
@@ -156,14 +157,19 @@ def _reachable(draft: Draft) -> Iterator[Diagnostic]:
 
 def _cycles(draft: Draft) -> Iterator[Diagnostic]:
     """One finding for each knot of steps that lead back to themselves, with a shortest circle of it."""
-    out = _out([edge for edge in draft.sure if not edge.rework])
-    for knot in _knots(out):
-        names = _circle(min(knot), knot, out)
+    for names in circles([edge for edge in draft.sure if not edge.rework]):
         steps = [repr(name) for name in names]
         if len(steps) > LONGEST_CIRCLE:
             steps[LONGEST_CIRCLE - 2 : -1] = [f"({len(steps) - LONGEST_CIRCLE + 1} more)"]
         message = f"{' → '.join(steps)} goes in a circle; remove the edge that leads back, or mark it as rework"
         yield Diagnostic("cycle", message, names[0])
+
+
+def circles(edges: Sequence[Edge]) -> Iterator[list[str]]:
+    """For each knot of nodes that lead back to themselves a shortest circle of it, from a node to that node."""
+    out = _out(edges)
+    for knot in _knots(out):
+        yield _circle(min(knot), knot, out)
 
 
 def _knots(out: Out) -> Iterator[set[str]]:

@@ -9,11 +9,15 @@ import msgspec
 
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
+from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import StepAnswered
 from holdfast.machine.runs.refusals import Refusal, refused
 
 Data = dict[str, object]
+
+LAST_ERROR = "_last_error"
+"""Where the data of a process tells of the last failure that it went on from; null once the step that failed has succeeded."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -36,6 +40,15 @@ def decision_of(event: StepAnswered) -> Data:
     return told
 
 
+def answer_found(routes: GraphIndex, node: str, event: StepAnswered) -> Data:
+    """What the answer to a question does to the data: all that was answered, or what was given with it and who gave it."""
+    op = routes.node(node).op
+    if not isinstance(op, Human) or not op.lays_over:
+        return decision_of(event)
+    name = op.signs.get(event.outcome)
+    return {**({name: event.actor} if name else {}), **(event.data if isinstance(event.data, dict) else {})}
+
+
 def name_of(routes: GraphIndex, node: str, output: object) -> str:
     """The name under which the data holds an answer; empty if an object is laid over the data, name by name."""
     return "" if isinstance(output, dict) and not routes.is_named(node) else routes.answer_name(node)
@@ -47,6 +60,12 @@ def merged(routes: GraphIndex, data: Data, node: str, output: object) -> Data:
         return data
     name = name_of(routes, node, output)
     return {**data, name: output} if name else {**data, **cast("Data", output)}
+
+
+def judged(routes: GraphIndex, data: Data, node: str, output: object) -> Data:
+    """The data by which the ways on from a node are judged. Nobody can open one by what they lay over it with their own answer."""
+    op = routes.node(node).op
+    return data if isinstance(op, Human) and op.lays_over else merged(routes, data, node, output)
 
 
 def without(data: Data, place: Sequence[str]) -> Data:

@@ -10,7 +10,7 @@ from holdfast.expressions import Expression
 from holdfast.kernel.decision import Answer, Ignored
 from holdfast.machine.graphs.asks import CHAIN, ROLE, RULE, USER, Ask, agreement_in_words
 from holdfast.machine.graphs.graph import Human
-from holdfast.machine.graphs.index import DATA
+from holdfast.machine.graphs.index import names_of
 from holdfast.machine.runs.agreement import verdict, vote_of
 from holdfast.machine.runs.candidates import barred_names, name_refusal, question_of
 from holdfast.machine.runs.commands import PeopleFound
@@ -109,7 +109,7 @@ def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person]:
     question = turn.state.questions.get(step.number)
     known = None if question is not None and question.stages else turn.routes.rule(step.node, place)
     rule = known or Expression.from_data(ask_.rule or {})
-    value = rule.evaluate({DATA: turn.state.tokens[step.token].data})
+    value = rule.evaluate(names_of(turn.state.tokens[step.token].data))
     names = value if isinstance(value, list) else [value]
     via = f"rule {ask_.of}"
     return [person_named(each, via=via, weight=ask_.weight) for each in names if isinstance(each, str) and each]

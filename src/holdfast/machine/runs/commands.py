@@ -102,6 +102,8 @@ class AnswerStep(_Command, frozen=True, kw_only=True):
     """The version of the document that was decided on; empty if the question is about none."""
     holds: bool = False
     """Whether a workflow of rules waits, once it is answered, until somebody lets it go on."""
+    seen: int | None = None
+    """How many events of the run whoever answers has seen; if there are more by now, the answer is refused. None means that it does not matter."""
 
 
 class SendSignal(_Command, frozen=True, kw_only=True):
@@ -117,6 +119,8 @@ class CancelWorkflow(_Command, frozen=True, kw_only=True):
     reason: str = ""
     by_parent: bool = False
     """Whether the run that started this one asks: if this one has ended by then, that is no error."""
+    seen: int | None = None
+    """How many events of the run whoever asks has seen, as in `AnswerStep`."""
 
 
 class AbortWorkflow(_Command, frozen=True, kw_only=True):

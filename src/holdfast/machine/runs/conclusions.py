@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.machine.graphs.graph import WITHDRAWN, Human
-from holdfast.machine.runs.answers import merged
+from holdfast.machine.runs.answers import judged
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import StepCompleted
 from holdfast.machine.runs.failures import give_up
@@ -20,12 +20,12 @@ def conclude(turn: Turn, step: Step, outcome: str, answer: Data) -> None:
     op = turn.routes.node(step.node).op
     assert isinstance(op, Human)
     token = turn.state.tokens[step.token]
-    data = merged(turn.routes, token.data, step.node, answer)
+    data = judged(turn.routes, token.data, step.node, answer)
     turn.cancel_step_timer(step)
     told = f"{step.node!r} was {outcome}"
-    if outcome == WITHDRAWN and way_out(turn, token, step.node, WITHDRAWN, data=data) is None:
+    if outcome == WITHDRAWN and way_out(turn, token, step.node, WITHDRAWN, data=data, answer=answer) is None:
         outcome = op.rejects
-    if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data) is not None:
+    if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data, answer=answer) is not None:
         finish(turn, step, outcome, answer)
     elif (op.on_reject or turn.routes.policies.on_reject) == "fail":
         give_up(turn, step, told)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Message, Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
@@ -16,6 +16,7 @@ from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.asking import NO_APPROVER, people_found
+from holdfast.machine.runs.deadline import pass_deadline
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.events import (
     ChildUndone,
@@ -32,7 +33,7 @@ from holdfast.machine.runs.losers import is_stopping, undo_dropped
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.nodes.call import child_ended, child_stopped, is_undone
 from holdfast.machine.runs.nodes.events import decline, take_events
-from holdfast.machine.runs.nodes.task import failed, returned
+from holdfast.machine.runs.nodes.task import failed, kept, returned
 from holdfast.machine.runs.nodes.wait import signal
 from holdfast.machine.runs.notices import end_notice
 from holdfast.machine.runs.pauses import REPEATED, expire, go_on, hold_answered, is_repeated, pause, resume
@@ -68,6 +69,8 @@ LATE = Ignored(reason="nobody waits for this any more")
 _KNOWN = Ignored(reason="the history says so already")
 
 _STARTS = (c.StartWorkflow, ForkWorkflow)
+_SEEING = (c.AnswerStep, c.CancelWorkflow)
+"""What may be asked by somebody who says which state of the run they have seen."""
 _OPERATIONS = (
     c.CancelWorkflow,
     c.AbortWorkflow,
@@ -109,8 +112,8 @@ def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Momen
     if isinstance(command, _STARTS):
         barred = start_refusal(routes.graph, moment.actor)
         return barred or (None if state.status == "new" else _started_before(moment))
-    if state.status == "new":
-        return refused(Refusal.NOT_STARTED, "there is no such workflow")
+    if state.status == "new" or (isinstance(command, _SEEING) and command.seen not in {None, moment.version}):
+        return _unseen(state, moment)
     if state.resumed is not None and is_repeated(state.resumed, command):
         return REPEATED
     if isinstance(command, c.AnswerStep) and command.step in state.decided:
@@ -122,6 +125,13 @@ def _refusal(routes: GraphIndex, state: State, command: c.Command, moment: Momen
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
         return LATE
     return already_terminal(state.status) if isinstance(command, _OPERATIONS) else LATE
+
+
+def _unseen(state: State, moment: Moment) -> Rejection:
+    """Why nothing can be asked of a run that is not there, or by somebody who has seen another state of it than this one."""
+    if state.status == "new":
+        return refused(Refusal.NOT_STARTED, "there is no such workflow")
+    return refused(Refusal.OUTDATED, f"it has {moment.version} events by now; look at it again, and say so")
 
 
 def _started_before(moment: Moment) -> Rejection:
@@ -237,7 +247,7 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
         undone(turn, step)
     else:
         turn.cancel_step_timer(step)
-        take_answer(turn, step, command.output)
+        take_answer(turn, step, kept(turn, step, command.output) if turn.routes.maps_answers else command.output)
     return None
 
 
@@ -342,7 +352,7 @@ def _time_out(turn: Turn, command: c.TimeOut) -> Answer | None:
 def _pass_deadline(turn: Turn, _command: c.PassDeadline) -> Answer | None:
     if turn.moment.fired_timer != DEADLINE:
         return LATE
-    cancel(turn, SYSTEM.id, "the deadline has passed")
+    pass_deadline(turn)
     return None
 
 

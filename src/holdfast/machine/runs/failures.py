@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.machine.graphs.graph import ERROR, Node
-from holdfast.machine.runs.answers import Data, fits, is_within, overflow
+from holdfast.machine.runs.answers import LAST_ERROR, Data, fits, is_within, overflow
 from holdfast.machine.runs.events import DataAssigned, FailureHeld, StepFailed, StepPaused
 from holdfast.machine.runs.leaving import finish, is_outlived, leave_by, way_out
 from holdfast.machine.runs.rollback import roll_back
@@ -53,8 +53,9 @@ def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> N
 
 def _told(turn: Turn, token: Token, step: Step, error: str) -> Data:
     """What the steps of another way find about a failure: as much of its message as there is room for, and always the step."""
+    name = LAST_ERROR if turn.routes.graph.kind == "process" else "error"
     while True:
-        told: Data = {"error": {"step": step.node, "message": error}}
+        told: Data = {name: {"step": step.node, "message": error}}
         if not error or is_within(turn.routes, {**token.data, **told}):
             return told
         error = error[: len(error) // 2]

@@ -9,8 +9,7 @@ from holdfast.errors import ExpressionError
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
-from holdfast.machine.graphs.index import DATA
-from holdfast.machine.runs.answers import fits, is_within, merged, overflow
+from holdfast.machine.runs.answers import fits, is_within, judged, merged, overflow
 from holdfast.machine.runs.branches import branch_of
 from holdfast.machine.runs.ending import NOT_NEEDED, stop_step, unended
 from holdfast.machine.runs.events import (
@@ -37,14 +36,16 @@ _FAILED = "the branch failed"
 def finish(turn: Turn, step: Step, outcome: str = OK, output: object = None) -> None:
     """An open step ended well: its token moves on."""
     token = turn.state.tokens[step.token]
-    edge, to = _choose(turn, token, step.node, outcome, data=merged(turn.routes, token.data, step.node, output))
+    data = judged(turn.routes, token.data, step.node, output)
+    edge, to = _choose(turn, token, step.node, outcome, data=data, answer=output)
     turn.emit(StepCompleted(step=step.number, outcome=outcome, output=output, to=to))
     _take(turn, token, edge, node=step.node, outcome=outcome)
 
 
 def pass_through(turn: Turn, token: Token, node: Node, outcome: str = OK, *, output: object = None) -> None:
     """A node that takes no time is done: the token moves on."""
-    edge, to = _choose(turn, token, node.id, outcome, data=merged(turn.routes, token.data, node.id, output))
+    data = merged(turn.routes, token.data, node.id, output)
+    edge, to = _choose(turn, token, node.id, outcome, data=data, answer=output)
     complete_at_once(turn, token, node, outcome, output=output, to=to)
     _take(turn, token, edge, node=node.id, outcome=outcome)
 
@@ -69,9 +70,11 @@ def complete_at_once(
     return number
 
 
-def way_out(turn: Turn, token: Token, node: str, outcome: str, *, data: Data | None = None) -> Edge | None:
+def way_out(
+    turn: Turn, token: Token, node: str, outcome: str, *, data: Data | None = None, answer: object = None
+) -> Edge | None:
     """The edge that a token would leave a node by, with this data if it is to have other; None if none leads on."""
-    return _choose(turn, token, node, outcome, data=token.data if data is None else data)[0]
+    return _choose(turn, token, node, outcome, data=token.data if data is None else data, answer=answer)[0]
 
 
 def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
@@ -79,22 +82,22 @@ def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
     _take(turn, token, edge, node=edge.source, outcome=edge.on)
 
 
-def _choose(turn: Turn, token: Token, node: str, outcome: str, *, data: Data) -> tuple[Edge | None, str]:
+def _choose(
+    turn: Turn, token: Token, node: str, outcome: str, *, data: Data, answer: object = None
+) -> tuple[Edge | None, str]:
     """The first edge of this outcome whose condition holds of the data and whose capability the actor has, and where it leads if there was a choice."""
     ways = turn.routes.ways(node, outcome)
     if len(ways) == 1 and ways[0].when is None and not ways[0].capability:
         return ways[0], ""
     actor = turn.moment.actor
-    for edge in _open(turn, token, node, ways, data=data):
+    for edge in _open(turn, ways, turn.data_for(token, node, data=data, answer=answer)):
         if actor.may(edge.capability):
             return edge, edge.target
     return None, ""
 
 
-def _open(turn: Turn, token: Token, node: str, ways: Sequence[Edge], *, data: Data) -> Iterator[Edge]:
-    """The edges whose conditions hold."""
-    asked = turn.data_for(token, node)
-    asked[DATA] = data
+def _open(turn: Turn, ways: Sequence[Edge], asked: dict[str, object]) -> Iterator[Edge]:
+    """The edges whose conditions hold of what is asked."""
     for edge in ways:
         guard = turn.routes.guard(edge)
         try:
@@ -104,13 +107,27 @@ def _open(turn: Turn, token: Token, node: str, ways: Sequence[Edge], *, data: Da
             continue  # A condition that cannot be answered lets nobody through.
 
 
-def is_barred(turn: Turn, token: Token, node: str, outcome: str, *, data: Data, actor: Actor | None = None) -> bool:
-    """Whether ways lead on, but none that the actor may go: that of the moment, unless another one is meant."""
+def is_barred(
+    turn: Turn,
+    token: Token,
+    node: str,
+    outcome: str,
+    *,
+    data: Data,
+    answer: object = None,
+    actor: Actor | None = None,
+) -> bool:
+    """Whether ways lead on, but none that the actor may go: that of the moment, unless another one is meant.
+
+    Where a run fails that no way leads on from, an answer that no condition lets through is barred too: another one can still be given.
+    """
     ways = turn.routes.ways(node, outcome)
-    if not any(edge.capability for edge in ways):
+    if all(edge.when is None and not edge.capability for edge in ways):
         return False
-    actor, found = actor or turn.moment.actor, list(_open(turn, token, node, ways, data=data))
-    return bool(found) and not any(actor.may(edge.capability) for edge in found)
+    actor, asked = actor or turn.moment.actor, turn.data_for(token, node, data=data, answer=answer)
+    found = list(_open(turn, ways, asked))
+    is_fatal = turn.routes.policies.on_no_edge == "fail"
+    return (is_fatal or bool(found)) and not any(actor.may(edge.capability) for edge in found)
 
 
 def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: str) -> None:

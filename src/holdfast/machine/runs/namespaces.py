@@ -5,15 +5,15 @@ The types are what front ends check expressions against when they compile; the v
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from holdfast.expressions import schema_type
 from holdfast.expressions.schemas import Type
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Kind
-from holdfast.machine.graphs.index import DATA, EVENT
-from holdfast.machine.runs.state import State, Token
+from holdfast.machine.graphs.index import DATA, EVENT, WORKFLOW
+from holdfast.machine.runs.state import State
 
 Values = dict[str, object]
 
@@ -23,31 +23,49 @@ APPROVAL, RESUME = "approval", "resume"
 _NOTHING: Final[Values] = {}
 
 
+class Asked(NamedTuple):
+    """What there is to read when an expression is asked."""
+
+    moment: Moment
+    state: State
+    node: str
+    data: Mapping[str, object]
+    answer: object = None
+    """What the node was just left with; None if it was not, or with nothing."""
+
+
 class Namespaces(NamedTuple):
     """The names that a kind of workflow offers."""
 
     schema: Type
     """Their types."""
-    values: Callable[[Moment, State, Token, str], Values]
-    """What they stand for when a token is at a node."""
+    values: Callable[[Asked], Values]
+    """What they stand for."""
 
 
-def _saga_values(moment: Moment, state: State, token: Token, node: str) -> Values:
+_ACTOR: Final = {"id": "string", "kind": "string", "roles": ["string"], "capabilities": ["string"]}
+
+
+def _actor(moment: Moment) -> Values:
     actor = moment.actor
     return {
-        DATA: token.data,
-        "instance_id": str(moment.instance),
-        "step_name": node,
-        "now": moment.now,
-        "actor": {
-            "id": actor.id,
-            "kind": actor.kind,
-            "roles": sorted(actor.roles),
-            "capabilities": sorted(actor.capabilities),
-        },
-        APPROVAL: next(reversed(state.decided.values()), _NOTHING),
-        EVENT: state.event or _NOTHING,
-        RESUME: _NOTHING if state.resumed is None else state.resumed.data,
+        "id": actor.id,
+        "kind": actor.kind,
+        "roles": sorted(actor.roles),
+        "capabilities": sorted(actor.capabilities),
+    }
+
+
+def _saga_values(asked: Asked) -> Values:
+    return {
+        DATA: asked.data,
+        "instance_id": str(asked.moment.instance),
+        "step_name": asked.node,
+        "now": asked.moment.now,
+        "actor": _actor(asked.moment),
+        APPROVAL: next(reversed(asked.state.decided.values()), _NOTHING),
+        EVENT: asked.state.event or _NOTHING,
+        RESUME: _NOTHING if asked.state.resumed is None else asked.state.resumed.data,
     }
 
 
@@ -58,7 +76,7 @@ SAGA: Final = Namespaces(
             "instance_id": "string",
             "step_name": "string",
             "now": "datetime",
-            "actor": {"id": "string", "kind": "string", "roles": ["string"], "capabilities": ["string"]},
+            "actor": _ACTOR,
             APPROVAL: "object",
             EVENT: "object",
             RESUME: "object",
@@ -68,7 +86,42 @@ SAGA: Final = Namespaces(
 )
 """The data as `input`, what the engine knows about the moment, and what came last from people and the world. What nobody asked for is decided by the actor `system`."""
 
-_BY_KIND: Final[dict[Kind, Namespaces]] = {"saga": SAGA, "process": SAGA, "rules": SAGA, "envelope": SAGA}
+
+def _process_values(asked: Asked) -> Values:
+    moment = asked.moment
+    return {
+        WORKFLOW: asked.data,
+        DATA: asked.answer if isinstance(asked.answer, dict) else {},
+        "context": {
+            "tenant_id": moment.tenant,
+            "partition_id": moment.partition,
+            "subject_id": asked.state.requester,
+            "instance_id": str(moment.instance),
+            "business_key": moment.key,
+            "step_id": asked.node,
+        },
+        "now": moment.now,
+        "actor": _actor(moment),
+    }
+
+
+PROCESS: Final = Namespaces(
+    schema_type(
+        {
+            WORKFLOW: "object",
+            DATA: "object",
+            "context": dict.fromkeys(
+                ("tenant_id", "partition_id", "subject_id", "instance_id", "business_key", "step_id"), "string"
+            ),
+            "now": "datetime",
+            "actor": _ACTOR,
+        }
+    ),
+    _process_values,
+)
+"""The data as `workflow`, what an answer has just brought as `input`, and the instance as `context`: the same for whoever moves it on."""
+
+_BY_KIND: Final[dict[Kind, Namespaces]] = {"saga": SAGA, "process": PROCESS, "rules": SAGA, "envelope": SAGA}
 
 
 def namespaces_of(kind: Kind) -> Namespaces:

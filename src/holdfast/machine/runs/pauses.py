@@ -14,7 +14,7 @@ import msgspec
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.records import PauseClock
 from holdfast.machine.graphs.graph import Human, Kind
-from holdfast.machine.runs.answers import decision_of, fits, is_within, too_large
+from holdfast.machine.runs.answers import answer_found, fits, is_within, too_large
 from holdfast.machine.runs.asking import look_again
 from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
 from holdfast.machine.runs.events import (
@@ -150,8 +150,8 @@ def _unresumable(turn: Turn, command: ResumeWorkflow, station: Step | None) -> A
     if command.data is not None and not is_within(turn.routes, command.data):
         return too_large(turn.routes, "what the resume brings along")
     if station is not None and _is_question(turn, station):
-        data, answer = state.tokens[station.token].data, decision_of(_answer(turn, station, command))
-        if not fits(turn.routes, data, station.node, answer):
+        data, answer = state.tokens[station.token].data, _answer(turn, station, command)
+        if not fits(turn.routes, data, station.node, answer_found(turn.routes, station.node, answer)):
             return too_large(turn.routes, f"the answer to {station.node!r}")
     return None
 
@@ -265,7 +265,7 @@ def _pass(turn: Turn, step: Step, command: ResumeWorkflow) -> None:
         return
     answer = _answer(turn, step, command)
     turn.emit(answer)
-    finish(turn, step, answer.outcome, decision_of(answer))
+    finish(turn, step, answer.outcome, answer_found(turn.routes, step.node, answer))
 
 
 def _answer(turn: Turn, step: Step, command: ResumeWorkflow) -> StepAnswered:

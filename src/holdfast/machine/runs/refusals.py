@@ -15,6 +15,8 @@ class Refusal(StrEnum):
     """There is no such workflow: its instance has not been started."""
     ALREADY_STARTED = "already_started"
     """The business key belongs to a workflow that was started before; look at that one, or give another key."""
+    OUTDATED = "outdated"
+    """Something has happened to the workflow since the caller looked at it; look again, and decide anew."""
     ALREADY_TERMINAL = "already_terminal"
     """The workflow has ended; nothing can be asked of it any more."""
     NOT_ALLOWED = FORBIDDEN

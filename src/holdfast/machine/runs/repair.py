@@ -11,7 +11,7 @@ from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import OK, Human, Node, SavePoint, Task
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import repair_commands as r
-from holdfast.machine.runs.answers import Data, fits, is_within, too_large
+from holdfast.machine.runs.answers import Data, fits, is_within, merged, too_large
 from holdfast.machine.runs.events import (
     DataChanged,
     MoveBackStarted,
@@ -199,7 +199,8 @@ def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) ->
         return refusal
     if not fits(turn.routes, token.data, node.id, command.output):
         return too_large(turn.routes, f"the answer of {node.id!r}")
-    if is_barred(turn, token, node.id, OK, data=token.data):
+    data = merged(turn.routes, token.data, node.id, command.output)
+    if is_barred(turn, token, node.id, OK, data=data, answer=command.output):
         return no_transition(node.id, OK, turn.moment.actor.id)
     is_dead = step.number in turn.state.dead
     _take_in_hand(turn, step, "complete", command.reason, go_on=go_on)

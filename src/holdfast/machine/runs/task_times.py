@@ -11,10 +11,11 @@ from datetime import datetime, timedelta
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.decision import Answer, Ignored
 from holdfast.machine.graphs.graph import Human, Node, Rung, Times
+from holdfast.machine.runs.answers import answer_found
 from holdfast.machine.runs.commands import EscalateTask, RemindTask, TimeOut
 from holdfast.machine.runs.conclusions import conclude
 from holdfast.machine.runs.errands import Person
-from holdfast.machine.runs.events import TaskEscalated, TaskReminded
+from holdfast.machine.runs.events import StepAnswered, TaskEscalated, TaskReminded
 from holdfast.machine.runs.notices import asked, tell_of_task
 from holdfast.machine.runs.state import Step
 from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
@@ -92,7 +93,7 @@ def _go_up(turn: Turn, step: Step, reason: str = "") -> None:
     rung = _times(turn.routes.node(step.node)).escalation[step.level]
     if rung.outcome:
         turn.emit(TaskEscalated(step=step.number, level=level, outcome=rung.outcome, reason=reason))
-        conclude(turn, step, rung.outcome, _verdict(turn, rung.outcome))
+        conclude(turn, step, rung.outcome, answer_found(turn.routes, step.node, _verdict(turn, step, rung.outcome)))
         return
     people = [_person(rung, level)]
     turn.emit(TaskEscalated(step=step.number, level=level, people=people, reason=reason))
@@ -121,15 +122,15 @@ def _ask_last_resort(turn: Turn, step: Step, node: Node, reason: str = "") -> bo
     return True
 
 
-def _verdict(turn: Turn, outcome: str) -> dict[str, object]:
-    """What the steps behind find of a question that nobody has answered."""
-    return {
-        "status": outcome,
-        "decided_by": SYSTEM.id,
-        "decided_at": turn.moment.now.isoformat(),
-        "comment": "nobody answered in time",
-        "data": None,
-    }
+def _verdict(turn: Turn, step: Step, outcome: str) -> StepAnswered:
+    """The answer that stands for one that nobody has given."""
+    return StepAnswered(
+        step=step.number,
+        outcome=outcome,
+        actor=SYSTEM.id,
+        at=turn.moment.now.isoformat(),
+        comment="nobody answered in time",
+    )
 
 
 def _person(rung: Rung, level: int) -> Person:

@@ -19,8 +19,8 @@ from holdfast.machine.runs.commands import AnswerStep, ReturnStep, RunStep, Time
 from holdfast.machine.runs.errands import OWN_HANDLER, Errand
 from holdfast.machine.runs.events import Ended, Event, PauseReason, StepStarted, TimerHeld, TokenHeld, WorkflowPaused
 from holdfast.machine.runs.evolution import evolve
-from holdfast.machine.runs.namespaces import namespaces_of
-from holdfast.machine.runs.state import Executed, State, Step, Token
+from holdfast.machine.runs.namespaces import Asked, namespaces_of
+from holdfast.machine.runs.state import Data, Executed, State, Step, Token
 from holdfast.machine.runs.step_rows import NodeRows, Projection
 from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
 
@@ -191,9 +191,12 @@ class Turn:
         """What the node of a step does."""
         return self._kinds(self.routes.node(step.node))
 
-    def data_for(self, token: Token, node: str) -> dict[str, object]:
-        """What expressions may read."""
-        return namespaces_of(self.routes.graph.kind).values(self.moment, self.state, token, node)
+    def data_for(
+        self, token: Token, node: str, *, data: Data | None = None, answer: object = None
+    ) -> dict[str, object]:
+        """What expressions may read; with this data instead of the token's, and with what the node is left with, where that is given."""
+        asked = Asked(self.moment, self.state, node, token.data if data is None else data, answer)
+        return namespaces_of(self.routes.graph.kind).values(asked)
 
     # -- work
 

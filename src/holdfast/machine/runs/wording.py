@@ -6,7 +6,7 @@ from html import escape
 
 from holdfast.expressions import Expression
 from holdfast.machine.graphs.graph import Human, Node
-from holdfast.machine.graphs.index import DATA, GraphIndex
+from holdfast.machine.graphs.index import GraphIndex, names_of
 from holdfast.machine.runs.state import Data
 
 
@@ -21,7 +21,7 @@ def filled(template: Expression | None, text: str, data: Data) -> str:
     if template is None:
         return text
     # A NUL is what not every database can keep, and nobody sees.
-    return str(template.evaluate({DATA: data})).replace("\x00", "")
+    return str(template.evaluate(names_of(data))).replace("\x00", "")
 
 
 def escaped(value: object) -> object:

@@ -78,6 +78,10 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     """Whether nobody may decide who has decided another human step of the run, or an earlier stage of this one."""
     delegable: bool = True
     """Whether those who are asked can have others decide in their place."""
+    lays_over: bool = False
+    """Whether what is given with an answer is laid over the data, name by name; otherwise the whole answer is found under the name of the node."""
+    signs: dict[str, str] = {}  # noqa: RUF012 - every struct gets one of its own
+    """Where the data takes who answered, if answers are laid over it: for an outcome, a name. What the answer itself gives by this name stands."""
     on_reject: OnReject | None = None
     """What follows a rejection that no edge leads on from; None means what the policies say."""
     times: Times | None = None

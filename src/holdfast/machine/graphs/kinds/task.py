@@ -7,14 +7,21 @@ from typing import ClassVar
 
 from holdfast.errors import Diagnostic
 from holdfast.machine.graphs.findings import work_findings
-from holdfast.machine.graphs.kinds.kind import ERROR, OK, Execution, NodeOp, Shape
+from holdfast.machine.graphs.kinds.kind import ERROR, OK, Execution, Formula, NodeOp, Shape, Stored
 from holdfast.machine.graphs.work import Work
+
+GIVEN, KEPT = "given.", "kept."
+"""What the names of the expressions begin with that a handler is given, and that are kept of its answer."""
 
 
 class Task(NodeOp, frozen=True, kw_only=True, tag="task"):
     """Calls a handler."""
 
     work: Work
+    input: dict[str, Stored] | None = None
+    """What the handler is given: stored mapping expressions, by name; None means all of the data."""
+    output: dict[str, Stored] | None = None
+    """What is kept of the answer: stored mapping expressions over it, as `response`, by the names in the data; None means all of it."""
 
     word: ClassVar[str] = "task"
     shape: ClassVar[Shape] = Shape(('["', '"]'), 'shape=box, style="filled,rounded"')
@@ -30,6 +37,13 @@ class Task(NodeOp, frozen=True, kw_only=True, tag="task"):
     def exits(self) -> frozenset[str]:
         """The handler came back or failed; a call that took too long has failed."""
         return frozenset({OK, ERROR})
+
+    def formulas(self, node: str) -> Iterator[Formula]:
+        """What the handler is given, and what is kept of its answer."""
+        for name, stored in (self.input or {}).items():
+            yield Formula(f"{GIVEN}{name}", f"{name!r}, which {node!r} is given,", stored)
+        for name, stored in (self.output or {}).items():
+            yield Formula(f"{KEPT}{name}", f"{name!r}, which {node!r} keeps,", stored)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the call."""

@@ -9,7 +9,7 @@ from holdfast.kernel.actor import SYSTEM
 from holdfast.machine.graphs.graph import OK, End, Node
 from holdfast.machine.runs.leaving import complete_at_once, end
 from holdfast.machine.runs.nodes.kind import Kind
-from holdfast.machine.runs.rollback import cancel
+from holdfast.machine.runs.rollback import cancel, roll_back
 from holdfast.machine.runs.state import Token
 from holdfast.machine.runs.turn import Turn
 
@@ -20,6 +20,12 @@ class EndKind(Kind):
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
         """End."""
         assert isinstance(node.op, End)
+        if node.op.status == "failed" and turn.routes.graph.kind == "process":
+            complete_at_once(
+                turn, token, node, node.op.outcome or OK
+            )  # It has failed by what it says, and not for an operator.
+            roll_back(turn, f"the run ended at {node.id!r}")
+            return
         if node.op.status == "failed":
             self.fail(turn, token, node, f"the run ended at {node.id!r}")
             return

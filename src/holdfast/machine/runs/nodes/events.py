@@ -20,7 +20,7 @@ from holdfast.kernel.records import SubscriptionClosed, SubscriptionOpened
 from holdfast.kernel.rows import Record
 from holdfast.kernel.vocabulary import LONGEST_NAME
 from holdfast.machine.graphs.graph import OK, Awaited, Node, WaitEvents
-from holdfast.machine.graphs.index import DATA, EVENT, GraphIndex
+from holdfast.machine.graphs.index import EVENT, GraphIndex, names_of
 from holdfast.machine.runs.answers import is_within, merged, too_large
 from holdfast.machine.runs.commands import AnswerStep, TakeEvents
 from holdfast.machine.runs.errands import FindEvents, Sought
@@ -204,7 +204,7 @@ def _key_of(routes: GraphIndex, node: Node, awaited: Awaited, data: Data) -> str
     expression = routes.event_key(node.id, awaited.title)
     if expression is None:
         return ""
-    value = expression.evaluate({DATA: data})
+    value = expression.evaluate(names_of(data))
     key = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(key, str) or not key or "\x00" in key or len(key.encode("utf-8", "replace")) > LONGEST_NAME:
         told = f"{expression.source} is {value!r}; a key is a whole number or a text of 1 to {LONGEST_NAME} bytes"
@@ -223,7 +223,7 @@ def _matches(routes: GraphIndex, node: Node, awaited: Awaited, *, data: Data, pa
     """Whether an event is one that is waited for; a question that cannot be answered is answered by no."""
     condition = routes.event_match(node.id, awaited.title)
     try:
-        return condition is None or condition.holds({DATA: data, EVENT: payload})
+        return condition is None or condition.holds({**names_of(data), EVENT: payload})
     except ExpressionError:
         return False
 

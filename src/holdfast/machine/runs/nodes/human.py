@@ -18,10 +18,10 @@ from holdfast.kernel.records import TaskOpened
 from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.asks import Vote
 from holdfast.machine.graphs.graph import Human, Node
-from holdfast.machine.graphs.index import DATA
+from holdfast.machine.graphs.index import names_of
 from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, reason_against, verdict, vote_of, votes_of
-from holdfast.machine.runs.answers import decision_of, is_within, merged, too_large
+from holdfast.machine.runs.answers import answer_found, is_within, judged, merged, too_large
 from holdfast.machine.runs.asking import ask, look_up
 from holdfast.machine.runs.candidates import (
     claim_refusal,
@@ -76,7 +76,7 @@ class HumanKind(Kind):
             subject = subject_of(view.routes, node, data)
         except ExpressionError:  # The step has failed by it; the row tells what would have been asked.
             subject = op.subject
-        shown = {name: value_of(each, {DATA: data}) for name, each in view.routes.shown(node.id).items()}
+        shown = {name: value_of(each, names_of(data)) for name, each in view.routes.shown(node.id).items()}
         asked = TaskOpened(
             number=step,
             node=node.id,
@@ -136,7 +136,7 @@ class _Tally(NamedTuple):
 def close(turn: Turn, step: Step, event: StepAnswered) -> None:
     """Go on by an answer."""
     turn.emit(event)
-    conclude(turn, step, event.outcome, decision_of(event))
+    conclude(turn, step, event.outcome, answer_found(turn.routes, step.node, event))
 
 
 def _asked(turn: Turn, step: Step) -> tuple[Human, Question]:
@@ -240,7 +240,8 @@ def _told(given: Given | TaskDecided) -> Data:
 
 def _without_room(turn: Turn, step: Step, op: Human, tally: _Tally) -> Rejection | None:
     event = tally.answer
-    data = merged(turn.routes, turn.state.tokens[step.token].data, step.node, decision_of(event))
+    answer = answer_found(turn.routes, step.node, event)
+    data = merged(turn.routes, turn.state.tokens[step.token].data, step.node, answer)
     is_bare = event.data is None and not event.comment and not tally.decided
     # A bare rejection is taken even where there is no room for it: nobody may be left with an answer that cannot be given.
     if (is_bare and event.outcome == op.rejects) or is_within(turn.routes, data):
@@ -250,6 +251,7 @@ def _without_room(turn: Turn, step: Step, op: Human, tally: _Tally) -> Rejection
 
 def _without_way(turn: Turn, step: Step, tally: _Tally) -> Rejection | None:
     event, token = tally.answer, turn.state.tokens[step.token]
-    data = merged(turn.routes, token.data, step.node, decision_of(event))
-    is_closed = tally.is_over and is_barred(turn, token, step.node, event.outcome, data=data)
+    answer = answer_found(turn.routes, step.node, event)
+    data = judged(turn.routes, token.data, step.node, answer)
+    is_closed = tally.is_over and is_barred(turn, token, step.node, event.outcome, data=data, answer=answer)
     return no_transition(step.node, event.outcome, turn.moment.actor.id) if is_closed else None

@@ -79,7 +79,8 @@ def answer_of(turn: Turn, step: Step, command: AnswerStep, data: object) -> Step
 
 
 def no_transition(node: str, outcome: str, actor: str) -> Rejection:
-    """An answer whose ways are all closed for the actor: it is not taken, and another actor can still give it."""
+    """An answer whose ways are all closed: it is not taken, and another one, or another actor's, still can be."""
     return refused(
-        Refusal.NO_TRANSITION, f"{actor!r} cannot take {node!r} on by {outcome!r}: its ways need other capabilities"
+        Refusal.NO_TRANSITION,
+        f"{actor!r} cannot take {node!r} on by {outcome!r}: its ways need other capabilities, or other data",
     )

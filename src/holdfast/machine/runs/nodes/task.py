@@ -8,23 +8,34 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from holdfast.errors import ExpressionError
 from holdfast.machine.graphs.graph import Node, Task
+from holdfast.machine.runs.answers import LAST_ERROR
 from holdfast.machine.runs.commands import FailStep, RunStep
 from holdfast.machine.runs.events import StepResumed, StepRetried, StepWithdrawn
 from holdfast.machine.runs.failures import give_up
+from holdfast.machine.runs.leaving import value_of
 from holdfast.machine.runs.nodes.kind import Kind
-from holdfast.machine.runs.state import Step, Token
+from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Ending, Turn, policy_of
 
 _NOW = timedelta(0)
+RESPONSE = "response"
+"""What the expressions of a task call its handler's answer."""
 
 
 class TaskKind(Kind):
     """Calls a handler."""
 
     def enter(self, turn: Turn, token: Token, node: Node) -> None:
-        """Have the handler called, after its start delay; what an operator asks for does not wait."""
+        """Have the handler called, after its start delay; what an operator asks for does not wait. What it is given must be there."""
         assert isinstance(node.op, Task)
+        if node.op.input is not None:
+            try:
+                _given(turn, token, node.id)
+            except ExpressionError as error:
+                self.fail(turn, token, node, f"what {node.id!r} is given cannot be told: {error}")
+                return
         delay_ms = node.op.work.start_after_ms if token.retry_of is None else 0
         delay = timedelta(milliseconds=delay_ms) if delay_ms else _NOW
         step = turn.open_step(
@@ -90,19 +101,45 @@ def call_anew(turn: Turn, step: Step) -> None:
 
 def _call(turn: Turn, step: Step, delay: timedelta) -> None:
     token, node = turn.state.tokens[step.token], turn.routes.node(step.node)
-    assert isinstance(node.op, Task)
-    place = None if token.last_output is None else _held_at(token)
+    task = _task(turn, step)
+    is_mapped = task.input is not None
+    place = None if is_mapped or token.last_output is None else _held_at(token)
     body = RunStep(
         step=step.number,
         node=step.node,
-        input=token.data,
+        input=_given_now(turn, token, step.node) if is_mapped else token.data,
         attempt=step.attempt,
         first=step.first or step.number,
         previous=token.last_output if place is None else None,
         previous_at=place,
         metadata=node.metadata,
     )
-    turn.call(node.op.work, body, priority=node.priority, delay=delay)
+    turn.call(task.work, body, priority=node.priority, delay=delay)
+
+
+def kept(turn: Turn, step: Step, answer: object) -> object:
+    """What the data takes of a handler's answer: all of it, or what the task names."""
+    named = turn.routes.kept(step.node)
+    if named is None:
+        return answer
+    token = turn.state.tokens[step.token]
+    asked = {**turn.data_for(token, step.node), RESPONSE: answer}
+    last = token.data.get(LAST_ERROR)
+    is_mended = isinstance(last, dict) and last.get("step") == step.node
+    mended: Data = {LAST_ERROR: None} if is_mended else {}
+    return mended | {name: value_of(each, asked) for name, each in named.items()}
+
+
+def _given(turn: Turn, token: Token, node: str) -> Data:
+    """What a handler is given by name; ExpressionError if something of it cannot be told."""
+    asked = turn.data_for(token, node)
+    return {name: each.evaluate(asked) for name, each in (turn.routes.given(node) or {}).items()}
+
+
+def _given_now(turn: Turn, token: Token, node: str) -> Data:
+    """The same for another call, which cannot fail before it is made: what cannot be told any more is null."""
+    asked = turn.data_for(token, node)
+    return {name: value_of(each, asked) for name, each in (turn.routes.given(node) or {}).items()}
 
 
 def _held_at(token: Token) -> str | list[str] | None:

@@ -140,7 +140,7 @@ def _refusal(turn: Turn, step: Step, payload: object, what: str) -> Rejection | 
     data = merged(turn.routes, token.data, step.node, payload)
     if payload is not None and not is_within(turn.routes, data):
         return too_large(turn.routes, what)
-    is_closed = is_barred(turn, token, step.node, OK, data=data)
+    is_closed = is_barred(turn, token, step.node, OK, data=data, answer=payload)
     return no_transition(step.node, OK, turn.moment.actor.id) if is_closed else None
 
 

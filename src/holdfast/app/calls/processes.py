@@ -1,0 +1,388 @@
+"""Calls of processes, as their specification has them: start, advance, get, cancel, list, and what is over."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from datetime import timedelta
+
+from holdfast.app import processes as p
+from holdfast.app.authorities import asked_at, authority_at, on_question
+from holdfast.app.calls.start import started
+from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
+from holdfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
+from holdfast.app.references import InstanceLike, checked_definition, checked_instance
+from holdfast.app.rests import is_at_rest
+from holdfast.app.sequels import followed
+from holdfast.app.step_handlers import plain_data
+from holdfast.app.task_reads import mine_of, tasks_of
+from holdfast.app.words import words_of
+from holdfast.app.workflow_reads import LARGEST_PAGE
+from holdfast.errors import HoldfastError, NotFoundError, PayloadError, RejectedError
+from holdfast.kernel.ids import InstanceId
+from holdfast.machine.graphs.graph import Human
+from holdfast.machine.runs import commands as c
+from holdfast.runtime.loops.due_work import DueWork
+from holdfast.runtime.replies import Reply
+from holdfast.store.matches import Match
+from holdfast.store.port import Parts
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Address, Header
+from holdfast.store.tasks import Asked, TaskQuery
+
+_ROUNDS = 5
+"""How often an advance begins anew when others were faster."""
+_KEYS = "%processes"
+"""Where the idempotency keys of starts are kept: one place for all processes of a tenant. No definition has this name."""
+_HIDDEN = "_"
+"""How names of the state begin that callers cannot set."""
+
+PATIENCE = timedelta(seconds=10)
+"""How long a call waits for automatic steps, unless its caller says otherwise."""
+_LONGEST = timedelta(days=1).total_seconds()
+
+
+class FutureProcesses:
+    """What can be asked of processes. Who acts, and for which tenant and partition, is the request of these calls (`acting`)."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def start(
+        self,
+        workflow_id: str,
+        input: dict[str, object] | None = None,  # noqa: A002 - the word that everybody uses for it
+        *,
+        version: str | int = "",
+        key: str = "",
+        idempotency_key: str = "",
+        comment: str = "",
+        patience: timedelta | float = PATIENCE,
+    ) -> Reply[ProcessInstance]:
+        """Start a process; its first step is entered, and automatic steps are done until it waits for somebody.
+
+        `idempotency_key` makes the call safe to repeat: the same key gives the same instance, once for a tenant; another start under
+        it is refused (`IDEMPOTENCY_CONFLICT`). `patience` is how long the call waits for automatic steps, as a timedelta or in
+        seconds: what takes longer, or all of it with 0, is left to the workers, and the answer tells how things stand.
+        """
+        try:
+            name, pinned = self._process(workflow_id, version)
+            seconds, data = _seconds(patience), _input(self._desk, input)
+        except HoldfastError as error:
+            return failed(error)
+        begun = started(
+            self._desk,
+            name,
+            data,
+            version=pinned,
+            key=key,
+            idempotency_key=idempotency_key,
+            delay=0,
+            comment=comment,
+            scope=_KEYS,
+        )
+        return followed(begun, lambda run: self._at_rest(run.id, seconds, of=name), self._reply(), rescue=_refused)
+
+    def advance(
+        self,
+        instance: InstanceLike,
+        event: str,
+        input: dict[str, object] | None = None,  # noqa: A002 - the word that everybody uses for it
+        *,
+        comment: str = "",
+        expected_version: int | None = None,
+        patience: timedelta | float = PATIENCE,
+    ) -> Reply[ProcessInstance]:
+        """Leave the current step by an event, with what its form asks for; automatic steps that follow are done, as in `start`.
+
+        Refused in this order: there is no such instance (NotFoundError), it is not active (`WORKFLOW_NOT_ACTIVE`), the caller lacks the
+        capability or the role of the step (ForbiddenError), no transition is open by this event (`INVALID_TRANSITION`).
+        `expected_version` is that of the instance as the caller has seen it; if it was changed since, `VERSION_CONFLICT`. Without it an
+        advance that others were faster than is judged anew.
+        """
+        try:
+            seconds, identity = _seconds(patience), checked_instance(instance)
+            told, data = checked_key(event, "event"), _input(self._desk, input)
+            checked_text(comment, "comment")
+        except HoldfastError as error:
+            return failed(error)
+
+        def attempt(round_: int) -> Reply[ProcessInstance]:
+            plan = self._desk.look(lambda reader: self._plan(reader, identity, told, expected_version))
+            sent = followed(plan, lambda planned: self._answer(identity, planned, data, comment), Reply[None]())
+            return followed(
+                sent,
+                lambda _: self._at_rest(identity, seconds),
+                self._reply(),
+                rescue=lambda error: again(error, round_),
+            )
+
+        def again(error: BaseException, round_: int) -> Reply[ProcessInstance]:
+            said = p.in_process_words(error)
+            is_race = isinstance(said, RejectedError) and said.reason == p.ProcessCode.VERSION_CONFLICT
+            if is_race and expected_version is None and round_ < _ROUNDS:
+                return attempt(round_ + 1)
+            return failed(said)
+
+        return attempt(1)
+
+    def get(self, instance: InstanceLike) -> Reply[ProcessDescriptor]:
+        """What a front end needs to show an instance to the caller: its step, the form, the events that the caller may advance it by."""
+
+        def read(reader: Reader) -> ProcessDescriptor:
+            return p.descriptor_of(self._desk, reader, p.known(self._desk, reader, checked_instance(instance)))
+
+        return self._desk.look(read)
+
+    def events(self, instance: InstanceLike, *, with_lifecycle: bool = False) -> Reply[builtins.list[ProcessEvent]]:
+        """The trail of an instance: what happened to its steps, and `with_lifecycle` also what happened to the instance itself."""
+
+        def read(reader: Reader) -> list[ProcessEvent]:
+            trail = p.trail_of(p.known(self._desk, reader, checked_instance(instance)))
+            return [each for each in trail if with_lifecycle or each.category == "step"]
+
+        return self._desk.look(read)
+
+    def cancel(
+        self, instance: InstanceLike, reason: str = "", *, expected_version: int | None = None
+    ) -> Reply[ProcessInstance]:
+        """End an instance that is active or suspended; nothing is undone. It takes the capability that the definition names for that."""
+        try:
+            identity, why = checked_instance(instance), checked_text(reason, "reason")
+        except HoldfastError as error:
+            return failed(error)
+
+        def check(reader: Reader) -> int | None:
+            found = p.known(self._desk, reader, identity)
+            if found.header.ended_at is not None:
+                raise _not_active(found)
+            _check_version(found, expected_version)
+            return None if expected_version is None else found.header.version
+
+        def stop(seen: int | None) -> Reply[None]:
+            return self._send(identity, c.CancelWorkflow(reason=why, seen=seen), why)
+
+        stopped = followed(self._desk.look(check), stop, Reply[None]())
+        return followed(stopped, lambda _: self._look(identity), self._reply(), rescue=_refused)
+
+    def resume(
+        self, instance: InstanceLike, reason: str = "", *, patience: timedelta | float = PATIENCE
+    ) -> Reply[ProcessInstance]:
+        """Let a suspended instance go on: a step that failed is tried again. It takes the capability `execution:resume`."""
+        try:
+            seconds, identity, why = _seconds(patience), checked_instance(instance), checked_text(reason, "reason")
+        except HoldfastError as error:
+            return failed(error)
+
+        def plan(reader: Reader) -> c.RequeueStep | c.ResumeWorkflow:
+            found = p.known(self._desk, reader, identity)
+            if found.header.ended_at is not None:
+                raise _not_active(found)
+            dead = next(iter(found.state.dead), None)
+            if dead is None or found.state.pause is not None:
+                return c.ResumeWorkflow(reason=why)
+            p.check_resuming(self._desk, found)
+            return c.RequeueStep(step=dead, reason=why)
+
+        sent = followed(self._desk.look(plan), lambda command: self._send(identity, command, why), Reply[None]())
+        return followed(sent, lambda _: self._at_rest(identity, seconds), self._reply(), rescue=_refused)
+
+    def list(
+        self,
+        *,
+        status: str | Sequence[str] = (),
+        workflow_id: str = "",
+        key: str = "",
+        subject_id: str = "",
+        role: str | None = None,
+        mine: bool = False,
+        cursor: InstanceLike | None = None,
+        limit: int = 100,
+    ) -> Reply[ProcessPage]:
+        """Instances of the caller's tenant and partition, newest first, and how many there are on all pages.
+
+        `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
+        the caller, by name or by a role; `role` those at a step that asks a role.
+        """
+
+        def read() -> ProcessPage:
+            wanted = _stored(status)
+            request = self._desk.request
+            everywhere = request.actor.kind == "system" and not request.partition
+            match = Match(
+                kind=p.KIND,
+                statuses=wanted,
+                definition=checked_key(workflow_id, "workflow id", may_be_empty=True),
+                key=checked_key(key, "key", may_be_empty=True),
+                partition=None if everywhere else request.partition,
+                started_by=checked_key(subject_id, "subject id", may_be_empty=True),
+                before=None if cursor is None else checked_instance(cursor),
+                limit=min(checked_limit(limit), LARGEST_PAGE),
+            )
+            if mine or role is not None:
+                return self._asking(match, role)
+            with self._desk.reader.look() as reader:
+                total, page = reader.count_matching(match), reader.matching(match)
+                return _page(reader, page, total, match.limit)
+
+        return self._desk.read(read)
+
+    def process_timeouts(self) -> Reply[int]:
+        """Do what is due: steps and instances whose time is over go where their definition says. How many timers were due.
+
+        Workers do so by themselves; this is for those who have none, and for tests.
+        """
+        service = self._desk.service
+
+        def sweep(parts: Parts) -> int:
+            due = DueWork(parts, service.shared, standing=service.standing, effects_ready=service.hint)
+            fired, _ = due.fire()
+            return fired
+
+        return self._desk.read(lambda: service.operate(sweep))
+
+    # -- how
+
+    def _reply(self) -> Reply[ProcessInstance]:
+        return self._desk.reply()
+
+    def _process(self, workflow_id: str, version: str | int) -> tuple[str, str]:
+        library = self._desk.registry.library
+        name, pinned = library.find(self._desk.tenant, *checked_definition(workflow_id, version))
+        program = library.program(self._desk.tenant, name, pinned)
+        if program is None or program.kind != p.KIND:
+            raise NotFoundError("process", workflow_id, hint="it is started by the calls of its own kind")
+        return name, pinned
+
+    def _plan(self, reader: Reader, identity: InstanceId, event: str, expected_version: int | None) -> c.AnswerStep:
+        """The answer that an event is, to the step that an instance is at."""
+        found = p.known(self._desk, reader, identity)
+        if not found.is_active:
+            raise _not_active(found)
+        _check_version(found, expected_version)
+        step = found.step
+        if step is None or not isinstance(found.graph.nodes[step.node].op, Human):
+            at = "a step" if step is None else repr(step.node)
+            raise RejectedError(
+                reason=p.ProcessCode.INVALID_TRANSITION, message=f"{at} is left by itself, and not by {event!r}"
+            )
+        return c.AnswerStep(step=step.number, outcome=event, seen=found.header.version)
+
+    def _answer(
+        self, identity: InstanceId, planned: c.AnswerStep, data: dict[str, object], comment: str
+    ) -> Reply[None]:
+        command = c.AnswerStep(
+            step=planned.step, outcome=planned.outcome, seen=planned.seen, comment=comment, data=data or None
+        )
+        address = Address(tenant=self._desk.tenant, instance=identity)
+        return on_question(
+            self._desk,
+            identity,
+            planned.step,
+            lambda desk: desk.command(address, command, nothing, comment=comment, may_create=False),
+            on_behalf_of="",
+            concerned=asked_at,
+        )
+
+    def _send(self, identity: InstanceId, command: object, comment: str) -> Reply[None]:
+        address = Address(tenant=self._desk.tenant, instance=identity)
+        return self._desk.command(address, command, nothing, comment=comment, may_create=False)
+
+    def _look(self, identity: InstanceId) -> Reply[ProcessInstance]:
+        return self._desk.look(lambda reader: p.instance_of(p.known(self._desk, reader, identity)))
+
+    def _at_rest(self, identity: InstanceId, seconds: float, *, of: str = "") -> Reply[ProcessInstance]:
+        """The instance once it rests, or as it stands when the time is over. A key may have led to one of another process than is meant."""
+
+        def look(reader: Reader) -> tuple[ProcessInstance, bool]:
+            found = p.known(self._desk, reader, identity)
+            if of not in {"", found.header.definition}:
+                told = f"the idempotency key was used to start {found.header.definition!r}; give each start a key of its own"
+                raise RejectedError(reason=p.ProcessCode.IDEMPOTENCY_CONFLICT, message=told)
+            return p.instance_of(found), is_at_rest(found.state)
+
+        def rests() -> bool:
+            with self._desk.reader.look() as reader:
+                return is_at_rest(p.known(self._desk, reader, identity).state)
+
+        def wait(seen: tuple[ProcessInstance, bool]) -> Reply[ProcessInstance]:
+            reply = self._reply()
+            if seen[1] or seconds <= 0 or not self._desk.service.has_threads:
+                reply.set_result(seen[0])
+                return reply
+            rested: Reply[None] = Reply()
+            self._desk.endings.rests.wait(identity, rests, lambda: rested.set_result(None), seconds=seconds)
+            return followed(rested, lambda _: self._look(identity), reply)
+
+        return followed(self._desk.look(look), wait, self._reply())
+
+    def _asking(self, match: Match, role: str | None) -> ProcessPage:
+        """Those at a step that asks the caller, or a role. There are as many as somebody can see through."""
+        people = None if role is None else (Asked("role", checked_key(role, "role")),)
+        query = TaskQuery(people=people, definition=match.definition, key=match.key, limit=LARGEST_PAGE)
+        queries = [query] if role is not None else mine_of(authority_at(self._desk), query, "all")
+        with self._desk.reader.look() as reader:
+            ids = list(dict.fromkeys(each.instance for each in tasks_of(reader, queries, None)))
+            headers = [each for each in reader.headers(ids) if _matches(self._desk, match, each)]
+            found = sorted((each.id for each in headers), reverse=True)
+            rest = [each for each in found if match.before is None or each < match.before]
+            return _page(reader, rest[: match.limit], len(found), match.limit)
+
+
+def _matches(desk: Desk, match: Match, header: Header) -> bool:
+    return (
+        header.kind == p.KIND
+        and p.is_within_partition(desk, header)
+        and (not match.statuses or header.status in match.statuses)
+        and (not match.started_by or header.started_by == match.started_by)
+    )
+
+
+def _page(reader: Reader, ids: Sequence[InstanceId], total: int, limit: int) -> ProcessPage:
+    headers = {header.id: header for header in reader.headers(ids)}
+    items = [p.summary_of(headers[each]) for each in ids if each in headers]
+    return ProcessPage(items=items, total=total, next=ids[-1] if len(ids) == limit and total > limit else None)
+
+
+def _stored(status: str | Sequence[str]) -> tuple[str, ...]:
+    """What is stored of the instances that these words stand for."""
+    words = words_of(p.KIND)
+    given = (status,) if isinstance(status, str) and status else tuple(status)
+    known = (*words.ACTIVE, *words.TERMINAL)
+    for word in given:
+        if word not in known:
+            raise PayloadError(f"there is no status {word!r}; there are {', '.join(known)}")
+    return tuple(each for statuses, _ in words.stored_statuses(given) for each in statuses)
+
+
+def _seconds(patience: timedelta | float) -> float:
+    given: object = patience  # What a caller without types gave.
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds <= _LONGEST:
+        raise PayloadError(f"the patience must be a timedelta or a number of seconds, at most a day, not {patience!r}")
+    return float(seconds)
+
+
+def _input(desk: Desk, given: object) -> dict[str, object]:
+    data = plain_data({} if given is None else given, "input", limit=desk.payload_limit)
+    hidden = next((name for name in data if name.startswith(_HIDDEN)), None)
+    if hidden is not None:
+        told = f"{hidden!r} is a name that only the engine sets; give it another one"
+        raise PayloadError(told, reason=p.ProcessCode.VALIDATION_ERROR)
+    return data
+
+
+def _check_version(found: p.Known, expected: int | None) -> None:
+    if expected is not None and expected != found.version:
+        told = f"it has version {found.version} by now, not {expected}; look at it again"
+        raise RejectedError(reason=p.ProcessCode.VERSION_CONFLICT, message=told)
+
+
+def _not_active(found: p.Known) -> RejectedError:
+    status = p.summary_of(found.header).status
+    remedy = "resume it first" if status == "suspended" else "it has ended"
+    return RejectedError(reason=p.ProcessCode.WORKFLOW_NOT_ACTIVE, message=f"the instance is {status}; {remedy}")
+
+
+def _refused(error: BaseException) -> Reply[ProcessInstance]:
+    return failed(p.in_process_words(error))

@@ -1,0 +1,316 @@
+"""How processes are read: an instance with its state, and what its caller can do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple, cast
+
+from holdfast.app.authorities import decider_of
+from holdfast.app.desk import Desk
+from holdfast.app.process_trails import Trail
+from holdfast.app.process_views import (
+    ProcessChoice,
+    ProcessDescriptor,
+    ProcessEvent,
+    ProcessInstance,
+    ProcessStep,
+    ProcessSummary,
+    StepType,
+)
+from holdfast.app.words import words_of
+from holdfast.app.workflow_reads import folded_workflow
+from holdfast.errors import ExpressionError, ForbiddenError, NotFoundError, RejectedError, ReusedIdError
+from holdfast.kernel.actor import Actor
+from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.moment import Moment
+from holdfast.kernel.people_records import TASK_PEOPLE
+from holdfast.kernel.program import Program
+from holdfast.machine.graphs.graph import Edge, End, Graph, Human, Node, Task
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs.answers import LAST_ERROR
+from holdfast.machine.runs.law import answer_refusal, resume_refusal, stop_refusal
+from holdfast.machine.runs.namespaces import Asked, namespaces_of
+from holdfast.machine.runs.refusals import Refusal
+from holdfast.machine.runs.state import ROOT, State, Step
+from holdfast.store.reading import Reader
+from holdfast.store.shapes import Header
+
+KIND: Final = "process"
+
+
+class ProcessCode(StrEnum):
+    """Why a call of a process is refused, in the words of its specification; the `reason` of the error that is raised."""
+
+    FORBIDDEN = "FORBIDDEN"
+    """The caller lacks the capability or the role; a ForbiddenError."""
+    WORKFLOW_NOT_ACTIVE = "WORKFLOW_NOT_ACTIVE"
+    """It has ended, or is suspended: resume it first."""
+    INVALID_TRANSITION = "INVALID_TRANSITION"
+    """No transition leads on from the current step by this event, for this caller and with this state."""
+    VERSION_CONFLICT = "VERSION_CONFLICT"
+    """Somebody else has changed it; look again, and decide anew."""
+    IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
+    """The idempotency key was used for another start; give each start a key of its own."""
+    VALIDATION_ERROR = "VALIDATION_ERROR"
+    """What was given is not what the form asks for."""
+    WORKFLOW_CHAIN_LIMIT = "WORKFLOW_CHAIN_LIMIT"
+    """Found in `_last_error` of an instance that was suspended: too many automatic steps in a row."""
+
+
+_CODES: Mapping[str, ProcessCode] = {
+    Refusal.ALREADY_TERMINAL: ProcessCode.WORKFLOW_NOT_ACTIVE,
+    Refusal.ROLLBACK_IN_PROGRESS: ProcessCode.WORKFLOW_NOT_ACTIVE,
+    Refusal.NOT_PAUSED: ProcessCode.WORKFLOW_NOT_ACTIVE,
+    Refusal.UNKNOWN_OUTCOME: ProcessCode.INVALID_TRANSITION,
+    Refusal.NO_TRANSITION: ProcessCode.INVALID_TRANSITION,
+    Refusal.INVALID_FORM: ProcessCode.VALIDATION_ERROR,
+    Refusal.TOO_LARGE: ProcessCode.VALIDATION_ERROR,
+    Refusal.REASON_REQUIRED: ProcessCode.VALIDATION_ERROR,
+    Refusal.OUTDATED: ProcessCode.VERSION_CONFLICT,
+    Refusal.NOT_WAITING: ProcessCode.VERSION_CONFLICT,
+    Refusal.ALREADY_DECIDED: ProcessCode.VERSION_CONFLICT,
+}
+
+
+def in_process_words(error: BaseException) -> BaseException:
+    """The same error, with the code that the specification has for it, if it has one."""
+    if isinstance(error, ReusedIdError):
+        return RejectedError(reason=ProcessCode.IDEMPOTENCY_CONFLICT, message=str(error))
+    if not isinstance(error, RejectedError):
+        return error
+    message = str(error).removesuffix(f" [{error.reason}]")
+    if isinstance(error, ForbiddenError):
+        return ForbiddenError(reason=ProcessCode.FORBIDDEN, message=message)
+    code = _CODES.get(error.reason)
+    return error if code is None else RejectedError(reason=code, message=message)
+
+
+class Known(NamedTuple):
+    """An instance as it stands."""
+
+    header: Header
+    state: State
+    program: Program
+    events: list[StoredEvent]
+
+    @property
+    def routes(self) -> GraphIndex:
+        """Its graph, to look things up in."""
+        assert isinstance(self.program.decider, GraphMachine)
+        return self.program.decider.routes
+
+    @property
+    def graph(self) -> Graph:
+        """Its graph."""
+        return self.routes.graph
+
+    @property
+    def version(self) -> int:
+        """How often it was changed: each commit has a cause of its own."""
+        return len({each.cause for each in self.events})
+
+    @property
+    def step(self) -> Step | None:
+        """The step that it is at, if that is open."""
+        return next(iter(self.state.open.values()), None)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it can be advanced."""
+        return self.header.status == "running"
+
+
+def known(desk: Desk, reader: Reader, identity: InstanceId) -> Known:
+    """An instance of the caller's tenant and partition; NotFoundError if there is none, whoever else may have one."""
+    missing = NotFoundError("process instance", identity)
+    try:
+        tracked = folded_workflow(desk, reader, identity)
+    except NotFoundError:
+        raise missing from None
+    header = tracked.header
+    if header.kind != KIND or not is_within_partition(desk, header):
+        raise missing
+    return Known(header, cast("State", tracked.state), tracked.program, reader.events(header.id))
+
+
+def is_within_partition(desk: Desk, header: Header) -> bool:
+    """Whether an instance belongs to the partition of the request; the engine's own calls see all of them."""
+    request = desk.request
+    return header.partition == request.partition or (request.actor.kind == "system" and not request.partition)
+
+
+def instance_of(found: Known) -> ProcessInstance:
+    """An instance as its callers see it."""
+    header, state = found.header, found.state
+    trail = Trail(found.graph)
+    trail.told(found.program, found.events)
+    return ProcessInstance(
+        id=header.id,
+        workflow_id=header.definition,
+        workflow_version=header.definition_version,
+        tenant_id=header.tenant,
+        partition_id=header.partition,
+        subject_id=state.requester or header.started_by,
+        business_key=header.key,
+        current_step=_held_at(state) or trail.current,
+        status=_status(header),
+        outcome=state.outcome if header.status == "completed" else "",
+        state=_data(found),
+        version=found.version,
+        created_at=header.created_at,
+        updated_at=header.updated_at,
+        expires_at=header.deadline_at,
+    )
+
+
+def summary_of(header: Header) -> ProcessSummary:
+    """An instance in a list."""
+    return ProcessSummary(
+        id=header.id,
+        workflow_id=header.definition,
+        workflow_version=header.definition_version,
+        subject_id=header.started_by,
+        business_key=header.key,
+        status=_status(header),
+        created_at=header.created_at,
+        updated_at=header.updated_at,
+        expires_at=header.deadline_at,
+    )
+
+
+def _status(header: Header) -> str:
+    return words_of(KIND).instance_status(header.status, header.reason, has_begun=True)
+
+
+def _held_at(state: State) -> str:
+    """The step that an instance would enter if it were not suspended; empty if it is at one."""
+    token = state.token(ROOT)
+    return "" if token is None or token.stay is None else token.stay.target
+
+
+def _data(found: Known) -> dict[str, object]:
+    """The state, with the failure that the instance stands at; one that was mended is gone."""
+    state = found.state
+    token = state.token(ROOT)
+    if token is not None:
+        data = token.data
+    else:
+        first = found.program.decode(found.events[0])
+        given = cast("dict[str, object]", getattr(first, "input", {}))
+        data = cast("dict[str, object]", state.result) if isinstance(state.result, dict) else given
+    error = _standing_error(state)
+    if error is not None:
+        return {**data, LAST_ERROR: error}
+    return {name: value for name, value in data.items() if name != LAST_ERROR or value is not None}
+
+
+def _standing_error(state: State) -> dict[str, object] | None:
+    if state.status == "paused" and state.reason == "chain_limit":
+        return {"code": str(ProcessCode.WORKFLOW_CHAIN_LIMIT), "message": "Too many consecutive system steps"}
+    step = next(iter(state.dead.values()), None)
+    return None if step is None else {"step": step.node, "message": step.error}
+
+
+def check_resuming(desk: Desk, found: Known) -> None:
+    """ForbiddenError unless the caller may let an instance go on."""
+    barred = resume_refusal(found.graph, desk.request.actor)
+    if barred is not None:
+        raise ForbiddenError(reason=barred.code, message=barred.message)
+
+
+# -- what a caller can do
+
+
+def trail_of(found: Known) -> list[ProcessEvent]:
+    """The trail, what happens to the instance itself included."""
+    return Trail(found.graph).told(found.program, found.events)
+
+
+def descriptor_of(desk: Desk, reader: Reader, found: Known) -> ProcessDescriptor:
+    """What a front end shows to the caller."""
+    instance, graph = instance_of(found), found.graph
+    node, step = graph.nodes[instance.current_step], found.step
+    actor = desk.request.actor if step is None else decider_of(desk, found.header.id, step.number)
+    trail = [each for each in trail_of(found) if each.category == "step"]
+    is_asking = step is not None and isinstance(node.op, Human)
+    barred = answer_refusal(found.routes, found.state, step, actor) if step is not None and is_asking else None
+    is_open = is_asking and found.is_active
+    entered = [each.timestamp for each in trail if each.event == "step_entered" and each.step_id == node.id]
+    return ProcessDescriptor(
+        instance=instance,
+        step=ProcessStep(
+            id=node.id,
+            type=_type(node),
+            title=_text(node.metadata.get("title")) or node.id,
+            description=_text(node.metadata.get("description")),
+            entered_at=entered[-1] if entered else None,
+            form=node.op.form if is_open and barred is None and isinstance(node.op, Human) else None,
+        ),
+        choices=_choices(desk, found, node, actor) if is_open and barred is None else [],
+        waiting_for=_waiting_for(reader, found, step) if step is not None and is_open else [],
+        may_cancel=found.header.ended_at is None and stop_refusal(graph, actor) is None,
+        history=trail,
+    )
+
+
+def _choices(desk: Desk, found: Known, node: Node, actor: Actor) -> list[ProcessChoice]:
+    assert isinstance(node.op, Human)
+    labels = node.metadata.get("labels")
+    names = labels if isinstance(labels, dict) else {}
+    moment = Moment(
+        now=desk.service.shared.clock.now(),
+        instance=found.header.id,
+        key=found.header.key,
+        tenant=found.header.tenant,
+        partition=found.header.partition,
+        actor=actor,
+    )
+    token = found.state.tokens[ROOT]
+    asked = namespaces_of(KIND).values(Asked(moment, found.state, node.id, token.data))
+    choices = []
+    for event in node.op.outcomes:
+        why = _why_closed(found.routes, found.routes.ways(node.id, event), actor, asked)
+        label = _text(names.get(event)) or event
+        choices.append(ProcessChoice(event=event, label=label, is_allowed=not why, why_not=why))
+    return choices
+
+
+def _why_closed(routes: GraphIndex, ways: tuple[Edge, ...], actor: Actor, asked: dict[str, object]) -> str:
+    """Why none of these ways is open; empty if one is, or may be with the right input."""
+    open_ways = [each for each in ways if _may_hold(routes, each, asked)]
+    if not open_ways:
+        return "its conditions do not hold"
+    if any(actor.may(each.capability) for each in open_ways):
+        return ""
+    return f"it needs the capability {open_ways[0].capability!r}"
+
+
+def _may_hold(routes: GraphIndex, way: Edge, asked: dict[str, object]) -> bool:
+    guard = routes.guard(way)
+    if guard is None or any(name.split(".")[0] == "input" for name in guard.variables):
+        return True
+    try:
+        return guard.holds(asked)
+    except ExpressionError:
+        return False
+
+
+def _waiting_for(reader: Reader, found: Known, step: Step) -> list[str]:
+    rows = [each for each in reader.rows(TASK_PEOPLE, found.header.id) if each.number == step.number and each.is_open]
+    return [f"role:{each.name}" if each.kind == "role" else each.name for each in rows]
+
+
+def _type(node: Node) -> StepType:
+    named = node.metadata.get("type")
+    if named in {"action", "approval", "notification"}:
+        return named
+    if isinstance(node.op, Task):
+        return "system"
+    return "terminal" if isinstance(node.op, End) else "wait"
+
+
+def _text(given: object) -> str:
+    return given if isinstance(given, str) else ""

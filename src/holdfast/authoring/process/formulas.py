@@ -1,0 +1,57 @@
+"""The expressions of a process: what they can read, and the form in which a graph stores them."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Final, Literal
+
+from holdfast.authoring.process.format import Condition, Formula
+from holdfast.expressions import Options, Type, parse
+from holdfast.expressions.options import Spelling
+from holdfast.machine.graphs.graph import Stored
+from holdfast.machine.graphs.index import EVENT, WORKFLOW
+from holdfast.machine.runs.namespaces import PROCESS
+
+RESPONSE: Final = "response"
+_KNOWN: Final = PROCESS.schema.fields or {}
+_REMEMBERED: Final = 4096
+"""Expressions that are kept: many of a domain are the same."""
+
+
+Place = Literal["condition", "given", "kept", "data", "awaited", "trigger"]
+"""Where an expression stands, which settles what it can read: on a way, in what an operation is given, in what is kept of its response; where
+nothing but the state is known; where an event is asked whether it is the one; where one starts something."""
+
+_COMMON: Final = ("workflow", "context", "actor", "now")
+_NAMES: Final[dict[Place, tuple[str, ...]]] = {
+    "condition": (*_COMMON, "input"),
+    "given": _COMMON,
+    "kept": (*_COMMON, RESPONSE),
+    "data": (WORKFLOW,),
+    "awaited": (WORKFLOW, EVENT),
+    "trigger": (EVENT, "key"),
+}
+_SCHEMAS: Final = {
+    place: Type("object", fields={name: _KNOWN.get(name, Type("any")) for name in names})
+    for place, names in _NAMES.items()
+}
+_OPTIONS: Final = {place: Options(namespaces=frozenset(names)) for place, names in _NAMES.items()}
+
+
+def condition_of(given: Condition, place: Place = "condition") -> Stored:
+    """The stored form of a condition; ExpressionError if it is none."""
+    if isinstance(given, str):
+        return _stored(given, "native", place)
+    return _stored(json.dumps(given), "json", place)
+
+
+def mapping_of(given: Formula, place: Place) -> Stored:
+    """The stored form of a mapping; ExpressionError if it is none. What is no text stands for itself."""
+    return _stored(given if isinstance(given, str) else json.dumps(given), "mapping", place)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _stored(source: str, spelling: Spelling, place: Place) -> Stored:
+    read = parse(source, spelling=spelling, options=_OPTIONS[place])
+    return read.check(_SCHEMAS[place], expects=None if spelling == "mapping" else "bool").to_data()

@@ -1,0 +1,67 @@
+"""A file as its author wrote it: values, and where each of them stands.
+
+A tree has no circles, so the garbage collector need not look at its parts: large files have hundreds of thousands.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+Value: TypeAlias = "str | int | float | bool | None"
+
+
+class Mark(msgspec.Struct, frozen=True, gc=False):
+    """A place in a text, counted from 1 as editors do."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}"
+
+
+class Scalar(msgspec.Struct, frozen=True, gc=False):
+    """A value without parts."""
+
+    value: Value
+    text: str
+    """As it was written, without its quotes."""
+    at: Mark
+
+
+class Items(msgspec.Struct, frozen=True, gc=False):
+    """A list."""
+
+    items: list[Tree]
+    at: Mark
+
+
+class Field(msgspec.Struct, frozen=True, gc=False):
+    """A name with its value."""
+
+    name: Mark
+    """Where the name stands."""
+    tree: Tree
+
+
+class Fields(msgspec.Struct, frozen=True, gc=False):
+    """An object."""
+
+    fields: dict[str, Field]
+    at: Mark
+
+
+Tree: TypeAlias = Scalar | Items | Fields
+
+
+def plain(tree: Tree) -> object:
+    """The value without its places."""
+    match tree:
+        case Scalar(value=value):
+            return value
+        case Items(items=items):
+            return [plain(each) for each in items]
+        case Fields(fields=fields):
+            return {name: plain(field.tree) for name, field in fields.items()}

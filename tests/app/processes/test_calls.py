@@ -1,0 +1,638 @@
+"""The calls of processes, on both stores: start, advance, cancel, what is refused and in which order, and what the trail tells."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from app.processes.acting import ANN, BOB, CAT, EVE, INPUT, ORDERS, asking, published
+from holdfast import (
+    ForbiddenError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    Saga,
+    load_processes,
+    load_rules,
+)
+from holdfast.kernel.ids import InstanceId
+from holdfast.testing import ManualEngine
+from support.engines import Live, Place
+
+SEVEN = [
+    ("review", "step_entered", "ann"),
+    ("review", "step_completed", "bob"),
+    ("review", "approved", "bob"),
+    ("process", "step_entered", "system"),
+    ("process", "step_completed", "system"),
+    ("notify", "step_entered", "system"),
+    ("notify", "step_completed", "system"),
+]
+
+
+def begun(engine: ManualEngine, **given: object) -> InstanceId:
+    """An order that ann has started."""
+    return asking(engine, ANN).processes.start("orders.approval", {**INPUT, **given}).id
+
+
+def trail(engine: ManualEngine, instance: InstanceId) -> list[tuple[str, str, str]]:
+    """What happened to the steps."""
+    return [(each.step_id, each.event, each.actor_id) for each in engine.processes.events(instance)]
+
+
+def stood(engine: ManualEngine, instance: InstanceId) -> tuple[str, str]:
+    """Status and current step."""
+    seen = engine.processes.get(instance).instance
+    return seen.status, seen.current_step
+
+
+# -- starting
+
+
+@pytest.mark.row(
+    "P-023",
+    "P-024",
+    "P-025",
+    "P-026",
+    "P-027",
+    "P-009",
+    "P-019",
+    "P-030",
+    "P-032",
+    "P-034",
+    "P-043",
+    "P-050",
+    "P-056",
+    "P-057",
+)
+def test_a_start_enters_the_first_step(place: Place) -> None:
+    """It waits there for a person, with the input as its state, on behalf of whoever started it."""
+    engine = place.engine()
+    backend = published(engine)
+    seen = asking(engine, ANN, partition="north").processes.start("orders.approval", INPUT)
+    assert (seen.workflow_id, seen.workflow_version, seen.current_step, seen.status) == (
+        "orders.approval",
+        "1",
+        "review",
+        "active",
+    )
+    assert (seen.tenant_id, seen.partition_id, seen.subject_id) == ("default", "north", "ann")
+    assert (seen.state, seen.version) == (INPUT, 1)
+    assert seen.expires_at == seen.created_at + timedelta(hours=72)
+    assert trail(engine, seen.id) == SEVEN[:1]
+    assert not backend.calls
+
+
+@pytest.mark.row("P-021", "P-051", "P-060")
+def test_an_unknown_process_comes_before_a_missing_right(place: Place) -> None:
+    """Who may not start is refused before the idempotency key is looked at, and an unknown name before that."""
+    engine = place.engine()
+    published(engine)
+    asking(engine, ANN).processes.start("orders.approval", INPUT, idempotency_key="k")
+    with pytest.raises(NotFoundError):
+        asking(engine, EVE).processes.start("orders.aproval", INPUT)
+    with pytest.raises(ForbiddenError) as refused:
+        asking(engine, EVE).processes.start("orders.approval", INPUT, idempotency_key="k")
+    assert refused.value.reason == "FORBIDDEN"
+    assert engine.processes.list().total == 1
+
+
+@pytest.mark.row("P-052", "P-053", "P-054")
+def test_an_idempotency_key_counts_once_for_a_tenant(place: Place) -> None:
+    """Another tenant may use the same one, and another process of the same tenant may not; without a key there are as many as are started."""
+    engine = place.engine()
+    published(engine)
+    for other in load_processes(ORDERS.replace("orders.approval", "orders.other")):
+        engine.register(other)
+    first = asking(engine, ANN).processes.start("orders.approval", INPUT, idempotency_key="k")
+    again = asking(engine, ANN).processes.start("orders.approval", INPUT, idempotency_key="k")
+    assert again.id == first.id
+    assert trail(engine, first.id) == SEVEN[:1]
+    assert (
+        asking(engine, ANN, tenant="t2").processes.start("orders.approval", INPUT, idempotency_key="k").id != first.id
+    )
+    with pytest.raises(RejectedError) as refused:
+        asking(engine, ANN).processes.start("orders.other", INPUT, idempotency_key="k")
+    assert refused.value.reason == "IDEMPOTENCY_CONFLICT"
+    assert begun(engine) != begun(engine)
+
+
+# -- advancing
+
+
+@pytest.mark.row("P-061", "P-073", "P-075", "P-095", "P-133", "P-163")
+def test_an_approved_order_leaves_seven_events(place: Place) -> None:
+    """From the review by a system step and a notification to the end, and nothing is told of the terminal itself."""
+    engine = place.engine()
+    backend = published(engine)
+    instance = begun(engine)
+    asking(engine, BOB).processes.advance(instance, "approved", {"approval_notes": "fine"}, comment="ok")
+    engine.drain()
+    assert trail(engine, instance) == SEVEN
+    assert stood(engine, instance) == ("completed", "approved")
+    assert backend.calls == ["confirm", "notify"]
+    told = engine.processes.events(instance)
+    assert [each.comment for each in told if each.event == "approved"] == ["ok"]
+    assert {each.event for each in engine.processes.events(instance, with_lifecycle=True)} >= {"workflow_completed"}
+
+
+@pytest.mark.row("P-076", "P-079", "P-086", "P-088", "P-163")
+def test_the_call_does_the_automatic_steps(live: Live) -> None:
+    """It answers when the chain has come to its end, with the final step and status."""
+    engine = live.engine()
+    published(engine)
+    with engine:
+        started = asking(engine, ANN).processes.start("orders.approval", INPUT)
+        seen = asking(engine, BOB).processes.advance(started.id, "approved")
+        assert (seen.status, seen.current_step, seen.outcome) == ("completed", "approved", "approved")
+        assert seen.state == {**INPUT, "approved_by": "bob", "confirmed_at": "noon"}
+
+
+@pytest.mark.row("P-044", "P-045", "P-046", "P-047", "P-048", "P-072", "P-082", "P-083", "P-085")
+def test_the_state_gathers_what_is_given_and_answered(place: Place) -> None:
+    """Input is laid over it, who approved is noted, the operation is given what it maps, and only what it maps is kept."""
+    engine = place.engine()
+    backend = published(engine)
+    instance = begun(engine)
+    asking(engine, BOB).processes.advance(instance, "approved", {"approval_notes": "fine", "order_id": "ord-124"})
+    engine.drain()
+    assert backend.given[0] == (
+        "confirm",
+        {"order_id": "ord-124", "tenant": "default", "by": "ann", "kind": "new", "none": None},
+    )
+    assert engine.processes.get(instance).instance.state == {
+        "order_id": "ord-124",
+        "total": 50,
+        "approval_notes": "fine",
+        "approved_by": "bob",
+        "confirmed_at": "noon",
+    }
+
+
+@pytest.mark.row("P-006", "P-062", "P-063", "P-064", "P-065", "P-066", "P-068", "P-070", "P-156")
+def test_the_earlier_check_wins(place: Place) -> None:
+    """Unknown and foreign are the same; then it must be active, then the caller must be asked, then a transition must be open."""
+    engine = place.engine()
+    published(engine)
+    instance = begun(engine)
+    unknown = InstanceId(UUID(int=7))
+    before = engine.processes.get(instance)
+    for caller, which in ((EVE, unknown), (CAT, unknown)):
+        with pytest.raises(NotFoundError) as nowhere:
+            asking(engine, caller).processes.advance(which, "approved")
+    for place_ in ({"tenant": "t2"}, {"partition": "south"}):
+        with pytest.raises(NotFoundError) as foreign:
+            asking(engine, CAT, **place_).processes.advance(instance, "approved")
+        assert str(foreign.value).replace(str(instance), "") == str(nowhere.value).replace(str(unknown), "")
+    with pytest.raises(ForbiddenError):
+        asking(engine, EVE).processes.advance(instance, "nonsense")
+    with pytest.raises(RejectedError) as refused:
+        asking(engine, BOB).processes.advance(instance, "nonsense")
+    assert refused.value.reason == "INVALID_TRANSITION"
+    assert engine.processes.get(instance) == before
+    asking(engine, BOB).processes.advance(instance, "rejected")
+    with pytest.raises(RejectedError) as refused:
+        asking(engine, EVE).processes.advance(instance, "nonsense")
+    assert refused.value.reason == "WORKFLOW_NOT_ACTIVE"
+
+
+@pytest.mark.row("P-067", "P-068", "P-069", "P-012")
+def test_conditions_and_guards_say_which_way_is_open(place: Place) -> None:
+    """The first one in the order of the file is taken whose condition holds and whose guard the caller has.
+
+    Conditions see the input as `input`; what it lays over the state opens no way of its own.
+    """
+    engine = place.engine()
+    published(engine)
+    large = begun(engine, total=500)
+    with pytest.raises(RejectedError) as refused:
+        asking(engine, BOB).processes.advance(large, "approved")
+    assert refused.value.reason == "INVALID_TRANSITION"
+    with pytest.raises(RejectedError) as spoofed:
+        asking(engine, BOB).processes.advance(large, "approved", {"total": 5})
+    assert spoofed.value.reason == "INVALID_TRANSITION"
+    with pytest.raises(RejectedError):
+        asking(engine, CAT).processes.advance(large, "returned", {"why": "no"})
+    asking(engine, CAT).processes.advance(large, "returned", {"why": "unclear"})
+    asking(engine, CAT).processes.advance(large, "approved")
+    engine.drain()
+    assert stood(engine, large) == ("completed", "approved")
+
+
+@pytest.mark.row("P-030", "P-077", "P-136")
+def test_a_caller_may_say_which_version_was_seen(place: Place) -> None:
+    """The version begins at 1 and grows with each change; whoever has seen an older one is refused, and changes nothing."""
+    engine = place.engine()
+    published(engine)
+    instance = begun(engine)
+    seen = asking(engine, CAT).processes.advance(instance, "returned", {"why": "unclear"}, expected_version=1)
+    assert seen.version == 2
+    with pytest.raises(RejectedError) as refused:
+        asking(engine, CAT).processes.advance(instance, "approved", expected_version=1)
+    with pytest.raises(RejectedError) as too_late:
+        asking(engine, CAT).processes.cancel(instance, expected_version=1)
+    assert (refused.value.reason, too_late.value.reason) == ("VERSION_CONFLICT", "VERSION_CONFLICT")
+    assert stood(engine, instance) == ("active", "review")
+
+
+@pytest.mark.row("P-029", "P-031", "P-074", "P-129", "P-132")
+def test_what_is_told_of_an_instance_and_of_its_events(place: Place) -> None:
+    """Times move with every change, nested data comes back as it was, and an entry of the trail says who did what, why and when."""
+    engine = place.engine()
+    published(engine)
+    nested: dict[str, object] = {
+        "lines": [{"sku": "lamp", "count": 2, "gift": None}],
+        "deep": {"a": {"b": [1.5, True]}},
+    }
+    instance = begun(engine, **nested)
+    engine.advance(minutes=5)
+    given: dict[str, object] = {"why": "unclear"}
+    seen = asking(engine, CAT).processes.advance(instance, "returned", given, comment="which lamp?")
+    assert seen.state == {**INPUT, **nested, **given}
+    assert seen.updated_at - seen.created_at == timedelta(minutes=5)
+    told = next(each for each in engine.processes.events(instance) if each.event == "returned")
+    assert (told.workflow_instance_id, told.step_id, told.actor_id) == (instance, "review", "cat")
+    assert (told.data, told.comment, told.timestamp) == (given, "which lamp?", seen.updated_at)
+    assert len({each.id for each in engine.processes.events(instance, with_lifecycle=True)}) == 5
+
+
+def test_names_of_the_engine_cannot_be_given(place: Place) -> None:
+    """What begins with an underscore is the engine's own, at the start and later."""
+    engine = place.engine()
+    published(engine)
+    instance = begun(engine)
+    with pytest.raises(PayloadError, match="only the engine"):
+        begun(engine, _last_error={})
+    with pytest.raises(PayloadError, match="only the engine"):
+        asking(engine, BOB).processes.advance(instance, "approved", {"_last_error": None})
+
+
+@pytest.mark.row("P-165")
+def test_a_form_is_checked(place: Place) -> None:
+    """What does not fit is refused with the code for that."""
+    engine = place.engine()
+    published(engine)
+    instance = begun(engine)
+    with pytest.raises(RejectedError) as refused:
+        asking(engine, BOB).processes.advance(instance, "approved", {"approval_notes": 7})
+    assert refused.value.reason == "VALIDATION_ERROR"
+
+
+# -- what goes wrong
+
+
+@pytest.mark.row("P-038", "P-039", "P-040", "P-049", "P-091", "P-093", "P-166")
+def test_a_failed_step_suspends_until_somebody_resumes_it(place: Place) -> None:
+    """Where no transition by `error` leads on; the state tells of the error until the step has succeeded."""
+    engine = place.engine()
+    backend = published(engine)
+    backend.failing.add("confirm")
+    instance = begun(engine)
+    asking(engine, BOB).processes.advance(instance, "approved")
+    engine.drain()
+    assert stood(engine, instance) == ("suspended", "process")
+    state = engine.processes.get(instance).instance.state
+    assert "confirm is down" in str(state["_last_error"])
+    assert trail(engine, instance)[-1] == ("process", "step_failed", "system")
+    with pytest.raises(RejectedError) as refused:
+        asking(engine, BOB).processes.advance(instance, "approved")
+    assert refused.value.reason == "WORKFLOW_NOT_ACTIVE"
+    with pytest.raises(ForbiddenError):
+        asking(engine, BOB).processes.resume(instance)
+    backend.failing.clear()
+    engine.processes.resume(instance)
+    engine.drain()
+    assert stood(engine, instance) == ("completed", "approved")
+    assert "_last_error" not in engine.processes.get(instance).instance.state
+
+
+@pytest.mark.row("P-092", "P-166")
+def test_an_error_leads_where_the_definition_says(place: Place) -> None:
+    """The next step finds what went wrong, and once the step has succeeded nothing is left of it."""
+    engine = place.engine()
+    backend = published(engine, ORDERS + "      - {from: process, event: error, to: review}\n")
+    backend.failing.add("confirm")
+    instance = begun(engine)
+    asking(engine, BOB).processes.advance(instance, "approved")
+    engine.drain()
+    assert stood(engine, instance) == ("active", "review")
+    assert engine.processes.get(instance).instance.state["_last_error"] == {
+        "step": "process",
+        "message": "ValueError: confirm is down",
+    }
+    backend.failing.clear()
+    asking(engine, BOB).processes.advance(instance, "approved")
+    engine.drain()
+    assert stood(engine, instance) == ("completed", "approved")
+    assert "_last_error" not in engine.processes.get(instance).instance.state
+
+
+@pytest.mark.row("P-017", "P-094")
+def test_a_notification_never_blocks(place: Place) -> None:
+    """Its failure is told in the trail, and the chain goes on."""
+    engine = place.engine()
+    published(engine).failing.add("notify")
+    instance = begun(engine)
+    asking(engine, BOB).processes.advance(instance, "approved")
+    engine.drain()
+    assert trail(engine, instance)[-1] == ("notify", "step_failed", "system")
+    assert stood(engine, instance) == ("completed", "approved")
+
+
+LOOP = """
+domain: loops
+workflows:
+  - id: loop
+    chain_limit: {limit}
+    steps:
+      - {{id: a, type: system, operation: orders.confirm}}
+      - {{id: b, type: system, operation: orders.notify}}
+      - {{id: end, type: terminal}}
+    transitions:
+      - {{from: a, event: completed, to: b}}
+      - {{from: b, event: completed, to: a, condition: workflow.stop? != true}}
+      - {{from: b, event: completed, to: end}}
+"""
+
+
+@pytest.mark.row("P-058", "P-087", "P-099", "P-100", "P-101", "P-102")
+@pytest.mark.parametrize("limit", [3, 10])
+def test_automatic_steps_in_a_row_are_limited(place: Place, limit: int) -> None:
+    """As many as the limit run; the one behind suspends, and a resume lets as many run again."""
+    engine = place.engine()
+    backend = published(engine, LOOP.format(limit=limit))
+    instance = engine.processes.start("loop").id
+    engine.drain()
+    seen = engine.processes.get(instance).instance
+    assert (seen.status, len(backend.calls)) == ("suspended", limit)
+    assert seen.state["_last_error"] == {
+        "code": "WORKFLOW_CHAIN_LIMIT",
+        "message": "Too many consecutive system steps",
+    }
+    engine.processes.resume(instance)
+    engine.drain()
+    assert len(backend.calls) == 2 * limit
+
+
+@pytest.mark.row("P-036", "P-090")
+def test_a_step_that_nothing_follows_fails_the_process(place: Place) -> None:
+    """A missing `completed` is a warning when the file is loaded, and the end when it is reached."""
+    engine = place.engine()
+    published(engine, ORDERS.replace("      - {from: process, event: completed, to: notify}\n", ""))
+    instance = begun(engine)
+    asking(engine, BOB).processes.advance(instance, "approved")
+    engine.drain()
+    assert stood(engine, instance) == ("failed", "process")
+
+
+# -- time
+
+
+@pytest.mark.row("P-010", "P-103", "P-104", "P-106", "P-113", "P-140", "P-164")
+def test_a_passed_deadline_moves_to_expired(place: Place) -> None:
+    """Once the time of the whole is over, the sweep moves it where the workflow says, and a second one finds nothing."""
+    engine = place.engine()
+    published(engine)
+    instance = begun(engine)
+    place.clock.move(timedelta(hours=72, seconds=1))
+    assert engine.processes.process_timeouts() == 1
+    assert stood(engine, instance) == ("completed", "expired")
+    assert engine.processes.process_timeouts() == 0
+    assert ("review", "timeout", "system") in trail(engine, instance)
+
+
+@pytest.mark.row("P-106", "P-108", "P-109", "P-110", "P-111", "P-112")
+@pytest.mark.parametrize(
+    ("own", "whole", "stands"),
+    [
+        ("timeout: 24h, on_timeout: rejected", "timeout: 72h\n    on_timeout: expired", ("completed", "rejected")),
+        ("timeout: 24h", "timeout: 72h\n    on_timeout: expired", ("completed", "expired")),
+        ("on_timeout: rejected", "timeout: 24h\n    on_timeout: expired", ("completed", "rejected")),
+        ("timeout: 24h", "", ("failed", "ask")),
+        ("", "timeout: 24h", ("failed", "ask")),
+    ],
+)
+def test_the_time_of_a_step_is_over(place: Place, own: str, whole: str, stands: tuple[str, str]) -> None:
+    """Its own target wins, then that of the workflow, and without either the process has failed; the trail tells of it."""
+    text = f"""
+domain: d
+workflows:
+  - id: w
+    {whole or "title: w"}
+    steps:
+      - {{id: ask, type: action{", " + own if own else ""}}}
+      - {{id: rejected, type: terminal}}
+      - {{id: expired, type: terminal}}
+      - {{id: done, type: terminal}}
+    transitions: [{{from: ask, event: sent, to: done}}]
+"""
+    engine = place.engine()
+    published(engine, text)
+    instance = engine.processes.start("w").id
+    engine.advance(hours=25)
+    assert stood(engine, instance) == stands
+    assert ("ask", "timeout", "system") in trail(engine, instance)
+
+
+@pytest.mark.row("P-105", "P-114")
+def test_a_suspended_one_does_not_expire(place: Place) -> None:
+    """Of several tenants all are looked at; what waits for an operator stays, and a target that is automatic is done."""
+    late = ORDERS.replace("on_timeout: expired", "on_timeout: notify")
+    engine = place.engine()
+    backend = published(engine, late)
+    first = asking(engine, ANN).processes.start("orders.approval", INPUT).id
+    other = asking(engine, ANN, tenant="t2").processes.start("orders.approval", INPUT).id
+    held = begun(engine)
+    backend.failing.add("confirm")
+    asking(engine, BOB).processes.advance(held, "approved")
+    engine.drain()
+    engine.advance(days=4)
+    assert stood(engine, first) == ("completed", "approved")
+    assert asking(engine, BOB, tenant="t2").processes.get(other).instance.current_step == "approved"
+    assert stood(engine, held) == ("suspended", "process")
+    assert backend.calls == ["confirm", "notify", "notify"]
+
+
+WAITING = """
+domain: d
+workflows:
+  - id: w
+    steps:
+      - {{id: pause, type: wait, {wait}}}
+      - {{id: done, type: terminal}}
+    transitions: [{{from: pause, event: completed, to: done}}]
+"""
+
+
+@pytest.mark.row("P-016", "P-038", "P-059", "P-081")
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "duration: 1h",
+        "until: workflow.due_at",
+        'cron: "0 13 * * *"',
+        "event: paid",
+        "event: paid, key: workflow.order",
+        "events: [{event: paid, key: workflow.order}, {event: sent, key: workflow.order}]",
+    ],
+)
+def test_a_wait_suspends_until_its_time_or_its_event(place: Place, wait: str) -> None:
+    """Nobody can advance it meanwhile; then it goes on by itself."""
+    engine = place.engine()
+    published(engine, WAITING.format(wait=wait))
+    given: dict[str, object] = {"order": "o-1", "due_at": "2030-01-01T13:00:00+00:00"}
+    instance = engine.processes.start("w", given).id
+    engine.drain()
+    assert stood(engine, instance) == ("suspended", "pause")
+    assert [each.id for each in engine.processes.list(status="suspended").items] == [instance]
+    with pytest.raises(RejectedError) as refused:
+        engine.processes.advance(instance, "completed")
+    assert refused.value.reason == "WORKFLOW_NOT_ACTIVE"
+    if "key" in wait:
+        engine.publish("paid", "o-1", {"amount": 1})
+        engine.publish("sent", "o-1")
+        engine.drain()
+    elif "event" in wait:
+        engine.run(instance).signal("paid")
+    else:
+        engine.advance(hours=1)
+    assert stood(engine, instance) == ("completed", "done")
+
+
+# -- ending
+
+
+@pytest.mark.row("P-037", "P-041", "P-042", "P-116", "P-117", "P-118", "P-119", "P-120", "P-121")
+def test_a_cancelled_process_undoes_nothing(place: Place) -> None:
+    """From active and from suspended, by whoever has the capability; a second time it is not active any more."""
+    engine = place.engine()
+    backend = published(engine)
+    active, suspended = begun(engine), begun(engine)
+    backend.failing.add("confirm")
+    asking(engine, BOB).processes.advance(suspended, "approved")
+    engine.drain()
+    called = list(backend.calls)
+    for instance, step in ((active, "review"), (suspended, "process")):
+        with pytest.raises(ForbiddenError):
+            asking(engine, ANN).processes.cancel(instance, "no")
+        seen = asking(engine, BOB).processes.cancel(instance, "not wanted")
+        assert (seen.status, seen.current_step) == ("cancelled", step)
+        last = engine.processes.events(instance)[-1]
+        assert (last.step_id, last.event, last.actor_id, last.comment) == (step, "cancelled", "bob", "not wanted")
+        with pytest.raises(RejectedError) as refused:
+            asking(engine, BOB).processes.cancel(instance)
+        assert refused.value.reason == "WORKFLOW_NOT_ACTIVE"
+    engine.advance(days=4)
+    assert backend.calls == called
+    assert (stood(engine, active), stood(engine, suspended)) == (("cancelled", "review"), ("cancelled", "process"))
+
+
+@pytest.mark.row("P-018", "P-035", "P-170")
+def test_a_rejected_order_ends_in_a_terminal_of_its_own(place: Place) -> None:
+    """Every terminal means completed; nothing is called on the way to this one."""
+    engine = place.engine()
+    backend = published(engine)
+    instance = begun(engine)
+    seen = asking(engine, BOB).processes.advance(instance, "rejected")
+    assert (seen.status, seen.current_step, seen.outcome) == ("completed", "rejected", "rejected")
+    assert seen.state["rejected_by"] == "bob"
+    assert not backend.calls
+
+
+# -- looking
+
+
+@pytest.mark.row("P-122", "P-123")
+def test_a_descriptor_shows_what_its_caller_can_do(place: Place) -> None:
+    """Who is asked sees the form and the events, and why one is closed; who is not sees neither."""
+    engine = place.engine()
+    published(engine)
+    instance = begun(engine, total=500)
+    seen = asking(engine, BOB).processes.get(instance)
+    assert (seen.step.type, seen.step.title, seen.waiting_for, seen.may_cancel) == (
+        "approval",
+        "Review the order",
+        ["role:approver"],
+        True,
+    )
+    assert seen.step.form is not None
+    assert [(each.event, each.label, each.is_allowed) for each in seen.choices] == [
+        ("approved", "Approve", False),
+        ("rejected", "Reject", True),
+        ("returned", "returned", True),
+    ]
+    assert "orders:large" in seen.choices[0].why_not
+    assert asking(engine, CAT).processes.get(instance).choices[0].is_allowed
+    stranger = asking(engine, EVE).processes.get(instance)
+    assert (stranger.step.form, stranger.choices, stranger.may_cancel) == (None, [], False)
+    assert [each.event for each in seen.history] == ["step_entered"]
+
+
+@pytest.mark.row("P-124", "P-125", "P-126", "P-127", "P-128", "P-071")
+def test_a_list_shows_those_of_the_caller(place: Place) -> None:
+    """Of the tenant and the partition, by status and by who is asked; the total does not depend on the page."""
+    engine = place.engine()
+    published(engine)
+    ids = [begun(engine) for _ in range(3)]
+    asking(engine, ANN, tenant="t2").processes.start("orders.approval", INPUT)
+    asking(engine, ANN, partition="south").processes.start("orders.approval", INPUT)
+    asking(engine, BOB).processes.advance(ids[0], "rejected")
+    processes = asking(engine, BOB).processes
+    page = processes.list(status="active", limit=1)
+    assert ([each.id for each in page.items], page.total, page.next) == ([ids[2]], 2, ids[2])
+    assert [each.id for each in processes.list(status="active", limit=1, cursor=page.next).items] == [ids[1]]
+    assert {each.id for each in processes.list(mine=True).items} == set(ids[1:])
+    assert {each.id for each in processes.list(role="approver", subject_id="ann").items} == set(ids[1:])
+    assert asking(engine, EVE).processes.list(mine=True).total == 0
+    assert processes.list().total == 3
+    with pytest.raises(PayloadError, match="there are active"):
+        processes.list(status="running")
+
+
+@pytest.mark.row("P-002", "P-003", "P-005", "P-007", "P-159", "P-161", "P-168")
+def test_another_person_goes_on_days_later_in_another_process(place: Place) -> None:
+    """The trail tells who started it and who approved it, and when."""
+    first = place.engine()
+    published(first)
+    instance = begun(first)
+    first.advance(days=2)
+    second = place.engine()
+    published(second)
+    (found,) = asking(second, BOB).processes.list(status="active").items
+    assert found.id == instance
+    asking(second, BOB).processes.advance(found.id, "approved")
+    second.drain()
+    entries = second.processes.events(instance)
+    assert [(each.event, each.actor_id) for each in entries][:3] == [(event, actor) for _, event, actor in SEVEN[:3]]
+    assert entries[2].timestamp - entries[0].timestamp == timedelta(days=2)
+    assert second.instances.verify(instance).is_sound
+
+
+def test_runs_are_listed_by_the_words_of_their_kind(place: Place) -> None:
+    """A word finds the runs of the kinds that have it, as they are shown; one that no kind has is refused."""
+    engine = place.engine()
+    backend = published(engine)
+    engine.register(Saga("plain").human("ask").build())
+    rules = {
+        "workflow_id": "gate",
+        "version": "1",
+        "steps": [{"id": "no", "type": "action", "action": "block", "reason": "no"}],
+    }
+    engine.register(load_rules(json.dumps(rules)))
+    active, suspended, plain = begun(engine), begun(engine), engine.start("plain").id
+    blocked = engine.start("gate").id
+    backend.failing.add("confirm")
+    asking(engine, BOB).processes.advance(suspended, "approved")
+    engine.drain()
+    found = {
+        word: [each.id for each in engine.runs.list(status=word).items] for word in ("active", "suspended", "blocked")
+    }
+    assert found == {"active": [active], "suspended": [suspended], "blocked": [blocked]}
+    assert plain in [each.id for each in engine.runs.list(is_active=True).items]
+    assert [each.id for each in engine.runs.list(status="completed").items] == []
+    assert len(engine.runs.list(status=("active", "blocked")).items) == 2
+    with pytest.raises(PayloadError, match="there is no status 'gone'"):
+        engine.runs.list(status="gone")

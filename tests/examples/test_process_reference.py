@@ -1,0 +1,30 @@
+"""The page about the format of processes names all that a file can say, and every code that a call is refused with."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import msgspec
+import pytest
+
+from holdfast import ProcessCode
+from holdfast.app.process_views import StepType
+from holdfast.authoring.process import format as f
+from support.repository import ROOT
+
+PAGE = (ROOT / "docs/reference/process-format.md").read_text(encoding="utf-8")
+NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
+PARTS = (f.Domain, f.Workflow, f.Capabilities, f.Trigger, f.Transition, f.Assignee, f.Retry, f.Operation, f.Awaited)
+
+
+@pytest.mark.parametrize("part", [*PARTS, *get_args(f.Step)], ids=lambda part: part.__name__)
+def test_every_field_is_on_the_page(part: type[msgspec.Struct]) -> None:
+    """Whoever looks a field up finds it."""
+    missing = {each.encode_name for each in msgspec.structs.fields(part)} - NAMED
+    assert not missing
+
+
+def test_every_type_and_code_is_on_the_page() -> None:
+    """Types of steps, and the codes of refusals."""
+    assert {*get_args(StepType), *map(str, ProcessCode)} <= NAMED
