@@ -256,7 +256,7 @@ class _Maker:
         )
 
     def timer(self, exits: list[Exit], depth: int) -> list[Exit]:
-        until = stored(self.rng.choice((*["input.when"] * 6, "input.past", "input.x")), "mapping")
+        until = self._stored(self.rng.choice((*["input.when"] * 6, "input.past", "input.x")), "mapping")
         sorts = (g.WaitTimer(duration_ms=1000), g.WaitTimer(cron="* * * * *"), g.WaitTimer(until=until))
         op = self.rng.choice((*sorts, sorts[0]))
         name = self._node("sleep", op, exits)
@@ -276,8 +276,8 @@ class _Maker:
         match = rng.choice((None, None, "event.x > 2", "event.x >= input.x"))
         return g.Awaited(
             event=rng.choice(EVENTS),
-            key=None if key is None else stored(key, "mapping"),
-            match=None if match is None else stored(match),
+            key=None if key is None else self._stored(key, "mapping"),
+            match=None if match is None else self._stored(match),
             name=name,
         )
 

@@ -94,7 +94,7 @@ def _key(awaited: g.Awaited, data: Data) -> str | None:
 def _matches(awaited: g.Awaited, data: Data, payload: object) -> bool:
     """A condition that cannot be answered does not hold."""
     try:
-        return awaited.match is None or _read(awaited.match).holds({"input": data, "event": payload})
+        return awaited.match is None or _read(awaited.match).holds({"input": data, "workflow": data, "event": payload})
     except ExpressionError:
         return False
 
@@ -1076,7 +1076,9 @@ class Reference:
                 op.need if isinstance(op.need, int) else {"all": len(op.events), "any": 1}[op.need]
             )
             ways = self._open_edges(step.node, g.OK, self._with(step, output))
-            is_barred = is_enough and ways and not any(_may(who, way.capability) for way in ways)
+            all_ways = self._edges(step.node, g.OK) or self._edges(step.node, "*")
+            is_way = all_ways if self.policies.on_no_edge == "fail" else ways
+            is_barred = is_enough and is_way and not any(_may(who, way.capability) for way in ways)
             if event.id in self.taken or not _may(who, node.capability) or is_barred:
                 continue
             step.came, self.actor, self.handler_calls = came, who, 0

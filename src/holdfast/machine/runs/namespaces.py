@@ -63,11 +63,20 @@ def _saga_values(asked: Asked) -> Values:
         "step_name": asked.node,
         "now": asked.moment.now,
         "actor": _actor(asked.moment),
-        APPROVAL: next(reversed(asked.state.decided.values()), _NOTHING),
-        EVENT: asked.state.event or _NOTHING,
-        RESUME: _NOTHING if asked.state.resumed is None else asked.state.resumed.data,
+        **_brought(asked.state),
     }
 
+
+def _brought(state: State) -> Values:
+    """What came last from people and the world."""
+    return {
+        APPROVAL: next(reversed(state.decided.values()), _NOTHING),
+        EVENT: state.event or _NOTHING,
+        RESUME: _NOTHING if state.resumed is None else state.resumed.data,
+    }
+
+
+_BROUGHT: Final = {APPROVAL: "object", EVENT: "object", RESUME: "object"}
 
 SAGA: Final = Namespaces(
     schema_type(
@@ -77,9 +86,7 @@ SAGA: Final = Namespaces(
             "step_name": "string",
             "now": "datetime",
             "actor": _ACTOR,
-            APPROVAL: "object",
-            EVENT: "object",
-            RESUME: "object",
+            **_BROUGHT,
         }
     ),
     _saga_values,
@@ -102,6 +109,7 @@ def _process_values(asked: Asked) -> Values:
         },
         "now": moment.now,
         "actor": _actor(moment),
+        **_brought(asked.state),
     }
 
 
@@ -115,11 +123,12 @@ PROCESS: Final = Namespaces(
             ),
             "now": "datetime",
             "actor": _ACTOR,
+            **_BROUGHT,
         }
     ),
     _process_values,
 )
-"""The data as `workflow`, what an answer has just brought as `input`, and the instance as `context`: the same for whoever moves it on."""
+"""The data as `workflow`, what an answer has just brought as `input`, the instance as `context`, and what came last from people and the world: the same for whoever moves it on."""
 
 _BY_KIND: Final[dict[Kind, Namespaces]] = {"saga": SAGA, "process": PROCESS, "rules": SAGA, "envelope": SAGA}
 
