@@ -36,6 +36,8 @@ class Draft:
         """Edges of which it is clear from where to where they lead."""
         self.entry = entry
         self.on_deadline = on_deadline
+        self.beginnings = [entry, on_deadline] if on_deadline else [entry]
+        """Where a run begins, and where it goes to when its time is over."""
 
     def split_of(self, op: Join) -> str | None:
         """The split whose branches meet at a join; None if what it names is no split."""
@@ -69,7 +71,7 @@ def _scopes(draft: Draft) -> tuple[Scopes, list[Diagnostic]]:
     found: list[Diagnostic] = []
     out = _out(draft.sure)
     arrivals: deque[tuple[str, str | None, str]] = deque()
-    arrivals.extend((name, None, "") for name in (draft.entry, draft.on_deadline) if name in draft.nodes)
+    arrivals.extend((name, None, "") for name in draft.beginnings if name in draft.nodes)
     while arrivals:
         name, scope, source = arrivals.popleft()
         op = draft.nodes[name].op
@@ -145,7 +147,7 @@ def _reachable(draft: Draft) -> Iterator[Diagnostic]:
     if draft.entry not in draft.names or any(edge.target not in draft.names for edge in draft.edges):
         return  # A wrong name cuts off all that lies behind it; to list that would hide the cause.
     out = _out(draft.edges)
-    pending = [draft.entry, *([draft.on_deadline] if draft.on_deadline in draft.names else [])]
+    pending = [draft.entry, *(name for name in draft.beginnings if name in draft.names)]
     seen = set(pending)
     while pending:
         following = {edge.target for edge in out[pending.pop()]} - seen
