@@ -200,7 +200,9 @@ class Poll:
         """What a decision would come to."""
         seat, op = self.seat_of(actor), self.op
         counted = [each for each in self.asked if not each.is_extra]
-        is_only_one = not self.stages and len(counted) <= 1 and outcome != op.abstains
+        was_lost = self.is_beyond_reach()
+        is_enough = not counted or (len(counted) == 1 and not was_lost)
+        is_only_one = not self.stages and is_enough and outcome != op.abstains
         if seat is None or is_only_one:
             if outcome == op.abstains:
                 return Ending(op.rejects, "all_abstained", is_alone=True)
@@ -210,6 +212,8 @@ class Poll:
             return Ending(outcome)
         votes: Votes = [(each.weight, word if each is seat else self._said(each)) for each in counted]
         came_to = verdict(votes, self.agree, self.least)
+        if was_lost and word != "against":
+            came_to = ""
         if seat.is_extra:
             votes, came_to = [(1, word)], "" if word == "abstained" else word
         if came_to == "for" and self.stage < len(self.stages):
