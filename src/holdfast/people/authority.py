@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
@@ -35,6 +34,16 @@ class StandIn(msgspec.Struct, frozen=True, kw_only=True):
         return "" if person.name == self.id and not self.role else None
 
 
+class Matter(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose matter something is that is done to a question."""
+
+    people: list[Person]
+    settled: list[Person] = []
+    """Those from whom nothing is wanted any more because they have decided."""
+    deciders: frozenset[str] = frozenset()
+    """Those who have decided, whoever they stood in for: for another one they act only if they say so."""
+
+
 class Authority(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody may do as far as the directory knows."""
 
@@ -47,16 +56,18 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
         """The actor, and all for whom they stand in."""
         return list(dict.fromkeys([self.actor.id, *(each.id for each in self.stands_in_for)]))
 
-    def deciding(self, asked: Iterable[Person], *, definition: str = "", on_behalf_of: str = "") -> Actor:
-        """As whom the actor decides on a question to these people: as themselves if they are asked, else for the one they stand in for.
+    def deciding(self, matter: Matter, *, definition: str = "", on_behalf_of: str = "") -> Actor:
+        """As whom the actor decides on a question: as themselves if they are asked or have decided, else for the one they stand in for.
 
         RejectedError if that is one of several: `on_behalf_of` says which. ForbiddenError if it is somebody for whom they do not stand in.
         """
-        actor, people = self.actor, list(asked)
+        actor = self.actor
         if actor.kind == "system":
             return replace(actor, on_behalf_of=on_behalf_of) if on_behalf_of else actor
-        if on_behalf_of in {"", actor.id} and (actor.on_behalf_of or on_behalf_of or _is_asked(actor, people)):
+        is_own = actor.on_behalf_of or on_behalf_of or actor.id in matter.deciders or _is_asked(actor, matter.people)
+        if on_behalf_of in {"", actor.id} and is_own:
             return actor
+        people = [*matter.people, *matter.settled] if on_behalf_of else matter.people
         found: dict[str, set[str]] = {}
         for each in self.stands_in_for:
             ways = [way for person in people if (way := each.role_for(person, definition)) is not None]

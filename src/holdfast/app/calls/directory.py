@@ -287,7 +287,7 @@ class FutureDirectory:
 def _is_held_up(reader: Reader, task: StoredTask, lost: Stranded) -> bool:
     """Whether a question waits for those of whom no answer can come."""
     takes_several = task.agreement not in {"", agreement_in_words("any", 0)}
-    return lost.holds_up(asked_at(reader, task.instance, task.number), takes_several=takes_several)
+    return lost.holds_up(asked_at(reader, task.instance, task.number).people, takes_several=takes_several)
 
 
 def _checked_id(given: object) -> str:
