@@ -323,6 +323,7 @@ def test_what_the_host_says_of_standing_in_stays() -> None:
 def test_all_that_is_done_to_a_question_says_for_whom(place: Place, act: Callable[..., None]) -> None:
     """Whoever stands in for several who are asked names one, whatever they do; the history has both names."""
     engine = office(place)
+    engine.directory.put("eve")
     engine.directory.grant("cat", "finance")
     for name in ("ann", "cat"):
         engine.directory.delegate(name, "bob")

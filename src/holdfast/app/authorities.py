@@ -41,7 +41,7 @@ def on_question(
 ) -> Reply[T]:
     """Have something done to a question by whoever the actor is. A tenant without a directory is asked nothing.
 
-    `concerned` finds those whose matter it is. Whoever it is handed to, the `heir`, must not be deactivated.
+    `concerned` finds those whose matter it is. Whoever it is handed to, the `heir`, must be able to decide as far as the directory knows.
     The directory is looked at on a thread for reading, and the command is sent from there.
     """
     is_empty = desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now())
@@ -50,9 +50,10 @@ def on_question(
         return send(desk)
 
     def look() -> Desk:
+        acting = _deciding(desk, instance, number, on_behalf_of, concerned=concerned)
         if heir:
-            check_heir(desk.directory, desk.tenant, person_named(heir, via=""))
-        return _deciding(desk, instance, number, on_behalf_of, concerned=concerned)
+            check_heir(desk.directory, desk.tenant, person_named(heir, via=""), desk.service.shared.clock.now())
+        return acting
 
     looked = desk.read(look)
     if looked.done():

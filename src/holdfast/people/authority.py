@@ -107,15 +107,39 @@ def authority(directory: Directory, request: RequestContext, now: datetime) -> A
         return _known(look, actor)
 
 
-def check_heir(directory: Directory, tenant: str, person: Person) -> None:
-    """RejectedError if somebody is to be given a question who is deactivated: nobody could decide it then."""
-    if person.kind != "user":
-        return
+def check_heir(directory: Directory, tenant: str, person: Person, now: datetime) -> None:
+    """RejectedError if somebody is to be given a question who could never decide it: deactivated, unknown, or a role that nobody has.
+
+    A directory without people knows nobody, and one that grants no roles does not know who has one: there any name is taken.
+    """
     with directory.looking(tenant) as rows:
-        known = next(iter(rows.principals([person.name])), None)
-    if known is not None and not known.is_active:
-        told = f"{person.name!r} is deactivated and could not decide; name somebody else, or activate them"
+        look = Look(rows, now)
+        if look.is_empty() or not person.name.strip():  # That nobody is named the run says itself.
+            return
+        if person.kind == "role":
+            _check_role(look, person.name)
+        else:
+            _check_user(look, person.name)
+
+
+def _check_user(look: Look, name: str) -> None:
+    known = look.person(name)
+    if known is None:
+        told = f"{name!r} is not in the directory and could not decide; name somebody who is, or put them into it first"
+        raise refused(PeopleRefusal.UNKNOWN_PERSON, told)
+    if not known.is_active:
+        told = f"{name!r} is deactivated and could not decide; name somebody else, or activate them"
         raise refused(PeopleRefusal.DEACTIVATED, told)
+
+
+def _check_role(look: Look, role: str) -> None:
+    if not look.rows.has_grants():
+        return
+    holders = look.holders(role)
+    crowd = look.crowd(holders)
+    if not any(crowd.is_active(each) for each in holders):
+        told = f"nobody who could decide has the role {role!r}; name somebody else, or grant it first"
+        raise refused(PeopleRefusal.ROLE_OF_NOBODY, told)
 
 
 def _known(look: Look, actor: Actor) -> Authority:
