@@ -65,10 +65,14 @@ class Vote:
     @property
     def told(self) -> Data:
         """What the steps behind find of it."""
-        told: Data = {"status": self.outcome, "decided_by": self.actor, "decided_at": self.at.isoformat()}
-        more = {"on_behalf_of": self.on_behalf_of, "comment": self.comment}
-        told |= {name: value for name, value in more.items() if value}
-        return told if self.data is None else told | {"data": self.data}
+        return {
+            "status": self.outcome,
+            "decided_by": self.actor,
+            "decided_at": self.at.isoformat(),
+            "on_behalf_of": self.on_behalf_of,
+            "comment": self.comment,
+            "data": self.data,
+        }
 
 
 @dataclass(eq=False)

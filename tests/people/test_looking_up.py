@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -181,7 +182,10 @@ def test_a_question_is_handed_to_nobody_whom_the_directory_does_not_know(place: 
     engine = office(place)
     run = asked(engine, paying(ask="user:ann"))
     question, before = run.tasks()[0], len(run.history())
-    acts = [lambda: engine.tasks.reassign(question, to), lambda: engine.tasks.add_approver(question, to)]
+    acts: list[Callable[[], None]] = [
+        lambda: engine.tasks.reassign(question, to),
+        lambda: engine.tasks.add_approver(question, to),
+    ]
     if code == "unknown_person":
         acts.append(lambda: engine.acting("ann").tasks.delegate(question, to))
     for act in acts:

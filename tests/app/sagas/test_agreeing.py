@@ -429,6 +429,9 @@ def test_a_decision_is_kept_with_the_version_that_it_is_about(place: Place) -> N
     answer = step(engine, instance, "ok").output
     assert isinstance(answer, dict)
     assert [each.get("document_version") for each in answer["decisions"]] == ["7", None]
+    assert [(each["on_behalf_of"], each["comment"], each["data"]) for each in answer["decisions"]] == [
+        ("", "", None)
+    ] * 2
     alone = asked(engine, name="alone", ask="user:ann")
     decide(engine, alone, ANN, document_version="9")
     assert [each.document_version for each in question(engine, alone).decisions] == ["9"]

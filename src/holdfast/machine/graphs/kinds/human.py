@@ -75,7 +75,7 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     distinct_from: tuple[str, ...] = ()
     """Human steps whose deciders may not decide this one."""
     distinct_approvers: bool = False
-    """Whether nobody may decide who has decided another human step of the run, or an earlier stage of this one."""
+    """Whether nobody may decide who has decided another human step of the run, or an earlier stage of this one; and nobody decides this one twice."""
     delegable: bool = True
     """Whether those who are asked can have others decide in their place."""
     on_reject: OnReject | None = None

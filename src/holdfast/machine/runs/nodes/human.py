@@ -234,13 +234,14 @@ def _counted(op: Human, question: Question, decided: TaskDecided, event: StepAns
 
 def _told(given: Given | TaskDecided) -> Data:
     """One of several decisions, as the steps behind find it."""
-    told: Data = {"status": given.outcome, "decided_by": given.actor, "decided_at": given.at}
-    if given.on_behalf_of:
-        told["on_behalf_of"] = given.on_behalf_of
-    if given.comment:
-        told["comment"] = given.comment
-    if given.data is not None:
-        told["data"] = given.data
+    told: Data = {
+        "status": given.outcome,
+        "decided_by": given.actor,
+        "decided_at": given.at,
+        "on_behalf_of": given.on_behalf_of,
+        "comment": given.comment,
+        "data": given.data,
+    }
     if given.document_version:
         told["document_version"] = given.document_version
     return told
