@@ -177,6 +177,24 @@ def test_distinct_approvers_are_several_people_whoever_they_stand_in_for(place: 
     assert run.describe().status == "completed"
 
 
+def test_a_list_says_for_whom_one_stands_in_by_the_directory(place: Place) -> None:
+    """By name or by a role, each of several; nobody for what one is asked oneself, or for the list of everybody."""
+    engine, _, question = both(place)
+    _, expense_ = asked(engine)
+    engine.directory.put("dan")
+    for name in ("bob", "cat", "ann"):
+        engine.directory.delegate(name, "dan")
+
+    def told(name: str) -> dict[str, str]:
+        return {each.step_id: each.stands_for for each in engine.acting(name).tasks.list(mine=True)}
+
+    assert told("ann") == {question: "", expense_: ""}
+    assert told("cat") == {question: ""}
+    assert told("dan") == {question: "ann, bob, cat", expense_: "ann"}
+    assert {each.stands_for for each in engine.tasks.list()} == {""}
+    engine.acting("dan").tasks.approve(expense_, on_behalf_of=told("dan")[expense_])
+
+
 def test_without_a_directory_nothing_is_asked(place: Place) -> None:
     """A tenant that has nobody in it costs one look in a second; the first one who is put in is heeded at once."""
     engine = place.engine().register(expense())

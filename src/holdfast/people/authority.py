@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
@@ -56,6 +57,20 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
         """The actor, and all for whom they stand in."""
         return list(dict.fromkeys([self.actor.id, *(each.id for each in self.stands_in_for)]))
 
+    def is_asked(self, people: Iterable[Person]) -> bool:
+        """Whether the actor is one of these themselves, or has the role of one."""
+        return _is_asked(self.actor, people)
+
+    def stood_in_for(self, people: Iterable[Person], definition: str) -> dict[str, set[str]]:
+        """Those for whom the actor can decide on a question to these people, each with the roles by which they are asked."""
+        asked = list(people)
+        found: dict[str, set[str]] = {}
+        for each in self.stands_in_for:
+            ways = [way for person in asked if (way := each.role_for(person, definition)) is not None]
+            if ways:
+                found.setdefault(each.id, set()).update(filter(None, ways))
+        return found
+
     def deciding(self, matter: Matter, *, definition: str = "", on_behalf_of: str = "") -> Actor:
         """As whom the actor decides on a question: as themselves if they are asked or have decided, else for the one they stand in for.
 
@@ -64,15 +79,13 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
         actor = self.actor
         if actor.kind == "system":
             return replace(actor, on_behalf_of=on_behalf_of) if on_behalf_of else actor
-        is_own = actor.on_behalf_of or on_behalf_of or actor.id in matter.deciders or _is_asked(actor, matter.people)
+        is_own = actor.on_behalf_of or on_behalf_of or actor.id in matter.deciders or self.is_asked(matter.people)
         if on_behalf_of in {"", actor.id} and is_own:
             return actor
         people = [*matter.people, *matter.settled] if on_behalf_of else matter.people
-        found: dict[str, set[str]] = {}
-        for each in self.stands_in_for:
-            ways = [way for person in people if (way := each.role_for(person, definition)) is not None]
-            if ways and on_behalf_of in {"", each.id}:
-                found.setdefault(each.id, set()).update(filter(None, ways))
+        found = self.stood_in_for(people, definition)
+        if on_behalf_of:
+            found = {name: roles for name, roles in found.items() if name == on_behalf_of}
         if on_behalf_of and not found:
             raise forbidden(PeopleRefusal.NOT_STANDING_IN, self._not_standing_in(on_behalf_of))
         if len(found) > 1:
@@ -155,7 +168,7 @@ def _known(look: Look, actor: Actor) -> Authority:
     )
 
 
-def _is_asked(actor: Actor, people: list[Person]) -> bool:
+def _is_asked(actor: Actor, people: Iterable[Person]) -> bool:
     return any(
         each.name in actor.roles if each.kind == "role" else each.name in {actor.id, actor.on_behalf_of}
         for each in people

@@ -20,7 +20,7 @@ from holdfast.app.authorities import (
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
-from holdfast.app.task_reads import checked_part, decision_place, detailed, inboxes, mine_of, tasks_of
+from holdfast.app.task_reads import checked_part, decision_place, detailed, inboxes, mine_of, tasks_of, told_for_whom
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, decided_task
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.vocabulary import is_whole
@@ -78,9 +78,12 @@ class FutureTasks:
                 due_before=self._desk.service.shared.clock.now() if is_overdue else None,
                 limit=checked_limit(limit),
             )
-            queries = [query] if part is None else mine_of(authority_at(self._desk), query, part)
+            if part is None:
+                with self._desk.reader.look() as reader:
+                    return tasks_of(reader, [query], after)
+            authority = authority_at(self._desk)
             with self._desk.reader.look() as reader:
-                return tasks_of(reader, queries, after)
+                return told_for_whom(reader, authority, tasks_of(reader, mine_of(authority, query, part), after))
 
         return self._desk.read(read)
 
