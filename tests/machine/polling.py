@@ -65,10 +65,14 @@ class Vote:
     @property
     def told(self) -> Data:
         """What the steps behind find of it."""
-        told: Data = {"status": self.outcome, "decided_by": self.actor, "decided_at": self.at.isoformat()}
-        more = {"on_behalf_of": self.on_behalf_of, "comment": self.comment}
-        told |= {name: value for name, value in more.items() if value}
-        return told if self.data is None else told | {"data": self.data}
+        return {
+            "status": self.outcome,
+            "decided_by": self.actor,
+            "decided_at": self.at.isoformat(),
+            "on_behalf_of": self.on_behalf_of,
+            "comment": self.comment,
+            "data": self.data,
+        }
 
 
 @dataclass(eq=False)
@@ -200,7 +204,9 @@ class Poll:
         """What a decision would come to."""
         seat, op = self.seat_of(actor), self.op
         counted = [each for each in self.asked if not each.is_extra]
-        is_only_one = not self.stages and len(counted) <= 1 and outcome != op.abstains
+        was_lost = self.is_beyond_reach()
+        is_enough = not counted or (len(counted) == 1 and not was_lost)
+        is_only_one = not self.stages and is_enough and outcome != op.abstains
         if seat is None or is_only_one:
             if outcome == op.abstains:
                 return Ending(op.rejects, "all_abstained", is_alone=True)
@@ -210,6 +216,8 @@ class Poll:
             return Ending(outcome)
         votes: Votes = [(each.weight, word if each is seat else self._said(each)) for each in counted]
         came_to = verdict(votes, self.agree, self.least)
+        if was_lost and word != "against":
+            came_to = ""
         if seat.is_extra:
             votes, came_to = [(1, word)], "" if word == "abstained" else word
         if came_to == "for" and self.stage < len(self.stages):

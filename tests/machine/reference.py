@@ -755,7 +755,7 @@ class Reference:
         before: set[str] = set()
         if poll.op.distinct_approvers:
             others |= self.deciders.keys() - {step.node}
-            earlier = [seat.vote for seat in poll.seats if seat.is_over and seat.vote is not None]
+            earlier = [seat.vote for seat in poll.seats if seat.vote is not None]
             before = {name for vote in earlier for name in (vote.actor, vote.on_behalf_of)}
         for name in sorted(names):
             if not poll.op.self_approval and name == self.requester != "":
@@ -877,9 +877,11 @@ class Reference:
         poll, who = _poll(step), self.actor
         if poll.claimed_by == person(who) or self._is_kept_out(step):
             return False
+        if poll.known_vote(who) is not None:
+            return self._bar("already_decided")
         kept_out = "" if who.kind == "system" else self._separation(step, {who.id, person(who)})
-        if kept_out or poll.known_vote(who) is not None:
-            return self._bar(kept_out or "already_decided")
+        if kept_out:
+            return self._bar(kept_out)
         poll.claimed_by = person(who)
         return True
 

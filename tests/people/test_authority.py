@@ -11,7 +11,7 @@ import pytest
 from holdfast import Actor, Definition, Engine, ForbiddenError, RejectedError, Run, Saga
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.machine.runs.errands import Person
-from holdfast.people.authority import Authority, StandIn, authority
+from holdfast.people.authority import Authority, Matter, StandIn, authority
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
 
@@ -111,6 +111,90 @@ def test_whoever_stands_in_for_several_says_for_whom(place: Place) -> None:
     bob.tasks.decide(question, "confirmed", on_behalf_of="cat")
 
 
+def both(place: Place, **options: object) -> tuple[ManualEngine, Run[object], str]:
+    """Ann and Bob are to agree, and Ann stands in for Bob; the run, and its question."""
+    engine = office(place)
+    saga = Saga("both").human("approve", ask=["user:ann", "user:bob", "user:cat"], agree=2, **options).build()  # type: ignore[arg-type]
+    engine.register(saga).directory.delegate("bob", "ann")
+    engine.directory.delegate("cat", "ann")
+    run = engine.start(saga)
+    engine.drain()
+    return engine, run, run.steps()[0].id
+
+
+def deciders(engine: ManualEngine, question: str) -> list[tuple[str, str]]:
+    """Who has decided, for whom."""
+    return [(each.decided_by, each.on_behalf_of) for each in engine.tasks.get(question).decisions]
+
+
+def test_a_second_click_is_nobody_elses_vote(place: Place) -> None:
+    """Whoever has decided decides for another one only where that is said; the same again does nothing, another one is refused."""
+    engine, run, question = both(place)
+    ann = engine.acting("ann").tasks
+    for _ in range(2):
+        ann.approve(question)
+    assert deciders(engine, question) == [("ann", "")]
+    with pytest.raises(RejectedError) as other:
+        ann.reject(question)
+    assert other.value.reason == "already_decided"
+    ann.approve(question, on_behalf_of="bob")
+    engine.drain()
+    assert (deciders(engine, question), run.describe().status) == ([("ann", ""), ("ann", "bob")], "completed")
+    ann.approve(question, on_behalf_of="bob")
+
+
+def test_who_has_decided_for_one_decides_for_another_only_by_name(place: Place) -> None:
+    """A second click of a stand-in does nothing, whether it says for whom or not; a second opinion for them is refused as such."""
+    engine, _, question = both(place)
+    ann = engine.acting("ann").tasks
+    ann.approve(question, on_behalf_of="bob")
+    ann.approve(question, on_behalf_of="bob")
+    with pytest.raises(RejectedError) as other:
+        ann.reject(question, on_behalf_of="bob")
+    assert other.value.reason == "already_decided"
+    with pytest.raises(ForbiddenError) as nobody:
+        ann.approve(question, on_behalf_of="dan")
+    assert nobody.value.reason == "not_standing_in"
+    assert deciders(engine, question) == [("ann", "bob")]
+    ann.withdraw_decision(question)
+    ann.approve(question)
+    assert deciders(engine, question) == [("ann", "bob"), ("ann", "")]
+
+
+def test_distinct_approvers_are_several_people_whoever_they_stand_in_for(place: Place) -> None:
+    """One person counts once, by name or not; somebody else has to agree."""
+    engine, run, question = both(place, distinct_approvers=True)
+    ann = engine.acting("ann").tasks
+    ann.approve(question)
+    for act in (ann.approve, ann.claim):
+        with pytest.raises(RejectedError) as refused:
+            act(question, on_behalf_of="bob")
+        assert refused.value.reason == "not_distinct"
+    ann.approve(question)
+    assert deciders(engine, question) == [("ann", "")]
+    engine.acting("bob").tasks.approve(question)
+    engine.drain()
+    assert run.describe().status == "completed"
+
+
+def test_a_list_says_for_whom_one_stands_in_by_the_directory(place: Place) -> None:
+    """By name or by a role, each of several; nobody for what one is asked oneself, or for the list of everybody."""
+    engine, _, question = both(place)
+    _, expense_ = asked(engine)
+    engine.directory.put("dan")
+    for name in ("bob", "cat", "ann"):
+        engine.directory.delegate(name, "dan")
+
+    def told(name: str) -> dict[str, str]:
+        return {each.step_id: each.stands_for for each in engine.acting(name).tasks.list(mine=True)}
+
+    assert told("ann") == {question: "", expense_: ""}
+    assert told("cat") == {question: ""}
+    assert told("dan") == {question: "ann, bob, cat", expense_: "ann"}
+    assert {each.stands_for for each in engine.tasks.list()} == {""}
+    engine.acting("dan").tasks.approve(expense_, on_behalf_of=told("dan")[expense_])
+
+
 def test_without_a_directory_nothing_is_asked(place: Place) -> None:
     """A tenant that has nobody in it costs one look in a second; the first one who is put in is heeded at once."""
     engine = place.engine().register(expense())
@@ -193,16 +277,19 @@ DOES_FINANCE = StandIn(id="ann", roles=frozenset({"finance"}))
 def test_whoever_is_asked_decides_as_themselves() -> None:
     """Also if they stand in for another who is asked."""
     own = standing(DOES_FINANCE, roles=frozenset({"finance"}))
-    assert own.deciding([FINANCE]).on_behalf_of == ""
-    assert standing(StandIn(id="ann")).deciding([ANN, Person(name="eve")]).on_behalf_of == ""
-    assert standing(StandIn(id="ann")).deciding([ANN, Person(name="eve")], on_behalf_of="ann").on_behalf_of == "ann"
+    assert own.deciding(Matter(people=[FINANCE])).on_behalf_of == ""
+    assert standing(StandIn(id="ann")).deciding(Matter(people=[ANN, Person(name="eve")])).on_behalf_of == ""
+    assert (
+        standing(StandIn(id="ann")).deciding(Matter(people=[ANN, Person(name="eve")]), on_behalf_of="ann").on_behalf_of
+        == "ann"
+    )
 
 
 def test_standing_in_brings_the_role_that_is_asked_and_no_other() -> None:
     """Who decides for the holder of a role has that role for it."""
-    actor = standing(StandIn(id="ann", roles=frozenset({"finance", "legal"}))).deciding([FINANCE])
+    actor = standing(StandIn(id="ann", roles=frozenset({"finance", "legal"}))).deciding(Matter(people=[FINANCE]))
     assert (actor.id, actor.on_behalf_of, actor.roles) == ("eve", "ann", frozenset({"finance"}))
-    named = standing(DOES_FINANCE).deciding([ANN])
+    named = standing(DOES_FINANCE).deciding(Matter(people=[ANN]))
     assert (named.on_behalf_of, named.roles) == ("ann", frozenset())
 
 
@@ -220,23 +307,23 @@ def test_standing_in_brings_the_role_that_is_asked_and_no_other() -> None:
 )
 def test_a_delegation_is_about_what_it_says(stand_in: StandIn, person: Person, *, is_covered: bool) -> None:
     """A role or a workflow that it names limits it; nobody passes on a role that they do not have."""
-    actor = standing(stand_in).deciding([person], definition="expense")
+    actor = standing(stand_in).deciding(Matter(people=[person]), definition="expense")
     assert actor.on_behalf_of == ("ann" if is_covered else "")
     if not is_covered:
         with pytest.raises(ForbiddenError):
-            standing(stand_in).deciding([person], definition="expense", on_behalf_of="ann")
+            standing(stand_in).deciding(Matter(people=[person]), definition="expense", on_behalf_of="ann")
 
 
 def test_the_engine_itself_stands_in_for_whom_it_says() -> None:
     """A library's calls without a context may do everything."""
-    assert Authority(actor=SYSTEM).deciding([ANN]) is SYSTEM
-    assert Authority(actor=SYSTEM).deciding([ANN], on_behalf_of="ann").on_behalf_of == "ann"
+    assert Authority(actor=SYSTEM).deciding(Matter(people=[ANN])) is SYSTEM
+    assert Authority(actor=SYSTEM).deciding(Matter(people=[ANN]), on_behalf_of="ann").on_behalf_of == "ann"
 
 
 def test_what_the_host_says_of_standing_in_stays() -> None:
     """A context that names for whom it acts is not changed."""
     actor = Actor(id="eve", on_behalf_of="cat")
-    assert Authority(actor=actor, stands_in_for=[DOES_FINANCE]).deciding([FINANCE]) is actor
+    assert Authority(actor=actor, stands_in_for=[DOES_FINANCE]).deciding(Matter(people=[FINANCE])) is actor
 
 
 @pytest.mark.parametrize(
@@ -254,6 +341,7 @@ def test_what_the_host_says_of_standing_in_stays() -> None:
 def test_all_that_is_done_to_a_question_says_for_whom(place: Place, act: Callable[..., None]) -> None:
     """Whoever stands in for several who are asked names one, whatever they do; the history has both names."""
     engine = office(place)
+    engine.directory.put("eve")
     engine.directory.grant("cat", "finance")
     for name in ("ann", "cat"):
         engine.directory.delegate(name, "bob")

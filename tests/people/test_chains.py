@@ -55,6 +55,15 @@ def test_versions_stay_what_they_were(place: Place) -> None:
     assert [(each.name, each.version) for each in engine.chains.list()] == [("spend", 3), ("travel", 1)]
 
 
+def test_a_number_says_how_many_have_to_agree(place: Place) -> None:
+    """As in sagas and rules; and a Stage takes what a mapping does."""
+    engine = place.engine()
+    short = {"asks": [{"role": "finance", "pick": "all"}], "agree": 2}
+    assert engine.chains.publish("two", [short]).stages == [FINANCE]
+    named = engine.chains.publish("named", [Stage(asks=["user:ann", "bob"], agree=2)])  # type: ignore[list-item, arg-type]
+    assert named.stages == [Stage(asks=[Ask(by="user", of="ann"), Ask(by="user", of="bob")], agree="n", least=2)]
+
+
 @pytest.mark.parametrize("statement", ["update {}chains set version = 9", "delete from {}chains"])
 def test_a_version_withstands_sql(place: Place, statement: str) -> None:
     """What questions keep to cannot be rewritten behind their backs."""
@@ -91,6 +100,13 @@ REFUSED: dict[str, tuple[str, Any]] = {
     "no stage at all": ("bad_stage", ["manager"]),
     "a key that is unknown": ("bad_stage", [{"asks": ["ann"], "agreee": "all"}]),
     "an agreement that is unknown": ("bad_stage", [{"asks": ["ann"], "agree": "most"}]),
+    "none of them": ("bad_stage", [{"asks": ["ann"], "agree": 0}]),
+    "a number twice": ("bad_stage", [{"asks": ["ann", "bob"], "agree": 2, "least": 1}]),
+    "more than are asked": ("bad_stage", [{"asks": ["ann", "bob"], "agree": 3}]),
+    "more than a role has places": ("bad_stage", [{"asks": ["role:finance"], "agree": 2}]),
+    "more than they weigh": ("bad_stage", [{"asks": ["ann", "bob"], "agree": "weight", "least": 3}]),
+    "a number of no use": ("bad_stage", [{"asks": ["ann", "bob"], "agree": "all", "least": 2}]),
+    "an ask that is none": ("bad_stage", [Stage(asks=[7])]),  # type: ignore[list-item]
     "n of how many": ("bad_stage", [{"asks": ["ann"], "agree": "n"}]),
     "a chain in a chain": ("bad_stage", [{"asks": ["chain:spend"]}]),
     "a role without a name": ("bad_stage", [Stage(asks=[Ask(by="role")])]),

@@ -236,6 +236,8 @@ MALFORMED: dict[str, Callable[[Calls], object]] = {
     "an empty id": lambda calls: calls.directory.put(""),
     "an id like a role": lambda calls: calls.directory.put("role:finance"),
     "a number for an id": lambda calls: calls.directory.put(7),  # type: ignore[arg-type]
+    "an address without a place": lambda calls: calls.directory.put("ann", email="ann"),
+    "two addresses": lambda calls: calls.directory.put("ann", email="ann@example.org bob@example.org"),
     "an unknown kind": lambda calls: calls.directory.put("ann", kind="robot"),  # type: ignore[arg-type]
     "an instant without a zone": lambda calls: calls.directory.absent("ann", ends_at=datetime(2100, 1, 1)),  # noqa: DTZ001
     "a role without a name": lambda calls: calls.directory.grant("ann", ""),

@@ -65,7 +65,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         """
         peopel: {}
         people:
-          ann: {mnager: bob, kind: robot, active: maybe, roles: finance}
+          ann: {mnager: bob, kind: robot, active: maybe, roles: finance, email: ann}
           7: {}
           bob: {roles: [{role: x, begins: soon}], attributes: []}
         delegations:
@@ -77,6 +77,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         "unknown key 'peopel'; did you mean 'people'?",
         "people.ann: unknown key 'mnager'; did you mean 'manager'?",
         "people.ann.kind: it is `user` or `service`, not 'robot'",
+        "people.ann.email: 'ann' is no address that mail can be sent to",
         "people.ann.active",
         "people.ann.roles: give a list of roles",
         "people: an id is text, in quotes if need be, not 7",

@@ -261,8 +261,11 @@ def test_a_resolver_that_raises_is_tried_again(place: Place) -> None:
 
 def test_a_resolver_that_nobody_has_is_told(place: Place) -> None:
     """The run hears what to do, once all attempts were in vain."""
-    found = office(place).found(Ask(by="owner"))
+    asked = office(place)
+    found = asked.found(Ask(by="owner"))
     assert "no resolver 'owner' here; register it with `engine.resolve_people`" in found.error
+    assert "a user is written 'user:owner', a role 'role:owner'" in found.error
+    assert "is written" not in asked.found(Ask(by="owner", of="budget")).error
 
 
 def test_a_resolver_that_answers_nonsense_is_told_at_once(place: Place) -> None:

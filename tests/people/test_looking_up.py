@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from holdfast import Actor, Directory, Engine, ForbiddenError, Run, Saga, SagaDefinition, ask
+from holdfast import Actor, Directory, Engine, ForbiddenError, RejectedError, Run, Saga, SagaDefinition, ask
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -169,3 +170,51 @@ def test_people_in_a_file_are_looked_up_too(place: Place, tmp_path: Path) -> Non
         file.write_text(f"people: {text}")
         engine = place.engine(directory=Directory.from_file(file))
         assert asked(engine, paying(role="finance")).describe().reason == reason
+
+
+@pytest.mark.row("E-682")
+@pytest.mark.parametrize(
+    ("to", "code"),
+    [("bobb", "unknown_person"), ("user:bobb", "unknown_person"), ("role:auditr", "role_of_nobody")],
+)
+def test_a_question_is_handed_to_nobody_whom_the_directory_does_not_know(place: Place, to: str, code: str) -> None:
+    """A slip of the pen is refused with a sentence, and whoever had the question has it still."""
+    engine = office(place)
+    run = asked(engine, paying(ask="user:ann"))
+    question, before = run.tasks()[0], len(run.history())
+    acts: list[Callable[[], None]] = [
+        lambda: engine.tasks.reassign(question, to),
+        lambda: engine.tasks.add_approver(question, to),
+    ]
+    if code == "unknown_person":
+        acts.append(lambda: engine.acting("ann").tasks.delegate(question, to))
+    for act in acts:
+        with pytest.raises(RejectedError, match="could") as refused:
+            act()
+        assert refused.value.reason == code
+    assert len(run.history()) == before
+    engine.acting("ann").tasks.approve(question)
+
+
+def test_a_role_whose_holders_are_all_deactivated_is_given_nothing(place: Place) -> None:
+    """Nobody could decide for it."""
+    engine = office(place)
+    run = asked(engine, paying(ask="user:bob"))
+    engine.tasks.add_approver(run.tasks()[0], "role:auditor")
+    engine.directory.deactivate("ann")
+    other = asked(engine, paying(ask="user:bob"))
+    with pytest.raises(RejectedError) as refused:
+        engine.tasks.add_approver(other.tasks()[0], "role:auditor")
+    assert refused.value.reason == "role_of_nobody"
+
+
+def test_who_keeps_no_directory_hands_questions_to_anybody(place: Place) -> None:
+    """A tenant without people knows nobody, and one that grants no roles does not know who has one."""
+    engine = place.engine()
+    run = asked(engine, paying(ask="user:ann"))
+    engine.tasks.reassign(run.tasks()[0], "bobb")
+    engine.directory.put("ann")
+    engine.tasks.reassign(run.tasks()[0], "role:auditr")
+    assert [(each.kind, each.name) for each in engine.tasks.get(run.tasks()[0]).people if each.is_open] == [
+        ("role", "auditr")
+    ]

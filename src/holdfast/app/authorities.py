@@ -11,17 +11,17 @@ from holdfast.app.desk import Desk, checked_key
 from holdfast.errors import HoldfastError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.people_records import TASK_PEOPLE
+from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE
 from holdfast.kernel.records import TASKS
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.question import person_named
-from holdfast.people.authority import Authority, authority, check_heir
+from holdfast.people.authority import Authority, Matter, authority, check_heir
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
 
 T = TypeVar("T")
 
-Concerned: TypeAlias = Callable[[Reader, InstanceId, int], list[Person]]
+Concerned: TypeAlias = Callable[[Reader, InstanceId, int], Matter]
 """Finds those whose matter something is that is done to a question."""
 
 
@@ -42,7 +42,7 @@ def on_question(
 ) -> Reply[T]:
     """Have something done to a question by whoever the actor is. A tenant without a directory is asked nothing.
 
-    `concerned` finds those whose matter it is. Whoever it is handed to, the `heir`, must not be deactivated.
+    `concerned` finds those whose matter it is. Whoever it is handed to, the `heir`, must be able to decide as far as the directory knows.
     The directory is looked at on a thread for reading, and the command is sent from there.
     """
     is_empty = desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now())
@@ -51,9 +51,10 @@ def on_question(
         return send(desk)
 
     def look() -> Desk:
+        acting = _deciding(desk, instance, number, on_behalf_of, concerned=concerned)
         if heir:
-            check_heir(desk.directory, desk.tenant, person_named(heir, via=""))
-        return _deciding(desk, instance, number, on_behalf_of, concerned=concerned)
+            check_heir(desk.directory, desk.tenant, person_named(heir, via=""), desk.service.shared.clock.now())
+        return acting
 
     looked = desk.read(look)
     if looked.done():
@@ -71,33 +72,35 @@ def decider_of(desk: Desk, instance: InstanceId, number: int) -> Actor:
     return _deciding(desk, instance, number, "", concerned=asked_at).request.actor
 
 
-def asked_at(reader: Reader, instance: InstanceId, number: int) -> list[Person]:
+def asked_at(reader: Reader, instance: InstanceId, number: int) -> Matter:
     """Those who are asked at a step; nobody in particular if whoever may answer is asked."""
-    return [
-        Person(kind=each.kind, name=each.name)
-        for each in reader.rows(TASK_PEOPLE, instance)
-        if each.number == number and each.is_open
-    ]
+    asked = [each for each in reader.rows(TASK_PEOPLE, instance) if each.number == number]
+    return Matter(
+        people=[Person(kind=each.kind, name=each.name) for each in asked if each.is_open],
+        settled=[Person(kind=each.kind, name=each.name) for each in asked if each.decided],
+        deciders=frozenset(
+            each.actor
+            for each in reader.rows(TASK_DECISIONS, instance)
+            if each.number == number and not each.is_withdrawn
+        ),
+    )
 
 
-def have_decided(reader: Reader, instance: InstanceId, number: int) -> list[Person]:
+def have_decided(reader: Reader, instance: InstanceId, number: int) -> Matter:
     """Those who have decided at a step."""
-    return [
-        Person(kind=each.kind, name=each.name)
-        for each in reader.rows(TASK_PEOPLE, instance)
-        if each.number == number and each.decided
-    ]
+    return Matter(people=asked_at(reader, instance, number).settled)
 
 
-def requester_of(reader: Reader, instance: InstanceId, number: int) -> list[Person]:
+def requester_of(reader: Reader, instance: InstanceId, number: int) -> Matter:
     """Who wants the run that asks, if anybody does."""
     found = (each.requester for each in reader.rows(TASKS, instance) if each.number == number)
-    return [Person(name=each) for each in found if each]
+    return Matter(people=[Person(name=each) for each in found if each])
 
 
-def may_speak(reader: Reader, instance: InstanceId, number: int) -> list[Person]:
+def may_speak(reader: Reader, instance: InstanceId, number: int) -> Matter:
     """Those who talk about a question: those who are asked, and who wants the run."""
-    return [*asked_at(reader, instance, number), *requester_of(reader, instance, number)]
+    asked, wants = asked_at(reader, instance, number), requester_of(reader, instance, number)
+    return replace(asked, people=[*asked.people, *wants.people])
 
 
 def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, *, concerned: Concerned) -> Desk:
@@ -106,9 +109,9 @@ def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, 
     found = authority_at(desk)
     with desk.reader.look() as reader:
         headers = reader.headers([instance])
-        people = concerned(reader, instance, number)
+        matter = concerned(reader, instance, number)
     definition = headers[0].definition if headers else ""
-    actor = found.deciding(people, definition=definition, on_behalf_of=named)
+    actor = found.deciding(matter, definition=definition, on_behalf_of=named)
     return desk if actor is desk.request.actor else desk.acting(replace(desk.request, actor=actor))
 
 

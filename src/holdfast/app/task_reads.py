@@ -8,6 +8,7 @@ from typing import Literal, cast
 from msgspec import structs
 
 from holdfast.app import task_views as views
+from holdfast.app.authorities import asked_at
 from holdfast.app.desk import Desk
 from holdfast.app.workflow_reads import graph_of, workflow_row
 from holdfast.errors import NotFoundError, PayloadError
@@ -63,6 +64,21 @@ def tasks_of(reader: Reader, queries: Sequence[TaskQuery], after: views.HumanTas
     found = [each for query in queries for each in reader.open_tasks(structs.replace(query, after=place))]
     once = {(each.task.instance, each.task.number): each for each in sorted(found, key=_place, reverse=True)}
     return [views.listed_task(each) for each in sorted(once.values(), key=_place)[: queries[0].limit]]
+
+
+def told_for_whom(reader: Reader, authority: Authority, tasks: Sequence[views.HumanTask]) -> list[views.HumanTask]:
+    """The questions in somebody's list, with those for whom they have them by a delegation in the directory."""
+    if not authority.stands_in_for:
+        return list(tasks)
+    return [each if each.stands_for else _told_for_whom(reader, authority, each) for each in tasks]
+
+
+def _told_for_whom(reader: Reader, authority: Authority, task: views.HumanTask) -> views.HumanTask:
+    people = asked_at(reader, task.instance, task.step_number).people
+    if authority.is_asked(people):
+        return task
+    names = sorted(authority.stood_in_for(people, task.definition))
+    return structs.replace(task, stands_for=", ".join(names))
 
 
 def _place(listed: ListedTask) -> TaskPlace:

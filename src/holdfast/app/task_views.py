@@ -44,7 +44,7 @@ class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
     claimed_by: str
     """Who decides it alone; empty if nobody has claimed it."""
     stands_for: str
-    """In a list of one's own: whom one was asked for; empty if one is asked oneself."""
+    """In a list of one's own: whom one has it for, by the question or by the directory; several are parted by commas. Empty if one is asked oneself."""
     due_at: datetime | None
     document_version: str
     """The version of the document that it is about; empty if it is about none."""

@@ -132,3 +132,9 @@ class DirectoryLook(Protocol):
     def absences(self, principals: Sequence[str], *, at: datetime) -> list[Absence]:
         """The absences of these that are not over, oldest first; those that have not begun are among them."""
         ...
+
+
+def is_address(text: str) -> bool:
+    """Whether mail could be sent to what somebody gave as an address; nothing more is known of it before it was tried."""
+    name, _, domain = text.rpartition("@")
+    return bool(name and domain) and not any(each.isspace() for each in text)

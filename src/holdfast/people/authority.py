@@ -35,6 +35,16 @@ class StandIn(msgspec.Struct, frozen=True, kw_only=True):
         return "" if person.name == self.id and not self.role else None
 
 
+class Matter(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose matter something is that is done to a question."""
+
+    people: list[Person]
+    settled: list[Person] = []
+    """Those from whom nothing is wanted any more because they have decided."""
+    deciders: frozenset[str] = frozenset()
+    """Those who have decided, whoever they stood in for: for another one they act only if they say so."""
+
+
 class Authority(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody may do as far as the directory knows."""
 
@@ -47,21 +57,35 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
         """The actor, and all for whom they stand in."""
         return list(dict.fromkeys([self.actor.id, *(each.id for each in self.stands_in_for)]))
 
-    def deciding(self, asked: Iterable[Person], *, definition: str = "", on_behalf_of: str = "") -> Actor:
-        """As whom the actor decides on a question to these people: as themselves if they are asked, else for the one they stand in for.
+    def is_asked(self, people: Iterable[Person]) -> bool:
+        """Whether the actor is one of these themselves, or has the role of one."""
+        return _is_asked(self.actor, people)
+
+    def stood_in_for(self, people: Iterable[Person], definition: str) -> dict[str, set[str]]:
+        """Those for whom the actor can decide on a question to these people, each with the roles by which they are asked."""
+        asked = list(people)
+        found: dict[str, set[str]] = {}
+        for each in self.stands_in_for:
+            ways = [way for person in asked if (way := each.role_for(person, definition)) is not None]
+            if ways:
+                found.setdefault(each.id, set()).update(filter(None, ways))
+        return found
+
+    def deciding(self, matter: Matter, *, definition: str = "", on_behalf_of: str = "") -> Actor:
+        """As whom the actor decides on a question: as themselves if they are asked or have decided, else for the one they stand in for.
 
         RejectedError if that is one of several: `on_behalf_of` says which. ForbiddenError if it is somebody for whom they do not stand in.
         """
-        actor, people = self.actor, list(asked)
+        actor = self.actor
         if actor.kind == "system":
             return replace(actor, on_behalf_of=on_behalf_of) if on_behalf_of else actor
-        if on_behalf_of in {"", actor.id} and (actor.on_behalf_of or on_behalf_of or _is_asked(actor, people)):
+        is_own = actor.on_behalf_of or on_behalf_of or actor.id in matter.deciders or self.is_asked(matter.people)
+        if on_behalf_of in {"", actor.id} and is_own:
             return actor
-        found: dict[str, set[str]] = {}
-        for each in self.stands_in_for:
-            ways = [way for person in people if (way := each.role_for(person, definition)) is not None]
-            if ways and on_behalf_of in {"", each.id}:
-                found.setdefault(each.id, set()).update(filter(None, ways))
+        people = [*matter.people, *matter.settled] if on_behalf_of else matter.people
+        found = self.stood_in_for(people, definition)
+        if on_behalf_of:
+            found = {name: roles for name, roles in found.items() if name == on_behalf_of}
         if on_behalf_of and not found:
             raise forbidden(PeopleRefusal.NOT_STANDING_IN, self._not_standing_in(on_behalf_of))
         if len(found) > 1:
@@ -96,15 +120,39 @@ def authority(directory: Directory, request: RequestContext, now: datetime) -> A
         return _known(look, actor)
 
 
-def check_heir(directory: Directory, tenant: str, person: Person) -> None:
-    """RejectedError if somebody is to be given a question who is deactivated: nobody could decide it then."""
-    if person.kind != "user":
-        return
+def check_heir(directory: Directory, tenant: str, person: Person, now: datetime) -> None:
+    """RejectedError if somebody is to be given a question who could never decide it: deactivated, unknown, or a role that nobody has.
+
+    A directory without people knows nobody, and one that grants no roles does not know who has one: there any name is taken.
+    """
     with directory.looking(tenant) as rows:
-        known = next(iter(rows.principals([person.name])), None)
-    if known is not None and not known.is_active:
-        told = f"{person.name!r} is deactivated and could not decide; name somebody else, or activate them"
+        look = Look(rows, now)
+        if look.is_empty() or not person.name.strip():  # That nobody is named the run says itself.
+            return
+        if person.kind == "role":
+            _check_role(look, person.name)
+        else:
+            _check_user(look, person.name)
+
+
+def _check_user(look: Look, name: str) -> None:
+    known = look.person(name)
+    if known is None:
+        told = f"{name!r} is not in the directory and could not decide; name somebody who is, or put them into it first"
+        raise refused(PeopleRefusal.UNKNOWN_PERSON, told)
+    if not known.is_active:
+        told = f"{name!r} is deactivated and could not decide; name somebody else, or activate them"
         raise refused(PeopleRefusal.DEACTIVATED, told)
+
+
+def _check_role(look: Look, role: str) -> None:
+    if not look.rows.has_grants():
+        return
+    holders = look.holders(role)
+    crowd = look.crowd(holders)
+    if not any(crowd.is_active(each) for each in holders):
+        told = f"nobody who could decide has the role {role!r}; name somebody else, or grant it first"
+        raise refused(PeopleRefusal.ROLE_OF_NOBODY, told)
 
 
 def _known(look: Look, actor: Actor) -> Authority:
@@ -120,7 +168,7 @@ def _known(look: Look, actor: Actor) -> Authority:
     )
 
 
-def _is_asked(actor: Actor, people: list[Person]) -> bool:
+def _is_asked(actor: Actor, people: Iterable[Person]) -> bool:
     return any(
         each.name in actor.roles if each.kind == "role" else each.name in {actor.id, actor.on_behalf_of}
         for each in people

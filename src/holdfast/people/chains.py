@@ -57,8 +57,10 @@ def checked_stages(given: object) -> list[Stage]:
 
 def _stage(given: object, number: int) -> Stage:
     where = f"stage {number}"
+    if isinstance(given, Stage):  # What it holds need not be what its annotations say.
+        given = {name: getattr(given, name) for name in given.__struct_fields__}
     if isinstance(given, Mapping):
-        given = _converted({**given, "asks": [*_asks(given.get("asks", ()))]}, Stage, where)
+        given = _converted({**given, **_agreement(given), "asks": [*_asks(given.get("asks", ()))]}, Stage, where)
     if not isinstance(given, Stage):
         raise refused(PeopleRefusal.BAD_STAGE, f"{where} is {given!r}; give a Stage, or a mapping with `asks`")
     if not given.asks:
@@ -80,6 +82,19 @@ def _faults(stage: Stage) -> Iterator[str]:
             yield f"has an ask with a weight of {ask.weight}; it must be at least 1"
     if stage.agree in {"n", "weight"} and stage.least < 1:
         yield f"agrees by {stage.agree!r} without saying how much that takes; give `least`"
+    if stage.agree in {"any", "all"} and stage.least:
+        yield f"needs {stage.least}, which {stage.agree!r} has no use for; agree by a number, or by 'weight'"
+    if all(ask.is_direct for ask in stage.asks):
+        most = sum(ask.weight if stage.agree == "weight" else 1 for ask in stage.asks)
+        if stage.least > most:
+            yield f"needs {stage.least}, and those whom it asks come to {most}; ask more, or each of a role by `pick` 'all'"
+
+
+def _agreement(given: Mapping[object, object]) -> dict[object, object]:
+    """What has to be agreed, where that is said as steps of sagas say it: by a number."""
+    agree = given.get("agree")
+    is_number = isinstance(agree, int) and not isinstance(agree, bool)
+    return {"agree": "n", "least": agree} if is_number and not given.get("least") else {}
 
 
 def _asks(given: object) -> Iterator[object]:

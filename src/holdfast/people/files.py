@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from holdfast.errors import ConfigurationError
-from holdfast.kernel.people import Absence, Delegation, Grant, Principal
+from holdfast.kernel.people import Absence, Delegation, Grant, Principal, is_address
 from holdfast.people.circles import circles_of, delegation_circle
 
 _TOP = ("people", "delegations", "absences")
@@ -83,11 +83,14 @@ class _Reading:
         attributes = fields.get("attributes", {})
         if not isinstance(attributes, dict):
             self.faults.append(f"{where}.attributes: give names with values, not {attributes!r}")
+        email = self._text(fields, "email", where)
+        if email and not is_address(email):
+            self.faults.append(f"{where}.email: {email!r} is no address that mail can be sent to")
         return Principal(
             id=name,
             kind=cast("Literal['user', 'service']", kind),
             name=self._text(fields, "name", where),
-            email=self._text(fields, "email", where),
+            email=email,
             is_active=bool(is_active),
             manager=self._text(fields, "manager", where),
             attributes=attributes if isinstance(attributes, dict) else {},

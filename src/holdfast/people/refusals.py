@@ -13,6 +13,10 @@ class PeopleRefusal(StrEnum):
 
     DEACTIVATED = "deactivated"
     """The person or program is deactivated: it can neither act nor be given anything; activate it, or take another."""
+    UNKNOWN_PERSON = "unknown_person"
+    """The directory does not know the person who is to be asked; name somebody whom it knows, or put them into it."""
+    ROLE_OF_NOBODY = "role_of_nobody"
+    """The role that is to be asked has no holder who could decide; grant it to somebody, or name another one."""
     MANAGER_CIRCLE = "manager_circle"
     """Somebody would be their own manager, directly or by way of others."""
     EMPTY_PERIOD = "empty_period"

@@ -65,8 +65,9 @@ class Resolvers:
         function = self._functions.get(name)
         if function is None:
             known = ", ".join([*BUILT_IN[:-1], *sorted(self._functions)])
+            hint = "" if request.of else f"; a user is written 'user:{name}', a role 'role:{name}'"
             raise LookupError(  # Another process may have it.
-                f"no resolver {name!r} here; register it with `engine.resolve_people`, in every process that works; there are {known}"
+                f"no resolver {name!r} here; register it with `engine.resolve_people`, in every process that works; there are {known}{hint}"
             )
         return list(_people(function(request), name))
 

@@ -106,6 +106,25 @@ def test_nobody_abstains_where_the_rules_have_no_word_for_it(place: Place) -> No
     assert len(engine.run(run).history()) == before
 
 
+def test_two_of_a_role_have_to_approve(place: Place) -> None:
+    """With `pick` each of those who have the role is asked, and one approval is not two."""
+    engine = place.engine().register(
+        load_rules(changed(steps__1__requires={"type": "approval", "role": "finance", "pick": "all", "agree": 2}))
+    )
+    for name in ("ann", "bob", "eve"):
+        engine.directory.put(name)
+        engine.directory.grant(name, "finance")
+    run = engine.start("order_approval", {"order": {"total": 15000}})
+    engine.drain()
+    (task,) = run.tasks()
+    engine.acting("ann").tasks.approve(task)
+    engine.drain()
+    assert run.describe().status == "paused"
+    engine.acting("eve").tasks.approve(task)
+    engine.drain()
+    assert run.describe().outcome == "allowed"
+
+
 def test_users_are_asked_besides_the_role(place: Place) -> None:
     """Those whom the file names decide like whoever has the role, each has it in the inbox, and nobody else decides."""
     requires = {"type": "approval", "role": "sales_manager", "users": ["ann", "bob"], "agree": 2, "timeout": "24h"}

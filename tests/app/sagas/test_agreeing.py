@@ -429,6 +429,9 @@ def test_a_decision_is_kept_with_the_version_that_it_is_about(place: Place) -> N
     answer = step(engine, instance, "ok").output
     assert isinstance(answer, dict)
     assert [each.get("document_version") for each in answer["decisions"]] == ["7", None]
+    assert [(each["on_behalf_of"], each["comment"], each["data"]) for each in answer["decisions"]] == [
+        ("", "", None)
+    ] * 2
     alone = asked(engine, name="alone", ask="user:ann")
     decide(engine, alone, ANN, document_version="9")
     assert [each.document_version for each in question(engine, alone).decisions] == ["9"]
@@ -720,6 +723,9 @@ def test_nothing_is_done_to_a_question_whose_time_is_over(place: Place, way: str
         ({"ask": THREE, "distinct_from": "ok"}, "distinct_from"),
         ({"ask": THREE, "escalate": Escalation(60)}, "escalate"),
         ({"ask": THREE, "escalate": Escalation(60, to="role:")}, "escalate"),
+        ({"ask": THREE, "escalate": Escalation(60, to="user:")}, "escalate"),
+        ({"ask": THREE, "escalate": Escalation(60, to="manager")}, "escalate"),
+        ({"ask": THREE, "escalate": Escalation(60, to="rule:owner")}, "escalate"),
         ({"ask": THREE, "escalate": Escalation(60, outcome="maybe")}, "escalate"),
         ({"ask": THREE, "veto": True}, "unknown_option"),
     ],

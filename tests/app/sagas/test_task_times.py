@@ -106,7 +106,7 @@ def test_escalation_asks_somebody_besides(place: Place) -> None:
 def test_a_ladder_is_gone_up_rung_by_rung(place: Place) -> None:
     """A user, then a role, then an outcome: each at its time, and the last one ends the question as if the engine had answered."""
     ladder = [
-        Escalation(HOUR, to="bob"),
+        Escalation(HOUR, to="user:bob"),
         Escalation(2 * HOUR, to="role:head"),
         Escalation(3 * HOUR, outcome="rejected"),
     ]

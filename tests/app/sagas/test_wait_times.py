@@ -106,6 +106,8 @@ def test_a_rule_keeps_to_the_clock_of_its_zone(now: str, expected: str) -> None:
         ({}, "wait_time"),
         ({"duration": 5, "cron": "* * * * *"}, "wait_time"),
         ({"until": "due", "cron": "* * * * *"}, "wait_time"),
+        ({"until": "2030-01-01T00:00:00Z"}, "until"),
+        ({"until": "2030-01-01"}, "until"),
         ({"cron": "every day"}, "cron"),
         ({"cron": "* * * *"}, "cron"),
         ({"cron": "* * * * * *"}, "cron"),

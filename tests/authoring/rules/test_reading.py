@@ -177,6 +177,9 @@ def test_rules_are_text_or_data() -> None:
         ({"users": ["ann", "user:bob"]}, ["user:ann", "user:bob"], "any"),
         ({"role": "sales_manager", "users": ["ann"], "agree": "all"}, ["role:sales_manager", "user:ann"], "all"),
         ({"users": ["ann", "bob", "cat"], "agree": 2}, ["user:ann", "user:bob", "user:cat"], "n"),
+        ({"role": "role:sales_manager"}, ["role:sales_manager"], "any"),
+        ({"role": "finance", "pick": "all", "agree": 2}, ["role:finance"], "n"),
+        ({"role": "finance", "pick": "in_turn", "users": ["ann"]}, ["role:finance", "user:ann"], "any"),
     ],
 )
 def test_an_approval_asks_a_role_and_users(requires: dict[str, Any], asked: list[str], agreement: str) -> None:
@@ -190,6 +193,15 @@ def test_an_approval_asks_a_role_and_users(requires: dict[str, Any], asked: list
 @pytest.mark.parametrize(
     ("requires", "found"),
     [
+        ({}, ("role", "steps[1].requires")),
+        ({"role": None}, ("role", "steps[1].requires")),
+        ({"role": " "}, ("role", "steps[1].requires")),
+        ({"role": "role:"}, ("role", "steps[1].requires")),
+        ({"role": "user:ann"}, ("role", "steps[1].requires.role")),
+        ({"role": 7}, ("not_a_text", "steps[1].requires.role")),
+        ({"users": ["ann"], "pick": "all"}, ("pick", "steps[1].requires.pick")),
+        ({"role": "finance", "pick": "some"}, ("pick", "steps[1].requires.pick")),
+        ({"role": "finance", "agree": 2}, ("agree", "require_approval")),
         ({"users": []}, ("users", "steps[1].requires.users")),
         ({"users": "ann"}, ("users", "steps[1].requires.users")),
         ({"users": ["ann", 7]}, ("users", "steps[1].requires.users")),
@@ -203,3 +215,13 @@ def test_an_approval_asks_a_role_and_users(requires: dict[str, Any], asked: list
 def test_nobody_in_particular_cannot_be_asked(requires: dict[str, Any], found: tuple[str, str]) -> None:
     """What `users` and `agree` cannot mean is found with its place, before anything is registered."""
     assert codes(changed(steps__1__requires={"type": "approval", **requires})) == [found]
+
+
+def test_a_number_of_a_role_is_told_how_to_say_it() -> None:
+    """Those who have a role share one place: whoever wants two of them is told to have each of them asked."""
+    given = changed(steps__1__requires={"type": "approval", "role": "finance", "agree": 2})
+    with pytest.raises(
+        DefinitionError,
+        match="needs 2, and those whom it asks come to 1: all who have a role share one place; have each",
+    ):
+        load_rules(given)

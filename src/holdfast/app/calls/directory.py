@@ -12,7 +12,7 @@ from holdfast.app.desk import Desk, checked_after, checked_key, checked_limit, c
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_views import HumanTask, listed_task
 from holdfast.errors import ConfigurationError, NotFoundError, PayloadError
-from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
+from holdfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal, is_address
 from holdfast.kernel.records import StoredTask
 from holdfast.machine.graphs.asks import agreement_in_words
 from holdfast.people.directory import Look
@@ -57,6 +57,10 @@ class FutureDirectory:
             for key, value in (("name", name), ("email", email)):
                 if value is not None:
                     given[key] = checked_text(value, key)
+            if email and not is_address(email):
+                raise PayloadError(
+                    f"{email!r} is no address that mail can be sent to; give one such as 'ann@example.org'"
+                )
             if kind is not None:
                 given["kind"] = _checked_kind(kind)
             if manager is not None:
@@ -287,7 +291,7 @@ class FutureDirectory:
 def _is_held_up(reader: Reader, task: StoredTask, lost: Stranded) -> bool:
     """Whether a question waits for those of whom no answer can come."""
     takes_several = task.agreement not in {"", agreement_in_words("any", 0)}
-    return lost.holds_up(asked_at(reader, task.instance, task.number), takes_several=takes_several)
+    return lost.holds_up(asked_at(reader, task.instance, task.number).people, takes_several=takes_several)
 
 
 def _checked_id(given: object) -> str:

@@ -20,7 +20,7 @@ from holdfast.app.authorities import (
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed, nothing
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
-from holdfast.app.task_reads import checked_part, decision_place, detailed, inboxes, mine_of, tasks_of
+from holdfast.app.task_reads import checked_part, decision_place, detailed, inboxes, mine_of, tasks_of, told_for_whom
 from holdfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDetails, decided_task
 from holdfast.errors import HoldfastError, PayloadError
 from holdfast.kernel.vocabulary import is_whole
@@ -78,9 +78,12 @@ class FutureTasks:
                 due_before=self._desk.service.shared.clock.now() if is_overdue else None,
                 limit=checked_limit(limit),
             )
-            queries = [query] if part is None else mine_of(authority_at(self._desk), query, part)
+            if part is None:
+                with self._desk.reader.look() as reader:
+                    return tasks_of(reader, [query], after)
+            authority = authority_at(self._desk)
             with self._desk.reader.look() as reader:
-                return tasks_of(reader, queries, after)
+                return told_for_whom(reader, authority, tasks_of(reader, mine_of(authority, query, part), after))
 
         return self._desk.read(read)
 
@@ -147,8 +150,8 @@ class FutureTasks:
         any other is refused.
 
         Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
-        says for whom, if there are several; all calls that are about one's own part in a question take it. A deactivated person
-        cannot decide.
+        says for whom, if there are several, or if the actor is asked too or has decided already; all calls that are about one's own
+        part in a question take it. A deactivated person cannot decide.
 
         `document_version` is kept with the decision: the version of the document that the actor has seen and decides on.
         """

@@ -601,8 +601,8 @@ class Tasks:
         any other is refused.
 
         Whoever stands in for one of those who are asked, by a delegation in the directory, decides on their behalf; `on_behalf_of`
-        says for whom, if there are several; all calls that are about one's own part in a question take it. A deactivated person
-        cannot decide.
+        says for whom, if there are several, or if the actor is asked too or has decided already; all calls that are about one's own
+        part in a question take it. A deactivated person cannot decide.
 
         `document_version` is kept with the decision: the version of the document that the actor has seen and decides on.
         """

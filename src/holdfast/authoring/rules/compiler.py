@@ -140,11 +140,12 @@ class _Compiler:
                 self._lead(action_name(step.id, len(step.execute) - 1), OK, step.next or after)
 
     def _add_approval(self, step: s.BlockStep, approval: s.Approval, after: str) -> None:
+        is_plain = not approval.users and approval.pick == "any"
         op = Human(
             outcomes=(APPROVED, REJECTED),
             subject=step.reason,
-            role="" if approval.users else approval.role,
-            asks=_asks(approval) if approval.users else (),
+            role=approval.role if is_plain else "",
+            asks=() if is_plain else _asks(approval),
             agree=approval.agree if approval.users or approval.agree != "any" else None,
             least=approval.least,
             last_resort=approval.escalate_to,
@@ -242,7 +243,7 @@ def _recipient(given: str) -> str:
 
 def _asks(approval: s.Approval) -> tuple[Ask, ...]:
     """Whoever has the role, if there is one, and each of the users."""
-    role = (Ask(by=ASK_ROLE, of=approval.role),) if approval.role else ()
+    role = (Ask(by=ASK_ROLE, of=approval.role, pick=approval.pick),) if approval.role else ()
     return (*role, *(Ask(by=ASK_USER, of=each.removeprefix(_USER)) for each in approval.users))
 
 

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.errors import Diagnostic
 from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.durations import HOW_TO_WRITE, duration_of
-from holdfast.machine.graphs.asks import Agree
+from holdfast.machine.graphs.asks import PICKS, Agree, Pick
 
 Fields: TypeAlias = Mapping[str, object]
 
@@ -41,6 +41,8 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """What lifts a block."""
 
     role: str = ""
+    pick: Pick = "any"
+    """Whether those with the role share one place, or each of them is asked, or one in turn."""
     users: tuple[str, ...] = ()
     """Those who are asked by their ids, besides whoever has the role."""
     agree: Agree = "any"
@@ -129,6 +131,7 @@ _FIELDS: Final[dict[str, frozenset[str]]] = {
 }
 _COMMON: Final = frozenset({"id", "type", "name", "description", "execute"})
 _TYPES: Final = ("condition", "action", "wait")
+_ROLE, _USER = "role:", "user:"
 _ACTIONS: Final = ("allow", "block", "execute")
 
 
@@ -238,20 +241,41 @@ class Reader:
 
     def _approval(self, given: object, place: str) -> Approval:
         fields = self._object(given, place, "`requires` is an object with `type`, and with `role` or `users`")
-        known = ("type", "role", "users", "agree", "timeout", "escalate_to")
+        known = ("type", "role", "pick", "users", "agree", "timeout", "escalate_to")
         self._check_names(fields, known, "`requires`", place)
         if fields and fields.get("type") != "approval":
             told = f"`requires` is of the type {fields.get('type')!r}, and there is only 'approval'"
             self._find("requires_type", told, place)
+        elif fields and fields.get("users") is None and not _named(fields.get("role")):
+            told = "`requires` names nobody, so that anybody could lift the block; give `role` or `users`"
+            self._find("role", told, place)
         agree, least = self._agreement(fields, place)
         return Approval(
-            role=self._text(fields, "role", place),
+            role=self._role(fields, "role", place),
+            pick=self._pick(fields, place),
             users=self._users(fields, place),
             agree=agree,
             least=least,
             timeout=self._duration(fields, "timeout", place),
-            escalate_to=self._text(fields, "escalate_to", place),
+            escalate_to=self._role(fields, "escalate_to", place),
         )
+
+    def _role(self, fields: Fields, name: str, place: str) -> str:
+        """The name of a role, which may be written as recipients are: `role:finance`."""
+        given = self._text(fields, name, place).strip()
+        if given.startswith(_USER):
+            self._find("role", f"`{name}` is a role, not {given!r}; name users in `users`", f"{place}.{name}")
+        return given.removeprefix(_ROLE).strip()
+
+    def _pick(self, fields: Fields, place: str) -> Pick:
+        given = fields.get("pick", "any")
+        pick = next((each for each in PICKS if each == given), None)
+        if pick is None:
+            told = f"`pick` is one of {', '.join(map(repr, PICKS))}, not {given!r}"
+            self._find("pick", told, f"{place}.pick")
+        elif pick != "any" and not _named(fields.get("role")):
+            self._find("pick", "`pick` says who of a role is asked, and no role is named; give `role`", f"{place}.pick")
+        return pick or "any"
 
     def _users(self, fields: Fields, place: str) -> tuple[str, ...]:
         given = fields.get("users")
@@ -393,3 +417,8 @@ class Reader:
 
     def _find(self, code: str, message: str, place: str) -> None:
         self.found.append(Diagnostic(code, message, place))
+
+
+def _named(role: object) -> bool:
+    """Whether a role is named; what is no text is another finding."""
+    return role is not None and (not isinstance(role, str) or bool(role.removeprefix(_ROLE).strip()))

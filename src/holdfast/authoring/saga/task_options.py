@@ -17,13 +17,18 @@ from holdfast.machine.graphs.kinds.notice import ROLE
 _NO_TIMES = Times()
 
 
+_USER = "user:"
+_FOUND = ("manager", "rule", "chain")
+"""What `ask` finds people by, and an escalation cannot."""
+
+
 class Escalation(msgspec.Struct, frozen=True):
     """A rung of the ladder that a question goes up while nobody answers."""
 
     after: Duration
     """How long after the question was asked."""
     to: str = ""
-    """Who is asked besides: a user, or a role as `role:finance`."""
+    """Who is asked besides: a user, as `user:ann` or the bare id, or a role, as `role:finance`."""
     outcome: str = ""
     """What the question ends by instead."""
     timeout: Duration | None = None
@@ -83,11 +88,15 @@ def _rung(parts: Parts, name: str, given: object) -> Rung:
         message = f"{name!r} escalates by {given!r}; give Escalation(after=…, to='role:…'), or a list of them"
         parts.find("escalate", message, name)
         return Rung(after_ms=1)
+    kind = given.to.partition(":")[0]
+    if kind in _FOUND:
+        message = f"{name!r} escalates to {given.to!r}, and nobody is looked up then; name a user as 'user:ann', or a role as 'role:finance'"
+        parts.find("escalate", message, name)
     is_role = given.to.startswith(ROLE)
     return Rung(
         after_ms=milliseconds(given.after),
         role=given.to.removeprefix(ROLE) if is_role else "",
-        user="" if is_role else given.to,
+        user="" if is_role else given.to.removeprefix(_USER),
         outcome=given.outcome,
         timeout_ms=_optional(given.timeout),
     )

@@ -197,7 +197,20 @@ def _instant(parts: Parts, name: str, until: object) -> Stored:
                 "until", f"{name!r} waits until {until}, which names no time zone; give datetime(…, tzinfo=UTC)", name
             )
         until = f"'{until.isoformat()}'"
+    elif isinstance(until, str) and _is_instant(until):
+        told = f"{name!r} waits until {until}, which is an instant and no expression; give it as a datetime, or in quotes: \"'{until}'\""
+        parts.find("until", told, name)
+        return {}
     return _stored(parts, name, f"the instant that {name!r} waits for", until, options=_ALL, spelling="mapping")
+
+
+def _is_instant(text: str) -> bool:
+    """Whether a text is an instant or a day, as people write them."""
+    try:
+        datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return "-" in text
 
 
 def _spelling(condition: Question) -> Spelling:

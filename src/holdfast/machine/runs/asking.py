@@ -185,18 +185,19 @@ def _is_left_out(turn: Turn, step: Step, person: Person) -> bool:
 
 def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int], *, why: list[Data]) -> str:
     """Why these people cannot decide a question; empty if they can."""
-    if not asked:
-        return f"nobody can decide {step.node!r}: nobody was found who is to be asked{_notes(why)}"
     op, question = _op(turn, step), question_of(turn.routes, turn.state, step)
     given = [(seat.person.weight, vote_of(op, seat.given.outcome)) for _, seat in question.asked if seat.given]
+    if not asked and not given:
+        return f"nobody can decide {step.node!r}: nobody was found who is to be asked{_notes(why)}"
     fit = [(each.weight, None) for place, each in enumerate(asked) if place not in left_out]
     if verdict([*given, *fit], question.agree, question.least) != "against":
         return ""
-    if not fit:
+    if left_out and not fit:
         names = ", ".join(shown(asked[place]) for place in left_out)
         return f"nobody can decide {step.node!r}: {names} may not, because they started it or decided another step"
     needed = agreement_in_words(question.agree, question.least)
-    return f"nobody can decide {step.node!r}: it takes {needed}, and {len(fit)} can be asked"
+    able = f"; {len(given)} have decided, and {len(fit)} others" if given else f", and {len(fit)}"
+    return f"nobody can decide {step.node!r}: it takes {needed}{able} can be asked"
 
 
 def _notes(why: list[Data]) -> str:

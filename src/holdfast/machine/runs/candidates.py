@@ -111,7 +111,8 @@ def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[s
             return refused(Refusal.SELF_APPROVAL, told)
         decided = _decided_before(op, state, step, name)
         if decided:
-            told = f"{name!r} has decided {decided!r} and may not decide {step.node!r} too; somebody else has to"
+            again = f"{step.node!r} too" if decided != step.node else "it twice, for whomever"
+            told = f"{name!r} has decided {decided!r} and may not decide {again}; somebody else has to"
             return refused(Refusal.NOT_DISTINCT, told)
     return None
 
@@ -128,14 +129,9 @@ def _decided_before(op: Human, state: State, step: Step, name: str) -> str:
     if op.distinct_approvers:
         others = tuple(each for each in state.deciders if each != step.node)
         question = state.questions.get(step.number)
-        earlier = [seat for seat in question.seats if seat.is_out and seat.given] if question is not None else []
-        if any(name in _names(each.given) for each in earlier if each.given):
+        if question is not None and any(name in {each.actor, each.on_behalf_of} for each in question.given):
             return step.node
     return next((each for each in others if name in state.deciders.get(each, ())), "")
-
-
-def _names(given: Given) -> set[str]:
-    return {given.actor, given.on_behalf_of}
 
 
 def _is(seat: Seat, name: str) -> bool:

@@ -81,11 +81,7 @@ def _claim(task: _Task, _command: c.ClaimTask) -> Answer | None:
     turn, step, _, question = task
     if question.claimed_by == person(task.actor):
         return Ignored(reason="the same person has claimed it already")
-    barred = (
-        answer_refusal(turn.routes, turn.state, step, task.actor)
-        or claim_refusal(question, step.node, task.actor)
-        or separation_refusal(turn.routes, turn.state, step, task.actor)
-    )
+    barred = answer_refusal(turn.routes, turn.state, step, task.actor) or claim_refusal(question, step.node, task.actor)
     if barred is not None:
         return barred
     known = decision_by(question, task.actor)
@@ -94,6 +90,9 @@ def _claim(task: _Task, _command: c.ClaimTask) -> Answer | None:
     if known is not None:
         told = f"step {step.number} was {known.outcome} by {known.actor!r} at {known.at}; withdraw that decision first"
         return refused(Refusal.ALREADY_DECIDED, told)
+    barred = separation_refusal(turn.routes, turn.state, step, task.actor)
+    if barred is not None:
+        return barred
     turn.emit(TaskClaimed(step=step.number, by=person(task.actor)))
     return None
 

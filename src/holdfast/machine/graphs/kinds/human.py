@@ -75,7 +75,7 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     distinct_from: tuple[str, ...] = ()
     """Human steps whose deciders may not decide this one."""
     distinct_approvers: bool = False
-    """Whether nobody may decide who has decided another human step of the run, or an earlier stage of this one."""
+    """Whether nobody may decide who has decided another human step of the run, or an earlier stage of this one; and nobody decides this one twice."""
     delegable: bool = True
     """Whether those who are asked can have others decide in their place."""
     lays_over: bool = False
@@ -230,7 +230,7 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
         agree = self.agreement
         yield from word_findings(node, "agree", f"what {node!r} needs agreement of", agree, words=AGREES)
         if agree in {"n", "weight"}:
-            yield from number_findings(node, "agree", f"what {node!r} needs", self.least, low=1, high=self._most(agree))
+            yield from self._reachable(node, agree)
         elif self.least:
             message = f"{node!r} needs {self.least}, which {agree!r} has no use for; ask for 'n' or 'weight'"
             yield Diagnostic("agree", message, node)
@@ -252,6 +252,15 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
                 f"one outcome of {node!r} counts both for it and against it, or as an abstention; take different words"
             )
             yield Diagnostic("outcomes", message, node)
+
+    def _reachable(self, node: str, agree: Agree) -> Iterator[Diagnostic]:
+        """Whether as many can be for it as have to be."""
+        most = self._most(agree)
+        if type(self.least) is int and self.least > most and any(ask.by == ROLE for ask in self.all_asks):
+            told = f"{node!r} needs {self.least}, and those whom it asks come to {most}: all who have a role share one place"
+            yield Diagnostic("agree", f"{told}; have each of them asked, by `pick` 'all', or ask for less", node)
+        else:
+            yield from number_findings(node, "agree", f"what {node!r} needs", self.least, low=1, high=most)
 
     def _most(self, agree: Agree) -> int:
         """The most that can ever be reached, if the definition alone tells."""

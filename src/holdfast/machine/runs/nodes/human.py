@@ -20,7 +20,7 @@ from holdfast.machine.graphs.asks import Vote
 from holdfast.machine.graphs.graph import Human, Node
 from holdfast.machine.graphs.index import names_of
 from holdfast.machine.runs import task_rows
-from holdfast.machine.runs.agreement import ALL_ABSTAINED, reason_against, verdict, vote_of, votes_of
+from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach, reason_against, verdict, vote_of, votes_of
 from holdfast.machine.runs.answers import answer_found, is_within, judged, merged, too_large
 from holdfast.machine.runs.asking import ask, look_up
 from holdfast.machine.runs.candidates import (
@@ -176,7 +176,7 @@ def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:
     if seat:
         stands_for = question.seats[seat - 1].person.for_
         event = msgspec.structs.replace(event, on_behalf_of=event.on_behalf_of or stands_for)
-    is_single = not question.stages and sum(1 for _ in question.counted) <= 1
+    is_single = not question.stages and _is_enough(op, question)
     if command.outcome == op.abstains:
         is_single = False  # It is no rejection, whatever it comes to; and others may be asked besides.
     if not seat or is_single:  # Who may decide without being asked decides for all.
@@ -200,6 +200,12 @@ def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:
     return _counted(op, question, decided, event)
 
 
+def _is_enough(op: Human, question: Question) -> bool:
+    """Whether one decision settles a question: nobody else is waited for, and it does not take more than who is asked."""
+    count = sum(1 for _ in question.counted)
+    return count == 0 or (count == 1 and not is_beyond_reach(op, question))
+
+
 def _counted(op: Human, question: Question, decided: TaskDecided, event: StepAnswered) -> _Tally:
     """What a vote comes to: the question ends, its stage does, or the others are waited for."""
     vote = vote_of(op, decided.outcome)
@@ -210,6 +216,8 @@ def _counted(op: Human, question: Question, decided: TaskDecided, event: StepAns
         for (place, _), (weight, each) in zip(question.counted, votes_of(op, question), strict=True)
     ]
     came_to = verdict(votes, question.agree, question.least)
+    if came_to == "against" and vote != "against" and is_beyond_reach(op, question):
+        came_to = None  # Too few were asked to begin with: what they say is kept for when others are asked as well.
     if question.seats[decided.seat - 1].is_extra:  # Who is asked because the others are silent decides for them.
         votes, came_to = [(1, vote)], None if vote == "abstained" else vote
     match came_to:
@@ -226,13 +234,14 @@ def _counted(op: Human, question: Question, decided: TaskDecided, event: StepAns
 
 def _told(given: Given | TaskDecided) -> Data:
     """One of several decisions, as the steps behind find it."""
-    told: Data = {"status": given.outcome, "decided_by": given.actor, "decided_at": given.at}
-    if given.on_behalf_of:
-        told["on_behalf_of"] = given.on_behalf_of
-    if given.comment:
-        told["comment"] = given.comment
-    if given.data is not None:
-        told["data"] = given.data
+    told: Data = {
+        "status": given.outcome,
+        "decided_by": given.actor,
+        "decided_at": given.at,
+        "on_behalf_of": given.on_behalf_of,
+        "comment": given.comment,
+        "data": given.data,
+    }
     if given.document_version:
         told["document_version"] = given.document_version
     return told
