@@ -434,6 +434,8 @@ class Tasks:
         that ask a role; `requested_by_me` those of runs that the actor wanted. What is given besides narrows the list: the
         definition, the business key of the run, and whether the question should have been answered by now. Those of one run,
         answered ones included, are asked of the run.
+
+        Lists that are neither `mine` nor `requested_by_me` nor of a role of one's own take the capability `execution:read`.
         """
         return self._futures.list(
             mine=mine,
@@ -455,7 +457,11 @@ class Tasks:
         return self._futures.counts().result()
 
     def get(self, task: StepLike) -> TaskDetails:
-        """A question with all who are or were asked and why, with their decisions and comments, and with its form."""
+        """A question with all who are or were asked and why, with their decisions and comments, and with its form.
+
+        Those who are or were asked, have decided or wanted the run see it, and whoever stands in for one of them; others need
+        the capability `execution:read`.
+        """
         return self._futures.get(task).result()
 
     def approve(self, task: StepLike, *, comment: str = "", data: object = None, on_behalf_of: str = "") -> None:
@@ -834,11 +840,17 @@ class Events:
     def list(
         self, *, event: str = "", after: PublishedEvent | None = None, limit: int = 100
     ) -> builtins.list[PublishedEvent]:
-        """The events that are kept, of one name or of all, oldest first; give the last one as `after` for the next page."""
+        """The events that are kept, of one name or of all, oldest first; give the last one as `after` for the next page.
+
+        It takes the capability `execution:read`.
+        """
         return self._futures.list(event=event, after=after, limit=limit).result()
 
     def get(self, event_id: str) -> PublishedEvent:
-        """One event, by its id, with what it started; NotFoundError once it is forgotten."""
+        """One event, by its id, with what it started; NotFoundError once it is forgotten.
+
+        Whoever published it may look at it; others need the capability `execution:read`.
+        """
         return self._futures.get(event_id).result()
 
 
