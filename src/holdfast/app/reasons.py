@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.app.operator_views import Hold
 from holdfast.app.standing import trouble
+from holdfast.app.unmatched import unmatched
 from holdfast.app.workflow_views import calls_of
 from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.ids import InstanceId, WorkerId
@@ -376,10 +377,13 @@ class _Look:
         named = [repr(each.signal) + (f" for {each.correlation!r}" if each.correlation else "") for each in rows]
         what = f"the event {named[0]}" if len(named) == 1 else f"the events {', '.join(named)}"
         calls = [f"publish({', '.join(repr(each) for each in (row.signal, row.correlation) if each)})" for row in rows]
+        op, data = self._found.graph.nodes[step.node].op, self._found.state.tokens[step.token].data
+        assert isinstance(op, WaitEvents)
+        others = "".join(f"; {each}" for each in unmatched(self._reader, op, rows, data=data, now=self._found.now))
         return _reason(
             about,
             kind="event",
-            words=f"{step.node!r} waits for {what} since {about['since']}{ending}",
+            words=f"{step.node!r} waits for {what} since {about['since']}{ending}{others}",
             remedy=f"{' or '.join(calls)} brings it on",
             waits_for=", ".join(dict.fromkeys(each.signal for each in rows)),
         )

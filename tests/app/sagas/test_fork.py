@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
-from holdfast import Actor, NotFoundError, RejectedError, Saga, SagaDefinition
+from holdfast import Actor, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
@@ -294,6 +294,15 @@ def test_a_point_that_is_not_there_is_not_found(place: Place, at: int) -> None:
         engine.run(origin).fork(at, reason=WHY)
     with pytest.raises(NotFoundError):
         engine.run(origin).fork_preview(at)
+
+
+@pytest.mark.parametrize("at", ["3", None, True, 1.0])
+def test_a_point_is_the_number_of_an_event(place: Place, at: object) -> None:
+    """The refusal names the argument as it is called, and says where the number stands."""
+    _, engine, origin = shipped(place)
+    for call in (engine.run(origin).fork_preview, lambda at: engine.run(origin).fork(at, reason=WHY)):
+        with pytest.raises(PayloadError, match="`at` is the sequence of an event, as `history` tells it"):
+            call(at)  # type: ignore[arg-type]
 
 
 def test_a_key_that_is_taken_starts_nothing(place: Place) -> None:

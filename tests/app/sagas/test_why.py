@@ -80,6 +80,26 @@ def test_it_waits_for_a_published_event(place: Place) -> None:
     assert (only(engine, both).waits_for, "the event 'shipped' since" in only(engine, both).words) == ("shipped", True)
 
 
+@pytest.mark.parametrize(
+    ("match", "told"),
+    [
+        ("event.amount >= input.total", "2 events that are kept do not match event.amount >= input.total"),
+        ("event.amount >= input.totl", "2 events that are kept do not match event.amount >= input.totl: "),
+    ],
+)
+def test_events_that_do_not_match_are_told(place: Place, match: str, told: str) -> None:
+    """What came for the key and was not taken is counted, with what the condition did not find; other keys are no matter."""
+    engine = place.engine().register(Saga("s").wait_for_event("paid", "pay", key="order", match=match).build())
+    instance = run(engine, "s", {"order": "o-1", "total": 10})
+    assert "match" not in only(engine, instance).words
+    for key, amount in (("o-1", 3), ("o-1", 4), ("o-2", 5)):
+        engine.publish("pay", key, {"amount": amount})
+    engine.drain()
+    words = only(engine, instance).words
+    assert told in words
+    assert ("totl" in words.partition(told)[2]) == told.endswith(": ")
+
+
 def test_it_waits_for_several_people(place: Place) -> None:
     """Those are named who have not decided yet, and those who have, with what."""
     engine, instance = waiting(

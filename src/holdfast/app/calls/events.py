@@ -31,7 +31,7 @@ class FutureEvents:
     def publish(
         self,
         event: str,
-        key: str = "",
+        key: str | int = "",
         payload: object = None,
         *,
         event_id: str = "",
@@ -53,7 +53,7 @@ class FutureEvents:
             command = PublishEvent(
                 id=identity,
                 event=checked_key(event, "event"),
-                key=checked_key(key, "key", may_be_empty=True),
+                key=_event_key(key),
                 payload=plain(payload, what="payload", limit=self._desk.payload_limit),
                 ttl_ms=_milliseconds(shared.settings.event_ttl if ttl is None else ttl),
                 match_one=checked_flag(match_one, "match_one"),
@@ -105,6 +105,13 @@ class FutureEvents:
             return found
 
         return self._desk.look(read)
+
+
+def _event_key(key: object) -> str:
+    """What an event is published for: a whole number is the text that a step with such a key waits for."""
+    return checked_key(
+        str(key) if isinstance(key, int) and not isinstance(key, bool) else key, "key", may_be_empty=True
+    )
 
 
 def _milliseconds(ttl: object) -> int:

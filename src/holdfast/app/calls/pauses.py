@@ -42,7 +42,8 @@ class FuturePauses:
         Handlers that run finish, and what follows from them is held; commands, signals, answers and starts are taken, and what they ask
         for is held. Timers keep their instants and fire afterwards if they are due (`clock="run_on"`), or get the time back that
         they were held (`"stand_still"`). `until` ends the pause by itself. `tenant` is another one, or `*` for all, and
-        for the engine itself to say. The same pause again is the one that stands; ConflictError if that says something else.
+        for the engine itself to say. The same pause again, by the same actor for the same reason, is the one that stands; ConflictError
+        if that says something else: two who have reasons of their own must know of one another before one of them resumes.
         """
 
         def begin() -> PauseInfo:
@@ -174,7 +175,7 @@ def _checked_end(until: object, now: datetime) -> datetime | None:
 
 def _is_same(stands: Pause, asked: Pause, until: object) -> bool:
     """Whether a pause says what was asked for; one that is to last for so long began when it was first asked for."""
-    if stands.clock != asked.clock:
+    if (stands.clock, stands.paused_by, stands.reason) != (asked.clock, asked.paused_by, asked.reason):
         return False
     lasts = isinstance(until, timedelta) and stands.until == stands.paused_at + until
     return lasts or stands.until == asked.until
@@ -182,8 +183,9 @@ def _is_same(stands: Pause, asked: Pause, until: object) -> bool:
 
 def _differs(stands: Pause) -> ConflictError:
     ends = f"until {stands.until.isoformat()}" if stands.until else "until somebody resumes it"
+    why = f" ({stands.reason})" if stands.reason else ""
     return ConflictError(
-        f"{stands.scope} is paused already: by {stands.paused_by!r} since {stands.paused_at.isoformat()}, {ends}, "
+        f"{stands.scope} is paused already: by {stands.paused_by!r} since {stands.paused_at.isoformat()}{why}, {ends}, "
         f"with the clock {stands.clock!r}; resume it first to pause it otherwise"
     )
 

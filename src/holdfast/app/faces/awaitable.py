@@ -823,7 +823,7 @@ class AsyncEvents:
     async def publish(
         self,
         event: str,
-        key: str = "",
+        key: str | int = "",
         payload: object = None,
         *,
         event_id: str = "",
@@ -951,7 +951,8 @@ class AsyncPauses:
         Handlers that run finish, and what follows from them is held; commands, signals, answers and starts are taken, and what they ask
         for is held. Timers keep their instants and fire afterwards if they are due (`clock="run_on"`), or get the time back that
         they were held (`"stand_still"`). `until` ends the pause by itself. `tenant` is another one, or `*` for all, and
-        for the engine itself to say. The same pause again is the one that stands; ConflictError if that says something else.
+        for the engine itself to say. The same pause again, by the same actor for the same reason, is the one that stands; ConflictError
+        if that says something else: two who have reasons of their own must know of one another before one of them resumes.
         """
         return await self._futures.pause(
             definition, version=version, step=step, tenant=tenant, reason=reason, clock=clock, until=until
@@ -1148,7 +1149,7 @@ class AsyncCalls:
     async def publish(
         self,
         event: str,
-        key: str = "",
+        key: str | int = "",
         payload: object = None,
         *,
         event_id: str = "",

@@ -50,8 +50,8 @@ _POLICIES = Policies(on_failure="compensate", on_cancel="none", on_no_edge="comp
 _OPTIONS = Options(root="input", namespaces=frozenset({"input", "now", "actor", "approval", "event", "resume"}))
 _DATA = Options(root="input", namespaces=frozenset({"input"}))
 """For texts and keys: rows are made again from the history, which does not tell what else there was."""
-_MATCH = Options(root="event", namespaces=frozenset({"input", "event"}))
-"""For conditions on events: a bare name is one of what the event brings."""
+_MATCH = Options(root="input", namespaces=frozenset({"input", "event"}))
+"""For conditions on events: as everywhere a bare name is one of the data; what the event brings is under `event`."""
 _USER = "user:"
 
 
